@@ -190,7 +190,7 @@ def _hub_rate(limit: int | None) -> None:
 
 def _large() -> tuple[Any, list[Any]]:
     model = resolve_model(HUB, heavy.BODY, "main", None)
-    return model, [file for file in model.files if file.path.startswith("benchmark-")]
+    return model, [file for file in model.to_fetch if file.path.startswith("benchmark-")]
 
 
 def _ours(downloader: str) -> float:

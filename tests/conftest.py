@@ -12,13 +12,11 @@ import signal
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from sparkwright.catalog import load
-from sparkwright.findings.finding import Finding
 
 _HERE = Path(__file__).parent
 _SHIPPED = _HERE.parent / "catalog"
@@ -66,16 +64,9 @@ def pytest_configure() -> None:
 
 def _parse_the_shipped_catalog_once() -> None:
     """Its hundred files are the same for all tests; each test still has its own entries made."""
-    whole = load._read
-
-    @cache
-    def parsed(path: Path) -> dict[str, Any] | None:
-        return whole(path, [])
-
-    def read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
-        return parsed(path) if path.is_relative_to(_SHIPPED) else whole(path, problems)
-
-    load._read = read
+    whole = load._mapping
+    parsed = cache(whole)
+    load._mapping = lambda path: (parsed if path.is_relative_to(_SHIPPED) else whole)(path)
 
 
 def pytest_collection_finish() -> None:

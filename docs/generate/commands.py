@@ -53,7 +53,7 @@ Commands that go to hosts take pyinfra's own options of connection and sudo, and
 password is never one: `--ssh-password` and `--ssh-key-password` are refused, since every user of
 this machine can read a command line."""
 
-_OF_THE_CONNECTION = {names for names, _, _ in OPTIONS}
+_OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}
 #: Under the table of those above, for each command that takes them.
 _CONNECTION = "It takes the [options of the connection](#connection), too."
 

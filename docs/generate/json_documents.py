@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from docs.generate.commands import commands
+from docs.generate.documents import PYINFRAS, documents
 from docs.generate.markdown import GENERATED, table
 from docs.generate.schema import in_words
 from sparkwright.catalog.schema import documented
-from sparkwright.cli.lib.documents import PYINFRAS, documents
 
 _INTRODUCTION = """\
 Every command that prints has `--json`: one document on standard output, and nothing else there;
@@ -46,7 +46,7 @@ def page() -> str:
                 rows.append((f"`{words}`", in_words(found)))
     parts = [
         "# JSON",
-        GENERATED.format(what="the types that sparkwright/cli/lib/documents.py and extras name"),
+        GENERATED.format(what="the types that docs/generate/documents.py and extras name"),
     ]
     parts += [_INTRODUCTION.format(pyinfra=pyinfra), "## Commands"]
     parts += [table(("command", "document"), rows), "## Types"]

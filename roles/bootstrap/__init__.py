@@ -6,25 +6,23 @@ judged again once they are done. Runs alone too, for ``sparkwright bootstrap``.
 
 from __future__ import annotations
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import is_root
 from sparkwright.plan.uplink import environment
-from sparkwright.run.state import host_run
+from sparkwright.run.state import HostRun, role
 
 
-def bootstrap() -> None:
+@role
+def bootstrap(host: Host, one: HostRun) -> None:
     """Have this host ready, where its settings ask for it."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is None or not one.settings.bootstrap:
+    if not one.settings.bootstrap:
         return
     # Half a second to import, of pyinfra's own operations: only for who asks for it.
     from sparkwright.operations.bootstrap import steps
-    from sparkwright.run import bootstrap as looking
-    from sparkwright.run import reboot
+    from sparkwright.run import bootstrap as run
 
-    found = looking.decided(host, one)
+    found = run.decided(host, one)
     if found is None:
         return
     state, decision = found
@@ -33,15 +31,15 @@ def bootstrap() -> None:
         steps.done(
             name=f"Bootstrap: {step.name}",
             step=step,
-            user=state.user,
-            texts=state.texts,
+            user=state.observed.user,
+            texts=state.observed.texts,
             _env=environment(settings),
             _sudo=not is_root(host),
             # sudo asks for none by now; pyinfra would put a password into a command line.
             _sudo_password="",
         )
     if decision.reboot:
-        reboot.rebooted(
+        run.rebooted(
             name="Bootstrap: reboot",
             state=state,
             asked=settings.bootstrap_reboot,

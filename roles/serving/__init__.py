@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import exclusive, services
 from sparkwright.plan.changes import serves_already
 from sparkwright.run import batches, rollout
-from sparkwright.run.state import host_run, run_of
-from sparkwright.run.together import together
+from sparkwright.run.state import HostRun, role, run_of
 
 
-def serving() -> None:
+@role
+def serving(host: Host, one: HostRun) -> None:
     """Have each service's release in place and running."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is None:
-        return
     run = run_of(host)
     exclusive.declared(
         name="Serving: exclusive groups",
@@ -46,7 +42,7 @@ def serving() -> None:
         name="Serving: start",
         services=() if switched else own,
         secrets=one.secrets,
-        turn=together,
+        turn=batches.with_ranks,
         ended=partial(rollout.remember, one),
     )
     for title, names in host.loop(batches.named(run)):
@@ -55,7 +51,10 @@ def serving() -> None:
             services=own if switched and host.name in names else (),
             secrets=one.secrets,
             proxies=partial(rollout.proxies_of, one),
-            turn=partial(together, turn=partial(batches.in_turn, left=partial(rollout.leave, one))),
+            turn=partial(
+                batches.with_ranks,
+                turn=partial(batches.in_turn, left=partial(rollout.leave, one)),
+            ),
             ended=partial(rollout.remember, one, run=run),
         )
     if run.rollout_settings.on_failure == "fleet":

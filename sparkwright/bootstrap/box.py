@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkwright.bootstrap.findings import HOSTS, error
+from sparkwright.bootstrap.findings import finding
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 
@@ -36,8 +36,9 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 def box_of(state: BootstrapState) -> Box | Finding:
     """The box; or why bootstrap leaves it alone."""
-    on, codename = state.distribution, state.codename
-    architecture = _ARCHITECTURES.get(state.architecture)
+    host, codename = state.observed, state.codename
+    on, machine = host.distribution, host.architecture
+    architecture = _ARCHITECTURES.get(machine)
     if architecture and state.apt and codename.isascii() and codename.isalpha():
         if on.dgx:
             return Box(Kind.DGX, on.major, codename, architecture)
@@ -48,12 +49,5 @@ def box_of(state: BootstrapState) -> Box | Finding:
                 return Box(Kind.GB10, on.major, codename, architecture)
         if on.id == "debian" and on.major in _DEBIAN and architecture == "amd64":
             return Box(Kind.DEBIAN, on.major, codename, architecture)
-    name = " ".join(filter(None, (on.id or "no /etc/os-release", on.version, state.architecture)))
-    return error(
-        "bootstrap-system", name,
-        "DGX OS, Ubuntu 22.04 or 24.04 (x86_64, or on a GB10), Debian 12 or 13 (x86_64)",
-        "bootstrap installs what is known to exist on the system, and guesses nothing",
-        "install Docker, its Compose plugin and NVIDIA's container toolkit by hand, and leave "
-        "bootstrap out of this host's settings",
-        HOSTS,
-    )  # fmt: skip
+    name = " ".join(filter(None, (on.id or "no /etc/os-release", on.version, machine)))
+    return finding("system", name=name)

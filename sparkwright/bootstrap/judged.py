@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from sparkwright.bootstrap import driver, steps
 from sparkwright.bootstrap.box import Box, Kind
-from sparkwright.bootstrap.findings import HOSTS, error, warning
+from sparkwright.bootstrap.findings import finding
 from sparkwright.bootstrap.firewall import network_of, openings, ports_of
 from sparkwright.bootstrap.sources import Packages, packages_of
 from sparkwright.bootstrap.steps import StepPlan, sums
-from sparkwright.checks.host import remedies
-from sparkwright.checks.host.docker import OTHER_DOCKERS
+from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms
+from sparkwright.checks.host.judge import CHECKS
+from sparkwright.checks.host.remedies import install
 from sparkwright.config.bootstrap import Packaged, PackageSource
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
@@ -59,28 +60,24 @@ class Judged:
 
     def _sudoers(self) -> Iterator[StepPlan | Finding]:
         if not self.state.passwordless:
-            place, text = steps.sudoers_file(self.state.user)
-            words = f"let {self.state.user} become root without a password ({place})"
+            user = self.state.observed.user
+            place, text = steps.sudoers_file(user)
+            words = f"let {user} become root without a password ({place})"
             yield StepPlan("sudoers", (words,), sudoers=(place, text),
                            undo=Undo(files=sums({place: text})))  # fmt: skip
 
     def _docker(self) -> Iterator[StepPlan | Finding]:
-        kind = self.state.docker_kind
-        if kind in OTHER_DOCKERS:
-            what, why, first = OTHER_DOCKERS[kind]
-            yield error("docker-kind", what, "Docker Engine, or no Docker yet", why,
-                        f"{first}run again", HOSTS)  # fmt: skip
+        host = self.state.observed
+        symptoms = docker_symptoms(host, LEAST_DOCKER)
+        if other := [symptom for symptom in symptoms if symptom.check == "docker-kind"]:
+            yield from CHECKS.report(other)
             return
         packages = packages_of("docker", self.box, self._source("docker"))
-        if self.box.kind is Kind.DGX and not self.state.docker:
-            yield error(
-                "bootstrap-docker", "DGX OS without its Docker", "the Docker that came with DGX OS",
-                "DGX OS keeps Docker, driver and kernel to each other: nothing foreign is put in",
-                remedies.docker(self.state.distribution), HOSTS,
-            )  # fmt: skip
+        if self.box.kind is Kind.DGX and not host.docker_found:
+            yield finding("docker-of-dgx-os", docker=install("docker", host.distribution))
             return
-        if self.state.docker and self.box.kind is not Kind.DGX:
-            packages = None if self.state.compose else self._compose()
+        if host.docker_found and self.box.kind is not Kind.DGX:
+            packages = None if host.compose.ok else self._compose()
         step = self._installing("docker", packages)
         if step:
             yield replace(step, enables=("docker.service",))
@@ -96,10 +93,10 @@ class Judged:
         name: Packaged = "nvidia-container-toolkit"
         restart: tuple[str, ...] = ()
         why: tuple[str, ...] = ()
-        if self.state.docker or "docker" in self.plan.settings.bootstrap:
+        if self.state.observed.docker_found or "docker" in self.plan.settings.bootstrap:
             restart = ("docker.service",)
             why = ("restart Docker, which looks for the toolkit at its start",)
-        if not self.state.toolkit:
+        if not self.state.observed.toolkit.ok:
             step = self._installing(name, packages_of(name, self.box, self._source(name)))
             if step:
                 yield replace(step, would=(*step.would, *why), restarts=restart)
@@ -130,7 +127,7 @@ class Judged:
         return came and not driver.is_new_enough(self.state)
 
     def _docker_group(self) -> Iterator[StepPlan | Finding]:
-        user = self.state.user
+        user = self.state.observed.user
         if user != "root" and "docker" not in self.state.groups:
             undo = Undo(commands=(("gpasswd", "--delete", user, "docker"),))
             words = f"make {user} a member of the group docker, which may do all that root may"
@@ -139,15 +136,15 @@ class Judged:
     def _earlyoom(self) -> Iterator[StepPlan | Finding]:
         packages = packages_of("earlyoom", self.box, self._source("earlyoom"))
         step = self._installing("earlyoom", packages)
-        yield from self._writing("earlyoom", steps.EARLYOOM, ("earlyoom.service",), step)
+        yield from self._writing("earlyoom", ("earlyoom.service",), step)
 
     def _unattended_upgrades(self) -> Iterator[StepPlan | Finding]:
-        yield from self._writing("unattended-upgrades", steps.UPDATES)
+        yield from self._writing("unattended-upgrades")
 
     def _swap(self) -> Iterator[StepPlan | Finding]:
-        if self.state.swap:
-            (place,) = steps.SWAP
-            for step in self._writing("swap", steps.SWAP):
+        if self.state.observed.memory.swap:
+            (place,) = steps.FILES["swap"]
+            for step in self._writing("swap"):
                 back = ("sysctl", "-w", f"vm.swappiness={self.state.swappiness}")
                 undo = replace(step.undo, commands=(back,) if self.state.swappiness else ())
                 yield replace(step, commands=(("sysctl", "--load", place),), undo=undo)
@@ -158,29 +155,24 @@ class Judged:
             return
         network = network_of(self.state, self.addresses)
         if network is None:
-            yield warning(
-                "bootstrap-firewall", f"{firewall.name}, and no network of the host's is known in "
-                f"which others reach it", "the network that clients are in",
-                "ports are opened to the LAN alone", "set lan_address to the host's address there",
-            )  # fmt: skip
+            yield finding("firewall", firewall=firewall.name)
             return
-        found = openings(firewall, network, ports_of(self.plan))
-        if found:
-            undo = Undo(commands=tuple(dict.fromkeys(w for one in found for w in one.close)))
-            commands = tuple(w for one in found for w in one.open)
-            yield StepPlan("firewall", tuple(one.words for one in found), commands=commands,
-                           undo=undo)  # fmt: skip
+        if rules := openings(firewall, network, ports_of(self.plan)):
+            close = tuple(dict.fromkeys(command for rule in rules for command in rule.close))
+            commands = tuple(command for rule in rules for command in rule.open)
+            yield StepPlan("firewall", tuple(rule.words for rule in rules), commands=commands,
+                           undo=Undo(commands=close))  # fmt: skip
 
     def _clocks(self) -> Iterator[StepPlan | Finding]:
         if self.state.gb10:
-            yield from self._writing("clocks", steps.CLOCK_CAP, (steps.CLOCKS_UNIT,))
+            yield from self._writing("clocks", ("gpu-clocks.service",))
 
     def _writing(
-        self, name: str, files: dict[str, str], enables: tuple[str, ...] = (),
-        installing: StepPlan | None = None,
-    ) -> Iterator[StepPlan]:  # fmt: skip
-        """The step that writes those of the files that are not as they must be."""
-        wrong = {path: text for path, text in files.items() if self.state.texts.get(path) != text}
+        self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None
+    ) -> Iterator[StepPlan]:
+        """The step that writes those of its files that are not as they must be."""
+        files, texts = steps.FILES[name], self.state.observed.texts
+        wrong = [path for path, text in files.items() if texts.get(path) != text]
         if not wrong and installing is None:
             return
         step = installing or StepPlan(name, ())

@@ -5,47 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
 
 from sparkwright.bootstrap.sources import Repository
 from sparkwright.host.bootstrap.prepare import Undo
 
 UNITS = "/etc/systemd/system"
-#: Not sparkwright-*: those are services of the plan.
-CLOCKS_UNIT = "gpu-clocks.service"
-CLOCKS = "200,2150"
-_WRITTEN = "# Written by sparkwright's bootstrap.\n"
-
-EARLYOOM = {
-    # The package's unit reads its own file last: what it starts is replaced instead.
-    f"{UNITS}/earlyoom.service.d/sparkwright.conf": (
-        f"{_WRITTEN}# The engine goes before what a person needs to get in (sparkrun's values).\n"
-        "[Service]\nExecStart=\nExecStart=/usr/bin/earlyoom -m 2 -s 80 --prefer (vllm|VLLM) "
-        "--avoid (systemd|sshd|dockerd|containerd)\n"
-    )
-}
-UPDATES = {
-    "/etc/apt/apt.conf.d/52sparkwright-nvidia": (
-        "// Written by sparkwright's bootstrap: a driver that changes under a running engine ends\n"
-        "// it (pando85/homelab#4110). Update it by hand, then reboot.\n"
-        'Unattended-Upgrade::Package-Blacklist { "nvidia-"; "libnvidia-"; "cuda-"; };\n'
-    )
-}
-SWAP = {
-    "/etc/sysctl.d/90-sparkwright-swap.conf": (
-        f"{_WRITTEN}# Memory of a GB10 is the GPU's, too: swap is a last resort.\n"
-        "vm.swappiness = 10\n"
-    )
-}
-CLOCK_CAP = {
-    f"{UNITS}/{CLOCKS_UNIT}": (
-        f"{_WRITTEN}[Unit]\n"
-        f"Description=GPU clocks within {CLOCKS} MHz, against power-offs under load\n"
-        "After=nvidia-persistenced.service\n"
-        "[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-        f"ExecStart=/usr/bin/nvidia-smi -lgc {CLOCKS}\nExecStop=/usr/bin/nvidia-smi -rgc\n"
-        "[Install]\nWantedBy=multi-user.target\n"
-    )
-}
+#: Texts of the files that a step writes, by step and path.
+FILES: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_name("files.yaml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)

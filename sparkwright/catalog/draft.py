@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,29 +14,10 @@ from sparkwright.catalog.schema import COMMON, KINDS, documented
 
 #: The schemas' folder, beside the folders of entries.
 SCHEMAS = ".schema"
-#: What a key has where nothing is known yet: valid, and to be changed.
-PLACEHOLDERS: dict[str, dict[str, Any]] = {
-    "recipe": {
-        "title": "what it serves, in a line",
-        "image": "vllm-openai",
-        "body": {"model": "qwen35-4b", "mount": "/models/body"},
-        "served_names": ["my-model"],
-        "needs": {"compute_caps": ["12.1"], "memory_gib": 110},
-        "arguments": {"max_model_len": 32768, "max_num_seqs": 16, "gpu_memory_utilization": 0.8},
-    },
-    "model": {
-        "repository": "organisation/name",
-        "family": "my-family",
-        "role": "body",
-        "format": None,
-    },
-    "image": {
-        "repository": "registry-1.docker.io/you/image",
-        "size": {"pull_gib": 10, "unpacked_gib": 24},
-        "newest_tag": "v1",
-        "tags": {"v1": {"vllm": None, "architectures": ["arm64", "amd64"]}},
-    },
-}
+#: What a key has where nothing is known yet, by kind: valid, and to be changed.
+PLACEHOLDERS: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("placeholders.yaml").read_text(encoding="utf-8")
+)
 
 
 def draft(

@@ -1,25 +1,531 @@
-"""The entries that services are made of, each in a module of its subject."""
+"""The entries that services are made of: images, models and recipes, and what cards say of them."""
 
-from sparkwright.catalog.images import Build, Digest, Image, ImageSize, Tag, Variables
-from sparkwright.catalog.models import ContentCheck, Format, KvLayers, Model, Sampling
-from sparkwright.catalog.recipes import Alias, Mounted, Needs, Ranks, Recipe, TagChange
+from __future__ import annotations
 
-__all__ = [
-    "Alias",
-    "Build",
-    "ContentCheck",
-    "Digest",
-    "Format",
-    "Image",
-    "ImageSize",
-    "KvLayers",
-    "Model",
-    "Mounted",
-    "Needs",
-    "Ranks",
-    "Recipe",
-    "Sampling",
-    "Tag",
-    "TagChange",
-    "Variables",
+import datetime as dt
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
+from sparkwright.catalog.data import (
+    OWN,
+    ArgumentName,
+    ArgumentValue,
+    Data,
+    Gib,
+    Name,
+    Repository,
+    Revision,
+    Scalar,
+    ServedName,
+    Status,
+    Straight,
+    VariableName,
+)
+from sparkwright.catalog.issues import Issue
+
+
+class GpuClaim(Data):
+    """What a card says of a GPU; what runs there with this tool is in a recipe's ``needs``.
+
+    Attributes:
+        gpu: as the card names it.
+        claim: ``validated`` was run by the card's author, ``listed`` is named as fitting,
+            ``untested`` is expected to fit, ``rebuild`` needs an image of its own, ``no`` fails.
+        note: what the card adds.
+    """
+
+    gpu: str
+    claim: Literal["validated", "listed", "untested", "rebuild", "no"]
+    note: str | None = None
+    source: str = OWN
+
+
+class License(Data):
+    """Under which terms something is published.
+
+    Attributes:
+        name: an SPDX identifier where there is one; None where no source names a licence.
+        note: parts with other terms, and sources that disagree.
+    """
+
+    name: str | None
+    note: str | None = None
+    source: str = OWN
+
+
+class Duties(Data):
+    """What a card asks of whoever runs an uncensored model, in this project's words.
+
+    Attributes:
+        duties: a line each.
+    """
+
+    duties: tuple[str, ...]
+    source: str = OWN
+
+
+class Switch(Data):
+    """A key of a request's ``chat_template_kwargs``.
+
+    Attributes:
+        key: its name.
+        value: what the card sends.
+        meaning: what that does.
+    """
+
+    key: str
+    value: Scalar
+    meaning: str
+    source: str = OWN
+
+
+class ImageVariable(Data):
+    """An environment variable that an image reads, as its card documents it.
+
+    Attributes:
+        name: of the variable.
+        default: without it; None where the card gives none, or it is required.
+        meaning: what it sets, and the values that the card names.
+    """
+
+    name: str
+    default: str | None = None
+    meaning: str
+    source: str = OWN
+
+
+class OtherImage(Data):
+    """An image beside this one that a card names and gives no command for.
+
+    Attributes:
+        reference: with its tag.
+        what: what the card says of it.
+    """
+
+    reference: str
+    what: str
+    source: str = OWN
+
+
+class Ran(Data):
+    """A run of a recipe on real hardware, deployed with this tool.
+
+    Attributes:
+        gpu: what it ran on.
+        date: the day.
+        what: what was tried, and what came of it.
+        source: who ran it, and where that can be read.
+    """
+
+    gpu: str
+    date: dt.date
+    what: str
+    source: str = OWN
+
+
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class Tag(Data):
+    """One tag of an image: what it holds and where that is said.
+
+    Attributes:
+        vllm: the vLLM version inside; ``None`` where no card says it.
+        digest: what the tag is pinned to by the card itself.
+        names: other tags that pointed here at some time, such as ``latest``.
+        rollback: the tag that the card names to go back to.
+        architectures: as the card claims them; the registry's manifest is what counts.
+        components: what is inside beside vLLM -> its version, as its card gives it.
+        adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
+            image's issues.
+        date: when it was pushed, as far as a card says.
+    """
+
+    date: dt.date | None = None
+    vllm: str | None
+    digest: Digest | None = None
+    names: tuple[str, ...] = ()
+    rollback: str | None = None
+    architectures: tuple[Literal["arm64", "amd64"], ...] = ("arm64",)
+    components: dict[str, str] = Field(default_factory=dict)
+    adds: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+    source: str = OWN
+
+
+class ImageSize(Data):
+    """Sizes in GiB, for checks made before the registry is queried.
+
+    Attributes:
+        pull_gib: what is downloaded.
+        unpacked_gib: what it takes on the disk.
+        source: who says so, or that it is an estimate and of what.
+    """
+
+    pull_gib: Gib
+    unpacked_gib: Gib
+    source: str | None = None
+
+
+class Build(Data):
+    """An image that is built on the host from a git repository at a pinned commit.
+
+    Attributes:
+        context: https address of the repository; a tag of the image is a revision of it.
+        directory: the folder with the Dockerfile.
+        base: the image that the Dockerfile starts from: an entry of the catalog.
+        base_tag: the tag under which the Dockerfile names it.
+    """
+
+    context: str
+    directory: str
+    base: Name
+    base_tag: str
+
+
+class Variables(Data):
+    """Names of the environment variables of an image that is not driven by arguments.
+
+    Everything that has no variable goes to ``extra_arguments``, verbatim.
+
+    Attributes:
+        model, drafter: path of the body, and of the drafter.
+        num_speculative_tokens: draft tokens a step.
+        served_name: the main served name.
+        extra_arguments: the variable for arguments without one of their own.
+        arguments: ``vllm serve`` argument -> its variable.
+        defaults: what the entry point takes for an argument whose variable is not set.
+        sets: flags that the entry point sets by itself; taken back where the service has them not.
+    """
+
+    model: str
+    drafter: str
+    num_speculative_tokens: str
+    served_name: str
+    extra_arguments: str
+    arguments: dict[str, str]
+    defaults: dict[str, Scalar] = Field(default_factory=dict)
+    sets: tuple[str, ...] = ()
+
+
+class Image(Data):
+    """A container image repository and its tags.
+
+    Attributes:
+        repository: registry host and path, without a tag.
+        size: sizes of a pull and on the disk.
+        newest_tag: what services take that name no tag.
+        tags: tag -> what it holds.
+        engine: the engine inside, a name of ``sparkwright.engines``.
+        entrypoint: the engine's program; for an image that is driven by variables the path of its
+            own entry point, which starts the engine's program by its name.
+        variables: set for images that are driven by the environment.
+        build: set for images that no registry has.
+        writable: directories that its programs write to, which ``hardening: strict`` leaves so.
+        gpus: what its card says of GPUs.
+        license: the terms of what is inside.
+        duties: what its card asks of whoever runs it.
+        settings: variables that its card documents beside those of ``variables``.
+        beside: other images that its card names.
+        issues: known mistakes with this image, by tag.
+    """
+
+    kind: Literal["image"]
+    name: Name
+    repository: str
+    engine: str = "vllm"
+    entrypoint: str = "vllm"
+    size: ImageSize
+    newest_tag: str
+    tags: dict[str, Tag] = Field(min_length=1)
+    variables: Variables | None = None
+    build: Build | None = None
+    # Caches of vLLM, FlashInfer, inductor, Triton and CUDA's driver, by their own defaults.
+    writable: tuple[Place, ...] = ("/tmp", "/root/.cache", "/root/.config", "/root/.nv",
+                                   "/root/.triton")  # fmt: skip
+    gpus: tuple[GpuClaim, ...] = ()
+    license: License | None = None
+    duties: Duties | None = None
+    settings: tuple[ImageVariable, ...] = ()
+    beside: tuple[OtherImage, ...] = ()
+    issues: tuple[Issue, ...] = ()
+
+    @model_validator(mode="after")
+    def _own_entry_point_is_named(self) -> Image:
+        if self.variables and not self.entrypoint.startswith("/"):
+            raise ValueError(
+                "an image that is driven by variables needs the path of its own ENTRYPOINT in "
+                "'entrypoint' (docker inspect shows it): the API key is handed to what it starts"
+            )
+        return self
+
+
+#: How weights are quantized; ``bf16`` is not at all.
+Format = Literal[
+    "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16"
 ]
+
+#: What a model can do beside text; ``thinking-only`` thinks first, whatever a request says.
+Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
+
+
+class KvLayers(Data):
+    """Layers of one kind that keep keys and values.
+
+    Attributes:
+        layers: how many there are.
+        heads: heads of keys and values in each.
+        head_dim: numbers in a head.
+        window: tokens that sliding-window layers keep; None for full attention.
+    """
+
+    layers: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    window: int | None = Field(default=None, gt=0)
+
+
+class Sampling(Data):
+    """Sampling that the model's authors advise for a mode and a use.
+
+    Attributes:
+        mode: whether the model thinks first.
+        use: kind of work.
+        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+    """
+
+    mode: Literal["thinking", "instruct", "any"]
+    use: Literal["general", "coding", "math", "fast-drafting", "any"]
+    temperature: float
+    top_p: float | None = None
+    top_k: int | None = None
+    presence_penalty: float | None = None
+
+
+class ContentCheck(Data):
+    """What a model's files must show, judged from headers and small files before they are used.
+
+    Attributes:
+        id: its name in messages.
+        why: what goes wrong where it does not hold.
+        absent, present: prefix of tensors' names that no, or some, tensor has.
+        file, key, contains: a list in a JSON file of the repository that holds these values.
+    """
+
+    id: Name
+    why: str
+    source: str = OWN
+    absent: str | None = None
+    present: str | None = None
+    file: str | None = None
+    key: str | None = None
+    contains: tuple[int | str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> ContentCheck:
+        listed = (self.file, self.key, self.contains)
+        ways = [self.absent, self.present, None if None in listed else listed]
+        if sum(way is not None for way in ways) != 1 or (None in listed and any(listed)):
+            raise ValueError("give either absent, or present, or file with key and contains")
+        return self
+
+
+class Model(Data):
+    """A Hugging Face repository at a revision.
+
+    Attributes:
+        repository: its name on the hub, ``organisation/name``.
+        family: what rules and drafters go by, e.g. ``qwen3.6-27b``.
+        role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
+        revision: branch, tag or commit.
+        not_before: commits older than this day are known to be bad.
+        format: how it is quantized; None where no card says it.
+        architecture: the class in its config.json, by which vLLM finds its implementation; None
+            leaves that unchecked.
+        size_gib: of all files together, from the card's GB; None where nobody gives it.
+        loaded_gib: what the weights take once loaded, from the card's GB.
+        context: tokens that the model was made for.
+        capabilities: what it can do beside text.
+        kv: layers that keep keys and values; empty where no card gives them.
+        hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), by which
+            vLLM's defaults differ.
+        pairs_with: drafters made for this body.
+        sampling: what its authors advise.
+        status, reason: what the cards say of it, and why where it fails.
+        known_bad: older revisions, in words, and what is wrong with them.
+        code: Python files of the repository that ``trust_remote_code`` may run, once read.
+        switches: what a request can set in the chat template.
+        gpus: what its card says of GPUs.
+        license: the terms that it is published under.
+        duties: what its card asks of whoever runs it.
+        checks: what the files must show, so that a bad revision is known by its content too.
+        issues: known mistakes with this model.
+    """
+
+    kind: Literal["model"]
+    name: Name
+    repository: Repository
+    family: Name
+    revision: Revision = "main"
+    not_before: dt.date | None = None
+    role: Literal["body", "drafter"]
+    format: Format | None
+    architecture: str | None = None
+    size_gib: Gib | None = None
+    loaded_gib: Gib | None = None
+    context: int | None = Field(default=None, gt=0)
+    capabilities: tuple[Capability, ...] = ()
+    kv: tuple[KvLayers, ...] = ()
+    hybrid: bool = False
+    pairs_with: tuple[Name, ...] = ()
+    sampling: tuple[Sampling, ...] = ()
+    status: Status = "works"
+    reason: str | None = None
+    known_bad: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    gpus: tuple[GpuClaim, ...] = ()
+    license: License | None = None
+    duties: Duties | None = None
+    checks: tuple[ContentCheck, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    source: str = OWN
+    date: dt.date | None = None
+
+
+class Mounted(Data):
+    """A model and the path at which the container sees it.
+
+    Attributes:
+        model: an entry of the catalog.
+        mount: absolute path in the container, as the arguments name it.
+    """
+
+    model: Name
+    mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), Straight]
+
+
+class Needs(Data):
+    """What a recipe needs of its host.
+
+    Attributes:
+        compute_caps: accepted compute capabilities.
+        memory_gib: least MemTotal of the host, in GiB.
+        vram_gib: least memory of a GPU with memory of its own, in GiB; None where it runs on
+            unified memory alone.
+    """
+
+    compute_caps: tuple[str, ...]
+    memory_gib: Gib
+    vram_gib: Gib | None = None
+
+
+class Ranks(Data):
+    """Over how many GPUs of a cluster's hosts a model is spread; their product is the ranks.
+
+    Attributes:
+        tensor: parts of each layer (``--tensor-parallel-size``).
+        pipeline: groups of layers (``--pipeline-parallel-size``).
+    """
+
+    tensor: int = Field(default=1, ge=1, le=64)
+    pipeline: int = Field(default=1, ge=1, le=64)
+
+    @property
+    def world(self) -> int:
+        """All of them."""
+        return self.tensor * self.pipeline
+
+
+class TagChange(Data):
+    """What a recipe says differently on one tag; None takes an argument or variable away.
+
+    Attributes:
+        arguments, environment: over the recipe's own.
+    """
+
+    arguments: dict[ArgumentName, ArgumentValue | None] = Field(default_factory=dict)
+    environment: dict[VariableName, str | None] = Field(default_factory=dict)
+    why: str
+    source: str = OWN
+
+
+class Alias(Data):
+    """What a served name is meant for. All names of a service are one model: clients make the
+    difference by what they send.
+
+    Attributes:
+        title: the use in a word or two, shown beside the name.
+        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+        thinking: whether the model thinks first; None leaves it to the client.
+        source: who says so.
+    """
+
+    title: str
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    thinking: bool | None = None
+    source: str = OWN
+
+
+class Recipe(Data):
+    """Image + body + drafter + vLLM arguments + environment + needs.
+
+    Attributes:
+        system: which of the cards' systems this is, for the table in the docs.
+        status: what its card says of it as a whole.
+        image: the image that serves: an entry of the catalog.
+        body: the model that answers.
+        drafter: the model that proposes tokens for it; None without speculative decoding, and
+            where the body has heads of its own for that.
+        served_names: names that clients ask for; the first is the main one.
+        needs: GPU and memory that it needs.
+        environment: variables of the container.
+        tag: the tag that the card gives it on; None for the image's newest.
+        tags: those it is known to run on; empty for every tag of the image.
+        by_tag: what differs on one tag.
+        ranks: how it is spread over the hosts of a cluster; None for one host.
+        aliases: served name -> what it is meant for; names without advice are left out.
+        arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
+        shm_gib: size of /dev/shm that the card asks for.
+        memlock: whether the card lifts the limit of locked memory.
+        exceptions: what its container gets over the default.
+        boot_seconds: how long a first boot may take until ``/health`` answers.
+        first_answer_seconds: how long the first generation may take after that.
+        notes: what a reader should know, in words, each with its source.
+        ran: runs on real hardware with this tool; empty where there was none.
+    """
+
+    kind: Literal["recipe"]
+    name: Name
+    title: str
+    system: str = OWN
+    status: Status = "works"
+    source: str = OWN
+    date: dt.date | None = None
+    image: Name
+    tag: str | None = None
+    tags: tuple[str, ...] = ()
+    by_tag: dict[str, TagChange] = Field(default_factory=dict)
+    body: Mounted
+    drafter: Mounted | None = None
+    served_names: tuple[ServedName, ...] = Field(min_length=1)
+    aliases: dict[str, Alias] = Field(default_factory=dict)
+    needs: Needs
+    ranks: Ranks | None = None
+    environment: dict[VariableName, str] = Field(default_factory=dict)
+    arguments: dict[ArgumentName, ArgumentValue]
+    shm_gib: Gib | None = None
+    memlock: bool = False
+    exceptions: Exceptions | None = None
+    boot_seconds: int = Field(default=900, gt=0)
+    first_answer_seconds: int = Field(default=120, gt=0)
+    notes: tuple[str, ...] = ()
+    ran: tuple[Ran, ...] = ()
+
+    _refuse_privileged = model_validator(mode="before")(refuse_privileged)

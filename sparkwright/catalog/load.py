@@ -6,7 +6,7 @@ or extend an entry, so that a user's own catalog needs no change of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,16 +17,19 @@ from sparkwright.catalog.advice import Advice
 from sparkwright.catalog.causes import Causes
 from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
-from sparkwright.catalog.extends import over_earlier, under_new_names
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.catalog.schema import KINDS, allowed
 from sparkwright.documents import files, yaml_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
 
 Entry = Image | Model | Recipe | Measurement | Advice | Causes
+#: Kind and name of an entry.
+Key = tuple[str, str]
+#: A file, and what it says with everything that it extends under the same name.
+Read = tuple[Path, dict[str, Any]]
 
 
 class Catalog(Data):
@@ -42,7 +45,14 @@ class Catalog(Data):
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     advice: dict[str, Advice] = Field(default_factory=dict)
     causes: dict[str, Causes] = Field(default_factory=dict)
-    files: dict[tuple[str, str], Path] = Field(default_factory=dict)
+    files: dict[Key, Path] = Field(default_factory=dict)
+
+    def of_kind(self, kind: str) -> dict[str, Any]:
+        """Entries of a kind, by name."""
+        entries: dict[str, Any] = getattr(
+            self, kind if kind in ("advice", "causes") else f"{kind}s"
+        )
+        return entries
 
 
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
@@ -54,61 +64,26 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
     Raises:
         UserError: with every problem of every file.
     """
-    raw: dict[tuple[str, str], tuple[Path, dict[str, Any]]] = {}
-    problems: list[Finding] = []
+    raw: dict[Key, Read] = {}
+    problems = Problems()
     for directory in directories:
-        if not directory.is_dir():
-            problems.append(
-                mistake(
-                    str(directory),
-                    "this catalog directory does not exist",
-                    "create it or drop it from catalog_directories",
-                )
-            )
-        problems.extend(_passed_over(directory))
-        own: dict[tuple[str, str], Path] = {}
-        for path in sorted(directory.rglob("*.yaml")):
-            data = _read(path, problems)
-            if data is None:
-                continue
-            key = str(data.get("kind")), str(data.get("name"))
-            if key in own:
-                problems.append(
-                    mistake(
-                        f"{path}: name",
-                        f"{key[0]} {key[1]!r} is in {own[key]} already",
-                        "give each entry a name of its own",
-                    )
-                )
-                continue
-            own[key] = path
-            whole = over_earlier(path, data, raw.get(key))
-            if isinstance(whole, Finding):
-                problems.append(whole)
-            else:
-                raw[key] = path, whole
-    raw, unclear = under_new_names(raw)
-    problems.extend(unclear)
-    entries: list[Entry] = []
-    for (kind, _), (path, data) in raw.items():
+        problems += _read_directory(directory, raw)
+    catalog = Catalog()
+    for key, (path, _) in raw.items():
+        data = _whole(key, raw, (), problems)
+        if data is None:
+            continue
         try:
-            entries.append(_ENTRY.validate_python(data))
+            entry = _ENTRY.validate_python(data)
         except ValidationError as error:
-            said = partial(allowed, kind) if kind in KINDS else None
-            problems.extend(problems_of(error, str(path), tagged=True, allowed=said))
-    catalog = Catalog(
-        images={entry.name: entry for entry in entries if isinstance(entry, Image)},
-        models={entry.name: entry for entry in entries if isinstance(entry, Model)},
-        recipes={entry.name: entry for entry in entries if isinstance(entry, Recipe)},
-        measurements={entry.name: entry for entry in entries if isinstance(entry, Measurement)},
-        advice={entry.name: entry for entry in entries if isinstance(entry, Advice)},
-        causes={entry.name: entry for entry in entries if isinstance(entry, Causes)},
-        files={key: path for key, (path, _) in raw.items()},
-    )
+            may = partial(allowed, key[0]) if key[0] in KINDS else None
+            problems += problems_of(error, str(path), tagged=True, allowed=may)
+        else:
+            catalog.of_kind(entry.kind)[entry.name] = entry
+            catalog.files[key] = path
     if not problems:  # an entry that could not be read would only be missed once more
-        problems.extend(_dangling(catalog))
-    if problems:
-        raise UserError(problems)
+        problems += _dangling(catalog)
+    problems.stop()
     return catalog
 
 
@@ -127,83 +102,127 @@ def validated(data: dict[str, Any], where: str) -> Entry:
         raise UserError(problems_of(error, where, tagged=True)) from None
 
 
-def _read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
-    try:
-        data = yaml_text.load(files.read(path))
-        if not isinstance(data, dict):
-            raise Unusable("not a mapping of keys to values", "start with 'kind: ...'")
-    except Unusable as error:
-        problems.append(mistake(error.place(str(path)), error.what, error.remedy))
-        return None
-    return {str(key): value for key, value in data.items()}
-
-
-def _passed_over(directory: Path) -> Iterator[Finding]:
-    """Files that look like entries and are none, because of their names."""
+def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
+    """Add the entries of a directory to those of earlier ones, and yield problems of its files."""
+    if not directory.is_dir():
+        remedy = "create it or drop it from catalog_directories"
+        yield mistake(str(directory), "this catalog directory does not exist", remedy)
     for path in sorted(directory.rglob("*.yml")):
         what = "a catalog's files end in .yaml, and this one is not read"
         yield mistake(str(path), what, f"rename it to {path.stem}.yaml")
+    own: dict[Key, Path] = {}
+    for path in sorted(directory.rglob("*.yaml")):
+        try:
+            data = _mapping(path)
+        except Unusable as error:
+            yield mistake(error.place(str(path)), error.what, error.remedy)
+            continue
+        key = str(data.get("kind")), str(data.get("name"))
+        named = f"{key[0]} {key[1]!r}"
+        if key in own:
+            what = f"{named} is in {own[key]} already"
+            yield mistake(f"{path}: name", what, "give each entry a name of its own")
+            continue
+        own[key] = path
+        if data.get("extends") is not True:
+            raw[key] = path, data
+        elif key in raw:
+            raw[key] = path, merged(raw[key][1], data)
+        else:
+            what = f"there is no {named} to extend"
+            remedy = (
+                "fix the name, name another entry in 'extends', or drop it and write the whole "
+                "entry"
+            )
+            yield mistake(f"{path}: extends", what, remedy)
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    data = yaml_text.load(files.read(path))
+    if not isinstance(data, dict):
+        raise Unusable("not a mapping of keys to values", "start with 'kind: ...'")
+    return {str(key): value for key, value in data.items()}
+
+
+def _whole(
+    key: Key, raw: Mapping[Key, Read], within: tuple[Key, ...], problems: Problems
+) -> dict[str, Any] | None:
+    """An entry over the one that it extends by name; None where that leads nowhere."""
+    path, data = raw[key]
+    base = data.get("extends")
+    if not isinstance(base, str):
+        return data
+    other = (key[0], base)
+    where = f"{path}: extends"
+    if other in (*within, key):
+        problems.append(mistake(where, f"{base!r} extends this entry", "extend another one"))
+        return None
+    if other not in raw:
+        known = [name for kind, name in raw if kind == key[0]]
+        problems.append(mistake(where, f"no such {key[0]}: {base!r}", suggest(base, known)))
+        return None
+    under = _whole(other, raw, (*within, key), problems)
+    return None if under is None else merged(under, data)
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Mappings key by key; everything else is replaced, and ``extends`` is left out."""
+    both = dict(base)
+    for key, value in over.items():
+        nested = isinstance(both.get(key), dict) and isinstance(value, dict)
+        both[key] = merged(both[key], value) if nested else value
+    both.pop("extends", None)
+    return both
+
+
+#: Key of an entry, the name that it has there, and the names that there are.
+_Reference = tuple[str, str | None, Collection[str]]
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:
     """Names that lead nowhere."""
-
-    def missing(kind: str, name: str, key: str, wanted: str, known: Sequence[str]) -> Finding:
-        where = f"{catalog.files[kind, name]}: {key}"
-        what = f"no such {key.rpartition('.')[2].rstrip('0123456789[]')}: {wanted!r}"
-        return mistake(where, what, suggest(wanted, known))
-
-    for image in catalog.images.values():
-        tags = list(image.tags)
-        names = [("newest_tag", image.newest_tag)]
-        names += [
-            (f"tags.{tag}.rollback", data.rollback or tag) for tag, data in image.tags.items()
-        ]
-        names += [(f"issues.{i.id}.tags", tag) for i in image.issues for tag in i.tags]
-        for key, tag in names:
-            if tag not in image.tags:
-                yield missing("image", image.name, key, tag, tags)
-        if image.build and image.build.base not in catalog.images:
-            yield missing("image", image.name, "build.base", image.build.base, list(catalog.images))
-    for model in catalog.models.values():
-        for name in model.pairs_with:
-            if name not in catalog.models:
-                yield missing("model", model.name, "pairs_with", name, list(catalog.models))
-    for recipe in catalog.recipes.values():
-        own = catalog.images.get(recipe.image)
-        if own is None:
-            yield missing("recipe", recipe.name, "image", recipe.image, list(catalog.images))
-        else:
-            for key, tags in (
-                ("tag", [recipe.tag] if recipe.tag else []),
-                ("tags", list(recipe.tags)),
-                ("by_tag", list(recipe.by_tag)),
-            ):
-                for tag in tags:
-                    if tag not in own.tags:
-                        yield missing("recipe", recipe.name, key, tag, list(own.tags))
-        for key, mounted in (("body", recipe.body), ("drafter", recipe.drafter)):
-            if mounted and mounted.model not in catalog.models:
-                yield missing(
-                    "recipe", recipe.name, f"{key}.model", mounted.model, list(catalog.models)
-                )
-    for measurement in catalog.measurements.values():
-        for key, wanted, known in (
-            ("body", measurement.body, catalog.models),
-            ("drafter", measurement.drafter, catalog.models),
-            ("recipe", measurement.recipe, catalog.recipes),
-            ("image", measurement.image, catalog.images),
-        ):
+    for (kind, name), path in catalog.files.items():
+        for key, wanted, known in _references(catalog.of_kind(kind)[name], catalog):
             if wanted is not None and wanted not in known:
-                yield missing("measurement", measurement.name, key, wanted, list(known))
-        served = catalog.images.get(measurement.image)
-        if served and measurement.tag and measurement.tag not in served.tags:
-            yield missing(
-                "measurement", measurement.name, "tag", measurement.tag, list(served.tags)
-            )
-    for advice in catalog.advice.values():
-        for choice in advice.choices:
-            if choice.recipe not in catalog.recipes:
-                yield missing(
-                    "advice", advice.name, "choices.recipe", choice.recipe, list(catalog.recipes)
-                )
+                what = f"no such {key.rpartition('.')[2]}: {wanted!r}"
+                yield mistake(f"{path}: {key}", what, suggest(wanted, list(known)))
+
+
+def _references(entry: Entry, catalog: Catalog) -> Iterator[_Reference]:
+    match entry:
+        case Image():
+            yield from _of_image(entry, catalog)
+        case Model():
+            yield from (("pairs_with", name, catalog.models) for name in entry.pairs_with)
+        case Recipe():
+            yield from _of_recipe(entry, catalog)
+        case Measurement():
+            yield "body", entry.body, catalog.models
+            yield "drafter", entry.drafter, catalog.models
+            yield "recipe", entry.recipe, catalog.recipes
+            yield "image", entry.image, catalog.images
+            if entry.image in catalog.images:
+                yield "tag", entry.tag, catalog.images[entry.image].tags
+        case Advice():
+            yield from (("choices.recipe", one.recipe, catalog.recipes) for one in entry.choices)
+
+
+def _of_image(image: Image, catalog: Catalog) -> Iterator[_Reference]:
+    yield "newest_tag", image.newest_tag, image.tags
+    for tag, data in image.tags.items():
+        yield f"tags.{tag}.rollback", data.rollback, image.tags
+    for issue in image.issues:
+        yield from ((f"issues.{issue.id}.tags", tag, image.tags) for tag in issue.tags)
+    if image.build:
+        yield "build.base", image.build.base, catalog.images
+
+
+def _of_recipe(recipe: Recipe, catalog: Catalog) -> Iterator[_Reference]:
+    yield "image", recipe.image, catalog.images
+    if recipe.image in catalog.images:
+        known = catalog.images[recipe.image].tags
+        yield "tag", recipe.tag, known
+        yield from (("tags", tag, known) for tag in recipe.tags)
+        yield from (("by_tag", tag, known) for tag in recipe.by_tag)
+    yield "body.model", recipe.body.model, catalog.models
+    yield "drafter.model", recipe.drafter.model if recipe.drafter else None, catalog.models

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkwright.catalog.advice import Workload
-from sparkwright.catalog.recipes import Recipe
+from sparkwright.catalog.entries import Recipe
 
 #: Who measured, and what: nobody has with this tool.
 _USERS = "reports of users of two DGX Sparks (gpt-oss-120b, Qwen3.6-27B); unproven here"

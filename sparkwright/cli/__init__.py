@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
-from sparkwright.cli.lib.extras import CLIENTS, HOSTS, SITE, extra_commands
+from sparkwright.cli.lib.extras import HOSTS, extra_commands
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -24,43 +25,19 @@ __all__ = ["main"]
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
-#: The core's commands with one line of help, so that `--help` loads none of their modules.
-SECTIONS = {
-    SITE: {
-        "init": "Write a new site into a folder.",
-        "advise": "Name recipes for a workload, with the cards' figures.",
-        "catalog": "Images, models, recipes, published numbers and rules.",
-        "check": "Find every known mistake in an inventory or a recipe.",
-        "plan": "Show the desired state of each host.",
-        "lock": "Pin every tag to a digest and every model to a commit.",
-        "bundle": "Fetch all that the plan needs, for hosts without internet.",
-    },
-    HOSTS: {
-        "bootstrap": "Make bare hosts ready: Docker, container toolkit, sudo.",
-        "deploy": "Make the hosts as planned (pyinfra INVENTORY deploy.py).",
-        "fabric": "ConnectX-7 between hosts: addresses, tests.",
-        "status": "What every service runs, and whether it is well.",
-        "top": "Tokens/s, requests, KV cache and GPU of every service, live.",
-        "doctor": "What is wrong with hosts and services, why, what helps.",
-        "logs": "What services say, of all hosts in one.",
-        "start": "Start services that were stopped.",
-        "stop": "Stop services: drained, until they are started.",
-        "activate": "Another one of a group of exclusive services.",
-        "restart": "Restart services: drained, and back once they answer.",
-        "shell": "A shell in a service's container, or a command.",
-        "maintenance": "A host out of every pool, and back.",
-        "smoke": "Ask every service for all that its recipe promises.",
-        "diff": "What a deploy would change, line by line.",
-        "history": "Who switched what, when, why, and how it ended.",
-        "rollback": "Switch to the release before, proved or back again.",
-        "models": "List and prune what lies on the hosts.",
-        "verify": "Hash every file of the planned models again.",
-        "remove": "Take services, units, releases and images away.",
-    },
-    CLIENTS: {
-        "key": "API keys: list, rotate, retire, revoke.",
-        "ca": "Print the certificate of the site's own CA.",
-    },
+#: The core's commands with one line of help, by section: `--help` loads none of their modules.
+SECTIONS: dict[str, dict[str, str]] = json.loads(
+    Path(__file__).with_name("commands.json").read_text(encoding="utf-8")
+)
+#: Command -> the module that it shares with others, as an object of its name.
+_SHARED = {
+    name: module
+    for module, names in {
+        "control": ("start", "stop", "restart", "activate", "maintenance"),
+        "deployments": ("status", "history", "diff"),
+        "models": ("models", "verify"),
+    }.items()
+    for name in names
 }
 
 #: The core's commands that ask or change hosts in this process.
@@ -78,8 +55,8 @@ def sections() -> dict[str, dict[str, str]]:
 
 def module_of(name: str) -> str:
     """Name of the module that defines a command."""
-    core = any(name in commands for commands in SECTIONS.values())
-    return f"sparkwright.cli.{name}" if core else extra_commands()[name].module
+    extra = extra_commands().get(name)
+    return extra.module if extra else f"sparkwright.cli.{_SHARED.get(name, name)}"
 
 
 def asks_hosts(name: str) -> bool:
@@ -97,10 +74,10 @@ class _Lazy(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, from the module of its name."""
-        core = any(cmd_name in commands for commands in SECTIONS.values())
-        if not core and cmd_name not in self.list_commands(ctx):
+        if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(module_of(cmd_name)).command
+        module = import_module(module_of(cmd_name))
+        command: click.Command = getattr(module, cmd_name if cmd_name in _SHARED else "command")
         return command
 
     def resolve_command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,7 +12,7 @@ from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.checks.service.diagnose import diagnose_all, render
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, finish
 from sparkwright.findings.finding import Finding, errors_first
 from sparkwright.findings.user_error import UserError
 
@@ -35,7 +34,7 @@ def command(hosts: Hosts, form: str) -> None:
         findings[name] = errors_first([*findings[name], finding])
     every = [finding for each in findings.values() for finding in each]
     print_findings(every, form, render(findings, paint))
-    sys.exit(int(bool(answers.failures) or not findings or bool(every)))
+    finish(answers, failed=bool(every))
 
 
 def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:

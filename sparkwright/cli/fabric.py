@@ -13,7 +13,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import data_option, optional_inventory, pyinfra_json_option
 from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.site.fabric import fabric_problems, members
+from sparkwright.site.clusters import fabric_problems, members
 
 
 @click.group("fabric", cls=ExtensibleGroup)

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.journals import follow
-from sparkwright.cli.lib.log_lines import Line, of_host
-from sparkwright.cli.lib.log_lines import echo as echo_line
-from sparkwright.cli.lib.options import json_option, print_json
-from sparkwright.cli.lib.output import echo
-from sparkwright.cli.lib.services import misspelt, service_option
-from sparkwright.host import logs
+from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
+from sparkwright.cli.lib.journals import Line, echo_line, follow, of_host
+from sparkwright.cli.lib.options import json_option, print_json, service_option
 from sparkwright.host.lib.records import encode
-from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.logs import LogsAnswer
 from sparkwright.text.visible import visible
-
-if TYPE_CHECKING:
-    from sparkwright.run.state import HostRun
 
 _SPAN = re.compile(r"([0-9]{1,7})(s|m|min|h|d|w)(?: ago)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
-def _since(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
-    """As journalctl takes it, whatever clock and time zone the host has."""
-    if said is None:
+def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+    """A time as journalctl takes it, whatever clock and time zone the host has."""
+    if given is None:
         return None
-    if match := _SPAN.fullmatch(said.strip()):
+    if match := _SPAN.fullmatch(given.strip()):
         return f"-{int(match[1]) * _SECONDS[match[2]]}s"
     try:
-        return f"@{dt.datetime.fromisoformat(said.strip()).timestamp():.0f}"
+        return f"@{dt.datetime.fromisoformat(given.strip()).timestamp():.0f}"
     except (ValueError, OverflowError, OSError):
         raise click.BadParameter(
-            f"{said!r} is no time: write 30s, 10m, 2h, 1d, or 2026-01-31 14:00 (here, not there)"
+            f"{given!r} is no time: write 30s, 10m, 2h, 1d, or 2026-01-31 14:00 (here, not there)"
         ) from None
 
 
@@ -69,25 +60,22 @@ def command(
     Times are this machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json
     one object a line then. Exit code 1 when a host did not answer or a service is not known.
     """
-    from sparkwright.run.session import program
+    from sparkwright.run import questions
 
-    def request(run: HostRun) -> LogsRequest:
-        return LogsRequest(services or None, run.settings.services_root, lines, since)
-
-    found = hosts.ask(program(logs, request, LogsAnswer, timeout=90), planless=True)
+    question = partial(questions.logged, services=services, lines=lines, since=since)
+    found = hosts.ask(question, planless=True)
     answers = found.answers
     unknown = misspelt(services, answers)
     for name, answer in answers.items():
         if answer.wrong:
-            echo(f"{click.style(name, fg='red')}: {visible(answer.wrong)}", err=True)
+            complain(name, visible(answer.wrong))
     shown = _merged(answers)
     if as_json and not following:
         print_json([encode(line) for line in shown])
     else:
         for line in shown:
             echo_line(line, as_json=as_json)
-    failed = bool(found.failures) or not answers or unknown
-    failed = failed or any(answer.wrong for answer in answers.values())
+    failed = unknown or any(answer.wrong for answer in answers.values())
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
         follow(
@@ -96,7 +84,7 @@ def command(
             as_json=as_json,
         )
         failed = True  # it ends by itself only when no host is left
-    sys.exit(int(failed))
+    finish(found, failed=failed)
 
 
 def _merged(answers: Mapping[str, LogsAnswer]) -> list[Line]:

@@ -1,4 +1,5 @@
-"""``sparkwright models``: what lies on the hosts, and what of it can go."""
+"""``sparkwright models`` and ``verify``: what lies on the hosts, what of it can go, and whether it
+is whole."""
 
 from __future__ import annotations
 
@@ -6,23 +7,29 @@ import sys
 
 import click
 
-from sparkwright.cli.lib.confirming import confirm, dry_option, yes_option
 from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.options import (
+    confirm,
+    dry_option,
+    json_option,
+    print_json,
+    pyinfra_json_option,
+    yes_option,
+)
 from sparkwright.cli.lib.output import echo
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.lib.records import encode
 from sparkwright.results.answers import Answers
-from sparkwright.results.disk_usage import render
+from sparkwright.results.disk_usage import faults, render
 
 
 @click.group("models")
-def command() -> None:
+def models() -> None:
     """Models and images on the hosts: list, prune."""
 
 
-@command.command("list")
+@models.command("list")
 @hosts_argument
 @json_option
 def list_command(hosts: Hosts, as_json: bool) -> None:
@@ -33,7 +40,7 @@ def list_command(hosts: Hosts, as_json: bool) -> None:
     _show(answers, as_json=as_json, pruning=False)
 
 
-@command.command("prune")
+@models.command("prune")
 @hosts_argument
 @json_option
 @dry_option
@@ -60,10 +67,18 @@ def _show(found: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
         print_json(encode(answers))
     elif answers:
         echo(render(answers, pruning=pruning))
-    faults = [
-        thing
-        for usage in answers.values()
-        for thing in usage.things
-        if thing.fault and thing.fault != "has no receipt"
-    ]
-    sys.exit(int(bool(faults) or bool(found.failures) or not answers))
+    finish(found, failed=any(map(faults, answers.values())))
+
+
+@click.command("verify")
+@hosts_argument
+@pyinfra_json_option
+def verify(hosts: Hosts, as_json: bool) -> None:
+    """Hash every file of the planned models on their hosts again.
+
+    A deploy trusts files by size and time of change; this finds what a disk has turned since. A
+    wrong file is named, and the next deploy fetches it anew. Changes nothing else.
+    """
+    from sparkwright.run import changes
+
+    sys.exit(hosts.show(changes.verified, as_json=as_json, planless=True))

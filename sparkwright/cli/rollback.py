@@ -8,10 +8,14 @@ from functools import partial
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.confirming import confirm, dry_option, yes_option
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import pyinfra_json_option
+from sparkwright.cli.lib.options import (
+    confirm,
+    dry_option,
+    pyinfra_json_option,
+    yes_option,
+)
 
 
 @click.command("rollback")

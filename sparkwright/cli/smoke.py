@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 
 import click
@@ -10,7 +9,7 @@ import click
 from sparkwright.checks.smoke.verdict import render, save, verdicts
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, finish
 from sparkwright.cli.lib.options import print_json
 from sparkwright.cli.lib.output import echo
 
@@ -31,15 +30,15 @@ def command(hosts: Hosts, form: str) -> None:
     echo("Asking for real answers; this takes some minutes.", err=True)
     answers = hosts.ask(questions.deep_smoke, planless=True)
     now = datetime.now(UTC)
-    found = [
+    results = [
         verdict
         for host, tested in answers.answers.items()
         for verdict in verdicts(host, tested, now)
     ]
-    save(found)
+    save(results)
+    findings = [finding for verdict in results for finding in verdict.findings]
     if form == "json":  # with what passed
-        print_json([one.model_dump() for one in found])
+        print_json([verdict.model_dump() for verdict in results])
     else:
-        findings = [finding for one in found for finding in one.findings]
-        print_findings(findings, form, render(found, paint) if found else "")
-    sys.exit(int(bool(answers.failures) or not found or any(one.findings for one in found)))
+        print_findings(findings, form, render(results, paint) if results else "")
+    finish(answers, failed=bool(findings) or not results)

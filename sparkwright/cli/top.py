@@ -6,11 +6,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import Protocol
 
 import click
 
@@ -19,36 +18,27 @@ from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option
 from sparkwright.host.load import HostLoad
-from sparkwright.results.load import Line, Seen, lines, table
+from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
-_ANSWERS = 2
-#: A rate needs two looks; so far apart are those of --once.
-_ONCE = 1.0
+#: A rate needs two looks; with --once they are so many seconds apart.
+_ANSWERS, _ONCE = 2, 1.0
+Shown = Callable[[Sequence[Line]], None]
 
 
 @click.command("top")
 @hosts_argument
 @click.option(
-    "--service",
-    default=None,
-    metavar="NAME",
-    shell_complete=services,
+    "--service", default=None, metavar="NAME", shell_complete=services,
     help="Show only this service.",
-)
+)  # fmt: skip
 @click.option(
     "--interval", type=click.FloatRange(1, 3600), default=2.0, show_default=True, metavar="S",
     help="Seconds between two looks.",
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="One table, of two looks a second apart, and end.")
 @json_option
-def command(
-    hosts: Hosts,
-    service: str | None,
-    interval: float,
-    once: bool,
-    as_json: bool,
-) -> None:
+def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_json: bool) -> None:
     """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.
 
     TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, the rest
@@ -62,20 +52,15 @@ def command(
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
     with (
         hosts.session(planless=True) as session,
-        nullcontext() if plain else _screen() as screen,
+        _printed(interval, once, as_json) if plain else _screen() as show,
     ):
         broken = session.run.broken
         fleet = {name: Seen() for name in session.run.hosts}
-        due = time.monotonic() + interval
         for event in session.watch(partial(load.follow, interval=pause, count=count)):
             if event is not None:
                 host, look = event
                 fleet[host] = _with(fleet[host], look)
-            if screen is not None:
-                screen.update(list(lines(fleet, service)))
-            elif not once and time.monotonic() >= due:
-                due = time.monotonic() + interval
-                _print(list(lines(fleet, service)), as_json)
+            show(list(lines(fleet, service)))
     if broken:
         click.echo(broken, err=True)
     found = list(lines(fleet, service))
@@ -93,15 +78,25 @@ def _print(found: Sequence[Line], as_json: bool) -> None:
         rows = json.dumps([asdict(line) for line in found], ensure_ascii=False)
         click.echo(visible_json(rows))
     elif found:
-        click.echo("\n".join([*table(found), ""]))
-
-
-class _Screen(Protocol):
-    def update(self, found: list[Line]) -> None: ...
+        click.echo("\n".join([*table(found), *problems(found), ""]))
 
 
 @contextmanager
-def _screen() -> Iterator[_Screen]:
+def _printed(interval: float, once: bool, as_json: bool) -> Iterator[Shown]:
+    """A table for each interval; with ``once`` none but the last, which the command prints."""
+    due = time.monotonic() + interval
+
+    def show(found: Sequence[Line]) -> None:
+        nonlocal due
+        if not once and time.monotonic() >= due:
+            due = time.monotonic() + interval
+            _print(found, as_json)
+
+    yield show
+
+
+@contextmanager
+def _screen() -> Iterator[Shown]:
     """The terminal's other screen, as `top` has it; what was there comes back at the end."""
     from rich.console import Console
     from rich.live import Live
@@ -110,12 +105,10 @@ def _screen() -> Iterator[_Screen]:
     console = Console(highlight=False, markup=False, emoji=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
-        class Drawn:
-            def update(self, found: list[Line]) -> None:
-                head, *rest = table(found)
-                shown = Text(f"{head}\n", style="bold", no_wrap=True, overflow="ellipsis")
-                for line, said in zip(found, rest, strict=True):
-                    shown.append(f"{said}\n", style="not bold red" if line.problem else "not bold")
-                live.update(shown, refresh=True)
+        def show(found: Sequence[Line]) -> None:
+            head, *rest = table(found)
+            body = ("\n".join(["", *rest, ""]), "")
+            text = Text.assemble((head, "bold"), body, ("\n".join(problems(found)), "red"))
+            live.update(text, refresh=True)
 
-        yield Drawn()
+        yield show

@@ -85,6 +85,18 @@ def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool 
     return Secret(key)
 
 
+def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
+    """The key as ``api_key`` gives it, but none is made.
+
+    Raises:
+        UserError: when there is none, and as ``api_key``.
+    """
+    if VARIABLE not in environment and isinstance(source, str) and not Path(source).exists():
+        remedy = f"deploy first, which makes it, or give the fleet's key in {VARIABLE}"
+        raise UserError([mistake(source, "there is no API key of a fleet here", remedy)])
+    return api_key(source, environment)
+
+
 def kept_key(path: Path) -> Secret | None:
     """The key in a file of the controller; None where there is no file yet.
 

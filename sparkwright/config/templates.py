@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+import math
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
@@ -19,6 +21,12 @@ def template(name: str) -> Template:
     )
 
 
+def properties(name: str) -> tuple[str, ...]:
+    """Properties of units that a template below ``sandboxes/`` lists, line by line."""
+    lines = template(f"sandboxes/{name}.j2").render().splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
 @cache
 def _environment(folders: tuple[Path, ...]) -> Environment:
     environment = Environment(
@@ -27,7 +35,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters["quoted"] = _quoted
+    environment.filters |= {"quoted": _quoted, "yaml": _yaml}
     environment.globals["sandbox"] = sandbox.lines
     return environment
 
@@ -35,3 +43,26 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 def _quoted(value: object) -> str:
     """A YAML string (JSON's are) in which Compose's interpolation finds nothing to replace."""
     return json.dumps(str(value), ensure_ascii=False).replace("$", "$$")
+
+
+@cache
+def _yaml_dumper() -> Any:
+    import yaml  # few templates need it
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+
+    Dumper.add_representer(str, quoted)
+    return partial(yaml.dump, Dumper=Dumper, default_flow_style=True, sort_keys=False,
+                   width=math.inf, allow_unicode=True)  # fmt: skip
+
+
+def _yaml(value: object) -> str:
+    """A value as YAML, on one line. Text is always in quotes: readers of YAML 1.1 and 1.2 differ in
+    which bare words are text (``1e3``, ``y``)."""
+    text: str = _yaml_dumper()(value)
+    return text.removesuffix("...\n").rstrip("\n")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -41,6 +42,11 @@ Address = Annotated[
     str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253)
 ]
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A value of settings that nobody has judged yet, where it is a mapping; else an empty one."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _no_directory(path: str) -> str:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import cast, get_args
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe
+from sparkwright.catalog.entries import Format
 from sparkwright.catalog.gpus import unified
-from sparkwright.catalog.models import Format
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.resolve.hub import ResolvedModel
@@ -131,14 +131,15 @@ class Subject:
     @cached_property
     def weights(self) -> int:
         """Bytes of the weights. Mistral's repositories have them twice, under two names."""
-        files = [file for file in self.resolved.files if file.path.endswith(".safetensors")]
-        once = [file for file in files if not file.path.startswith("consolidated")]
-        return sum(file.size for file in once or files)
+        files = self.resolved.files
+        weights = [path for path in files if path.endswith(".safetensors")]
+        once = [path for path in weights if not path.startswith("consolidated")]
+        return sum(files[path].size for path in once or weights)
 
     @property
     def mistral(self) -> bool:
         """Whether the model has Mistral's own tokenizer, which templates itself."""
-        return any(file.path == "tekken.json" for file in self.resolved.files)
+        return "tekken.json" in self.resolved.files
 
     @property
     def form(self) -> Format | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 from sparkwright.findings.finding import INPUT, Finding, Severity, Subject
@@ -39,9 +40,36 @@ class UserError(Exception):
         self.findings: tuple[Finding, ...] = tuple(dict.fromkeys(findings))
         super().__init__(str(self))
 
+    @classmethod
+    def of(cls, where: str, what: str, remedy: str, host: str | None = None) -> UserError:
+        """The error of a single mistake; see ``mistake``."""
+        return cls([mistake(where, what, remedy, host)])
+
     def __str__(self) -> str:
         problems = count(len(together(self.findings)), "problem")
         return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
+
+
+def refusal(where: str, what: str, remedy: str, host: str | None = None) -> UserError:
+    """The error of a single mistake; see ``mistake``."""
+    return UserError([mistake(where, what, remedy, host)])
+
+
+class Problems(list[Finding]):
+    """Findings that are collected, to be raised together."""
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Add the findings of a UserError instead of raising it."""
+        try:
+            yield
+        except UserError as error:
+            self += error.findings
+
+    def stop(self) -> None:
+        """Raise UserError if there are any."""
+        if self:
+            raise UserError(self)
 
 
 def suggest(wrong: str, known: Sequence[str]) -> str:

@@ -19,12 +19,13 @@ from sparkwright.host.fetch.request import (
     PullRequest,
     document,
 )
-from sparkwright.host.jobs import Job, WatchedJob, credential
+from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.observation import ObservationRequest, StoreAt
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import ACCOUNT, Sources, defaults, job_state, job_unit
+from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 
 #: Where `docker build` keeps its own state: root's home is read-only to the job.
@@ -87,14 +88,13 @@ def present(
         every = platforms or ask_registry(registry, repository, digest, account).platforms
         platform = _platform(every, observed(host).architecture, words)
         watched = watched_job(image, how.services_root)
-        assert watched.state is not None
         pull = PullRequest(
             name=image,
             # Not by the index: Docker from 29.1 on then asks for attestations, too, which nobody
             # here has (sonatype/nexus-public#1070).
             source=f"127.0.0.1:{how.peer_port}/{repository}@{platform.digest}",
             token_file=how.peer_keys.server_file,
-            layers=tuple(layer.hex for layer in platform.layers),
+            layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
             keep=how.keep_parts(),
             build=build() if build else None,
             fetch=FetchRequest(
@@ -103,32 +103,26 @@ def present(
                 repo=repository,
                 revision=digest.partition(":")[2],
                 destination=place,
-                files=tuple(FetchFile(one.hex, one.size, one.hex) for one in platform.files),
-                manifests=tuple(one.hex for one in platform.manifests),
+                files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
+                manifests=tuple(map(hex_digits, platform.manifests)),
                 downloader="http",
                 token_file=credential(watched.unit, ACCOUNT) if account else None,
                 **how.request(watched),
             ),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
-        file = f"{watched.state}/request.json"
-        job = Job(
-            unit=watched.unit,
-            description=f"sparkwright: {verb} {image}",
-            argv=runtime.command(home, "pull", file),
-            files={file: document(pull)},
+        job = jobs.task(
+            home, "pull", watched, document(pull),
+            description=f"{verb} {image}",
             credentials=how.peer_credentials(host.name) | ({ACCOUNT: account} if account else {}),
-            writable=(place.rpartition("/")[0], watched.state),
+            writable=(place.rpartition("/")[0], str(watched.state)),
             properties=(*how.properties, _BUILDX),
             program=home,
-        )
-        secrets = how.server_secrets(host.name)
-        jobs.start(host, [peers.server_job(home, how), job], secrets)
+        )  # fmt: skip
+        jobs.start(host, [peers.server_job(home, how), job], how.server_secrets(host.name))
         if not wait:
             return [f"{verb}ing {words}"]
-        jobs.follow(host, {watched: words})
-        jobs.prove(host, ProofRequest(images=(image,)))
-        return [f"{words} is on the disk and verified"]
+        return jobs.brought(host, {watched: words}, ProofRequest(images=(image,)), [words])
 
     there = observed(ctx_host.get(), request).images.get(image, False)
     yield from change(

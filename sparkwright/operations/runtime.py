@@ -8,17 +8,17 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Lock
 
 from pyinfra.api.host import Host
 
-from sparkwright.facts.asking import HostError, run_program
+from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
-from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
+from sparkwright.host.fetch import errors, fetch, peer_server, pull, run, worker
 from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.resolve.runtime import (
     Runtime,
@@ -56,7 +56,7 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
             archive=base64.b64encode(libraries.path.read_bytes()).decode(),
             program=_program(),
         )
-        run_program(host, install_runtime, request, timeout=600)
+        ask(host, install_runtime, request, object, timeout=600)
         memory(host).runtimes.add(name)
     return home
 
@@ -79,8 +79,10 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 
 @cache
 def _program() -> dict[str, str]:
-    """The sources of the fetch program, by path below its home."""
-    return laid_out("", *_PROGRAMS)
+    """The sources of the fetch program and its messages, by path below its home."""
+    messages = errors.MESSAGES
+    path = str(PurePosixPath(_ENTRY).with_name(messages.name))
+    return laid_out("", *_PROGRAMS) | {path: messages.read_text(encoding="utf-8")}
 
 
 @cache

@@ -13,8 +13,8 @@ from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.pickles import fetched
-from sparkwright.resolve.references import ImageReference
-from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
+from sparkwright.resolve.references import ImageReference, hex_digits
+from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 
 
@@ -39,7 +39,7 @@ class DesiredModel:
         setting names."""
         return {
             "repository": self.resolved.repository, "commit": self.resolved.commit,
-            "files": self.resolved.files,
+            "files": self.resolved.to_fetch,
             "root": self.directory.removesuffix(f"/{self.resolved.directory}"),
             "endpoint": self.endpoint, "expected": self.expected, "pickles": True,
         }  # fmt: skip
@@ -55,29 +55,26 @@ class DesiredImage:
     """An image of a host: where it comes from, and what it is called there.
 
     Attributes:
-        name: its name on the host, made of its digest.
         planned: the reference that the plan names.
-        reference: of the registry's image; for a built image, of its base.
-        digest: of that.
         store: directory of the host for the image's parts.
-        commit, context: of a built image: commit and sha256 of the folder that it is built from.
     """
 
-    name: str
     planned: ImageReference
-    reference: ImageReference
-    digest: str
+    resolved: ResolvedImage
     store: str
-    platforms: dict[str, PlatformImage]
-    commit: str | None
-    context: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name on the host, made of its digest."""
+        return self.resolved.local_name(self.planned)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of ``images.present``."""
         return {
-            "image": self.name, "digest": self.digest, "registry": self.reference.registry,
-            "repository": self.reference.repository, "platforms": self.platforms,
+            "image": self.name, "digest": self.resolved.digest,
+            "registry": self.planned.pulled.registry,
+            "repository": self.planned.pulled.repository, "platforms": self.resolved.platforms,
             "title": self.title, "store": self.store,
         }  # fmt: skip
 
@@ -86,22 +83,9 @@ class DesiredImage:
         """What it is called in messages."""
         return f"{self.planned.name} ({self.name.rpartition(':')[2][:19]})"
 
-    @property
-    def built(self) -> bool:
-        """Whether it is built on the host, over an image that is pulled."""
-        return self.reference is not self.planned
-
     def shared_name(self, architecture: str) -> str:
         """What it is called among hosts of one architecture that take it from each other."""
-        return f"{self.reference.name} {self.digest} {architecture}"
-
-    def platform(self, architecture: str) -> PlatformImage:
-        """Its files for a host's architecture (as ``uname -m`` has it).
-
-        Raises:
-            KeyError: when it has none for it; preflight refuses such hosts.
-        """
-        return self.platforms[ARCHITECTURES.get(architecture, architecture)]
+        return f"{self.planned.pulled.name} {self.resolved.digest} {architecture}"
 
 
 @dataclass(frozen=True)
@@ -122,36 +106,22 @@ class Desired:
         """Every model of the host, each once."""
         settings = self.plan.settings
         found: dict[str, DesiredModel] = {}
-        for service in self.plan.services:
-            for model in service.models:
-                every = self.resolution.model(settings.hub_endpoint, model)
-                resolved = fetched(every, settings.allowed_pickles)
-                directory = f"{settings.models_root}/{resolved.directory}"
-                expected = self._expected(resolved.repository)
-                found[directory] = DesiredModel(
-                    directory, resolved, expected, settings.hub_endpoint
-                )
+        for model in self.plan.references.models:
+            resolved = fetched(self.resolution.model(model), settings.allowed_pickles)
+            directory = f"{settings.models_root}/{resolved.directory}"
+            expected = self._expected(resolved.repository)
+            found[directory] = DesiredModel(directory, resolved, expected, settings.hub_endpoint)
         return tuple(found.values())
 
     @cached_property
     def images(self) -> tuple[DesiredImage, ...]:
         """Every image of the host, each once."""
-        found = {}
-        for service in self.plan.services:
-            planned = service.image
+        found: dict[str, DesiredImage] = {}
+        for planned in self.plan.references.images:
             resolved = self.resolution.image(planned)
-            name = resolved.local_name(planned)
-            found[name] = DesiredImage(
-                name=name,
-                planned=planned,
-                reference=planned.build.base if planned.build else planned,
-                digest=resolved.digest,
-                store=f"{self.plan.settings.services_root}/images/"
-                f"{resolved.digest.partition(':')[2]}",
-                platforms=dict(resolved.platforms),
-                commit=resolved.commit,
-                context=resolved.context,
-            )
+            store = f"{self.plan.settings.services_root}/images/{hex_digits(resolved.digest)}"
+            image = DesiredImage(planned, resolved, store)
+            found[image.name] = image
         return tuple(found.values())
 
     @property

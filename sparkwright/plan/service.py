@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
@@ -21,7 +22,6 @@ from sparkwright.plan.container import (
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
-from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.tls.host import certificate_place
 
@@ -33,51 +33,6 @@ _UP = (
     *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
     *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "engine"),
 )
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What a service's container is started with, whatever writes it down.
-
-    Attributes:
-        entrypoint, command: its words; with the API key's file at ``SECRETS_MOUNT``.
-        weights: directory on the host -> where the container reads it.
-        shm_gib: size of /dev/shm; None for the host's own.
-        drop_caches: whether the host's page cache is dropped before a start.
-    """
-
-    entrypoint: list[str]
-    command: list[str]
-    environment: dict[str, str]
-    models: dict[str, ResolvedModel]
-    weights: list[tuple[str, str]]
-    shm_gib: float | None
-    drop_caches: bool
-
-
-def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Contents:
-    """What the container of a service is started with."""
-    settings = plan.settings
-    command = container_command(service)
-    program = engine(service.engine).program if service.variables else None
-    models = {
-        model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
-    }
-    return Contents(
-        # A follower answers nobody: it gets no key.
-        entrypoint=[service.entrypoint]
-        if service.follower
-        else container_entrypoint(service.entrypoint, program=program),
-        command=command.words,
-        environment=command.environment,
-        models=models,
-        weights=[
-            (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
-            for model in service.models
-        ],
-        shm_gib=service.shm_gib or (SHM_GIB if service.container.strict else None),
-        drop_caches=settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
-    )
 
 
 def container_command(service: ServicePlan) -> Command:
@@ -118,7 +73,7 @@ def render_service(
     """
     ranks = range(len(service.rank.hosts)) if service.rank else ()
     parts = [service.at_rank(number) for number in ranks] or [service]
-    contexts = [_context(plan, part, resolution) for part in parts]
+    contexts = [rendered_from(plan, part, resolution) for part in parts]
     context = contexts[service.rank.number if service.rank else 0]
     unit, compose = template("serving/unit.service.j2"), template("serving/compose.yaml.j2")
     # The release's name is in the compose file's label, so it is made from the files without it.
@@ -136,10 +91,7 @@ def render_service(
         unit_text=unit.render(context),
         image=str(context["image"]),
         gate=_gate(service, home),
-        models={
-            model.repository: resolution.model(settings.hub_endpoint, model).commit
-            for model in service.models
-        },
+        models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port, *proxy),
         soak_seconds=settings.rollout.soak_seconds,
         pool=pool,
@@ -207,16 +159,21 @@ def _rank(service: ServicePlan, rank: Rank, home: str, release: str) -> RankConf
     )
 
 
-def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, object]:
-    """Variables of the templates."""
+def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, Any]:
+    """Everything that a service's files are rendered from, as variables of their templates.
+
+    Among them: ``entrypoint`` and ``command``, its words, with the API key's file at
+    ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and where the container reads
+    it; ``shm_gib``, the size of /dev/shm, None for the host's own; ``drop_caches``, whether the
+    host's page cache is dropped before a start.
+    """
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
-    inside = contents(plan, service, resolution)
-    container = service.container
+    container, command = service.container, container_command(service)
+    program = engine(service.engine).program if service.variables else None
     rdma = rank is not None and rank.shape is not None
     if rdma:
         # Memory that stays where it is.
         container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
-    secrets = [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]
     return {
         "service": service,
         "rank": rank,
@@ -225,12 +182,22 @@ def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> di
         "container": container,
         "memlock": service.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
-        "entrypoint": inside.entrypoint,
-        "shm_gib": inside.shm_gib,
-        "drop_caches": inside.drop_caches,
+        # A follower answers nobody: it gets no key.
+        "entrypoint": [service.entrypoint]
+        if service.follower
+        else container_entrypoint(service.entrypoint, program=program),
+        "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
+        "shm_gib": service.shm_gib or (SHM_GIB if container.strict else None),
+        "drop_caches": settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,
-        "command": inside.command,
-        "environment": inside.environment,
-        "mounts": [*inside.weights, *secrets],
+        "command": command.words,
+        "environment": command.environment,
+        "weights": [
+            (
+                f"{settings.models_root}/{resolution.model(model).directory}",
+                model.mount,
+            )
+            for model in service.models
+        ],
     }

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sparkwright.config.settings import LoadBalancerSettings, ServiceSettings, is_loopback, tls_of
+from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
@@ -57,8 +58,8 @@ def with_others(host: str, everyone: Everyone) -> frozenset[str]:
     """A host's services that other hosts serve too, behind the proxy of a fleet."""
     found = set()
     for data in everyone.values():
-        for name, settings in _mapping(data.get("load_balancer")).items():
-            chosen = _mapping(settings).get("hosts") or _serving(name, everyone)
+        for name, settings in mapping(data.get("load_balancer")).items():
+            chosen = mapping(settings).get("hosts") or _serving(name, everyone)
             if host in chosen and len(chosen) > 1:
                 found.add(name)
     return frozenset(found)
@@ -105,8 +106,8 @@ def _taken(plan: HostPlan) -> Iterator[Finding]:
 
 def _follows(host: str, data: Mapping[str, Any], name: str) -> bool:
     """Whether another host, the head of its cluster, answers for a service."""
-    cluster = _mapping(data["services"][name]).get("cluster")
-    hosts = _mapping(_mapping(data.get("clusters")).get(str(cluster))).get("hosts")
+    cluster = mapping(data["services"][name]).get("cluster")
+    hosts = mapping(mapping(data.get("clusters")).get(str(cluster))).get("hosts")
     return isinstance(hosts, list | tuple) and host in hosts[1:]
 
 
@@ -114,7 +115,7 @@ def _serving(name: str, everyone: Everyone) -> list[str]:
     return [
         host
         for host, data in everyone.items()
-        if isinstance(_mapping(data.get("services")).get(name), Mapping)
+        if isinstance(mapping(data.get("services")).get(name), Mapping)
         and not _follows(host, data, name)
     ]
 
@@ -123,7 +124,3 @@ def _clients(service: Mapping[str, Any]) -> ServiceSettings:
     """Where a service's clients connect, by data that need not be whole."""
     known = {key: service[key] for key in ("port", "bind", "proxy") if key in service}
     return ServiceSettings.model_validate({"recipe": "any", **known})
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -1,5 +1,6 @@
-"""Recipes of other projects, as entries of this catalog.
+"""Recipes of other projects, as arguments and environment of a service.
 
-One module for each format reads somebody else's text; ``arguments`` and ``command_line`` read what
-it starts; ``entries`` makes image, models and recipe of it. Nothing of a recipe is run or expanded.
+``vllm_recipes`` reads the format of vLLM's own recipes, ``serve_arguments`` the command that a
+recipe starts, and ``carried_over`` decides which of it stays. Nothing of a recipe is run or
+expanded.
 """

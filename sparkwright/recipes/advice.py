@@ -14,21 +14,14 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.table import release
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.carried_over import settled, variables
-from sparkwright.recipes.recipe import (
-    CHANGED,
-    Foreign,
-    Options,
-    Refused,
-    Text,
-    texts_of_tree,
-)
+from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Refused, Text, texts_of_registry
 from sparkwright.recipes.serve_arguments import read_arguments
 from sparkwright.recipes.yaml_mapping import mapping, read_yaml
-from sparkwright.resolve.model_recipe import ModelRecipe
+from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
 #: Of a recipe, what says how to start the model. Its guide and its installation are for people.
@@ -50,8 +43,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
         UserError: for a registry that can't be read.
     """
     for registry in registries:
-        paths = registry.naming(repository)
-        for text in texts_of_tree(paths, registry.read, registry.source, registry.date()):
+        for text in texts_of_registry(registry, registry.naming(repository)):
             try:
                 data = read_yaml(text.text)
                 if vllm_recipes.is_one(data) and any(_variants(data, repository)):
@@ -63,66 +55,60 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
 
 def advice(subject: Subject) -> Advice:
     """The advice of vLLM's recipe for a service; empty without one, and for another engine."""
-    found = subject.resolved.recipe
-    if found is None or subject.image.engine != "vllm":
+    recipe = subject.resolved.recipe
+    if recipe is None or subject.image.engine != "vllm":
         return Advice()
     try:
-        return _advice(subject, found, _foreign(subject, found))
+        foreign = _foreign(subject, recipe)
+        remarks, model, version = foreign.remarks, subject.repository, subject.version
+        values = read_arguments(foreign.words, version, remarks).values
+        arguments = settled(foreign, values, model, version, _options(subject))
     except Refused as refused:
-        said = f"not taken: {refused.observed} ({refused.reason})"
-        return Advice(facts=(DerivedFact("vLLM's recipe", said, found.source),))
-
-
-def _advice(subject: Subject, found: ModelRecipe, foreign: Foreign) -> Advice:
-    remarks, model = foreign.remarks, subject.repository
-    read = read_arguments(foreign.words, subject.version, remarks)
-    # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
-    foreign = replace(foreign, gpus=1, vram_gib=None)
-    arguments = settled(foreign, read.values, model, subject.version, _options(subject))
+        observed = f"not taken: {refused.observed} ({refused.reason})"
+        return Advice(facts=(DerivedFact("vLLM's recipe", observed, recipe.source),))
     speculative = arguments.get("speculative_config")
-    if isinstance(speculative, dict) and speculative.get("model") not in (None, model):
-        remarks.left_out(
-            "speculative_config", str(speculative.get("model")), "it drafts with a second model",
-            "sparkwright import has both",
-        )  # fmt: skip
-        del arguments["speculative_config"]
-    elif isinstance(speculative, dict):
-        arguments["speculative_config"] = {
-            key: value for key, value in speculative.items() if key != "model"
-        }
-    taken = {key: value for key, value in arguments.items() if key not in _SIZES}
+    if isinstance(speculative, dict):
+        drafter = speculative.pop("model", None)
+        if drafter not in (None, model):
+            remarks.note("second-model", "speculative_config", str(drafter))
+            del arguments["speculative_config"]
     left_out = [
-        DerivedFact("not taken", one.observed, f"{found.source}: {one.reason}")
-        for one in remarks.findings
-        if not (one.id == CHANGED and (one.subject.key or "").rpartition(".")[2] in _SIZES)
+        DerivedFact("not taken", finding.observed, f"{recipe.source}: {finding.reason}")
+        for finding in remarks.findings
+        if finding.id != CHANGED or (finding.subject.key or "").rpartition(".")[2] not in _SIZES
     ]
     return Advice(
-        found.source, taken, variables(foreign, subject.version), foreign.least_vllm,
-        (DerivedFact("vLLM's recipe", foreign.title, found.source), *left_out),
-    )  # fmt: skip
+        recipe.source,
+        {key: value for key, value in arguments.items() if key not in _SIZES},
+        variables(foreign, version),
+        foreign.least_vllm,
+        (DerivedFact("vLLM's recipe", foreign.title, recipe.source), *left_out),
+    )
 
 
-def _foreign(subject: Subject, found: ModelRecipe) -> Foreign:
+def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
     """The variant of the repository that is named.
 
     Raises:
         Refused: where it is for another engine or another GPU.
     """
-    name = next(_variants(found.data, subject.repository), None)
+    name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
         raise Refused("variants", "none has these weights", "the lock says otherwise")
     # Its text is not read again, and no entry of the catalog gets its date.
-    text = Text(found.source, "", found.source, dt.date.min)
+    text = Text(recipe.source, "", recipe.source, dt.date.min)
     options = replace(_options(subject), variants=(name,))
-    (one,) = vllm_recipes.read(text, found.data, options)
-    if isinstance(one, Refused):
-        raise one
-    if one.container is None:
-        return one
-    stock = _STOCK.fullmatch(one.container)
-    if stock is None:
-        raise Refused("docker_image", one.container, "its arguments are for that image")
-    return replace(one, least_vllm=max(one.least_vllm or "0", stock[1], key=release))
+    (foreign,) = vllm_recipes.read(text, recipe.data, options)
+    if isinstance(foreign, Refused):
+        raise foreign
+    least = foreign.least_vllm
+    if foreign.container is not None:
+        stock = _STOCK.fullmatch(foreign.container)
+        if stock is None:
+            raise Refused("docker_image", foreign.container, "its arguments are for that image")
+        least = max(least or "0", stock[1], key=release)
+    # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
+    return replace(foreign, least_vllm=least, gpus=1, vram_gib=None)
 
 
 def _options(subject: Subject) -> Options:
@@ -133,7 +119,7 @@ def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
     """Names of the variants with these weights, the usual one first."""
     own = mapping(data, "model").get("model_id")
     variants = mapping(data, "variants")
-    for name in sorted(variants, key=lambda one: one != "default"):
+    for name in sorted(variants, key=lambda name: name != "default"):
         if (mapping(variants, name).get("model_id") or own) == repository:
             yield name
 

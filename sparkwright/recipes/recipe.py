@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
 
 from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.resolve.recipe_registry import Snapshot
 
 #: Suffixes of files that may be recipes.
 SUFFIXES = (".yaml", ".yml")
-LEFT_OUT = "import-left-out"
-CHANGED = "import-changed"
-RISK = "import-risk"
-HARDWARE = "import-hardware"
-REFUSED = "import-refused"
+LEFT_OUT, CHANGED, REFUSED = "import-left-out", "import-changed", "import-refused"
+
+
+@cache
+def texts() -> dict[str, dict[str, Any]]:
+    """The tables of texts.yaml: remarks, and keys that are not carried over with the reason."""
+    text = Path(__file__).with_name("texts.yaml").read_text(encoding="utf-8")
+    tables: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return tables
 
 
 class Refused(Exception):
@@ -44,34 +53,23 @@ class Remarks:
     source: str
     findings: list[Finding] = field(default_factory=list)
 
-    def left_out(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
-        """Something that our catalog does not get."""
-        self._add(LEFT_OUT, key, observed, reason, remedy)
+    def note(self, remark: str, key: str, observed: str, **facts: Any) -> None:
+        """Add a remark of texts.yaml, whose reason and remedy may name facts."""
+        text = texts()["remarks"][remark]
+        reason, remedy = text["reason"].format(**facts), text.get("remedy", "").format(**facts)
+        self._add(f"import-{text['kind']}", key, observed, reason, remedy)
 
-    def changed(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
-        """Something that our catalog says otherwise than the recipe."""
-        self._add(CHANGED, key, observed, reason, remedy)
+    def left_out(self, key: str, observed: str, reason: str) -> None:
+        """Add a key that the catalog does not get, for a reason of another table."""
+        self._add(LEFT_OUT, key, observed, reason)
 
-    def risk(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
-        """Something that whoever deploys it trusts others with."""
-        self._add(RISK, key, observed, reason, remedy)
-
-    def hardware(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
-        """More than one host of its kind has."""
-        self._add(HARDWARE, key, observed, reason, remedy)
-
-    @property
-    def carried_whole(self) -> bool:
-        """Whether nothing was left out."""
-        return not any(one.id == LEFT_OUT for one in self.findings)
-
-    def _add(self, name: str, key: str, observed: str, reason: str, remedy: str) -> None:
+    def _add(self, name: str, key: str, observed: str, reason: str, remedy: str = "") -> None:
         subject = Subject(file=self.source, key=key or None)
-        found = Finding(
+        finding = Finding(
             name, Severity.WARNING, subject, observed, reason=reason, remedy=remedy
         )  # fmt: skip
-        if found not in self.findings:
-            self.findings.append(found)
+        if finding not in self.findings:
+            self.findings.append(finding)
 
 
 @dataclass(frozen=True)
@@ -119,20 +117,13 @@ class Text:
         return own, f"{folder.rpartition('/')[2]}-{own}" if folder else own
 
 
-def texts_of_tree(
-    paths: Iterable[str], read: Callable[[str], str], source: str, date: dt.date
-) -> list[Text]:
-    """Recipes among the YAML files of a repository's tree.
-
-    Args:
-        read: a path's content.
-        source: ``repository@commit``.
-        date: of the commit.
-    """
+def texts_of_registry(registry: Snapshot, paths: Iterable[str]) -> list[Text]:
+    """Recipes among these files of a registry."""
+    source, date = registry.source, registry.date()
     return [
-        Text(str(PurePosixPath(path).with_suffix("")), read(path), f"{source}:{path}", date)
+        Text(path.removesuffix(suffix), registry.read(path), f"{source}:{path}", date)
         for path in paths
-        if PurePosixPath(path).suffix in SUFFIXES
+        if (suffix := PurePosixPath(path).suffix) in SUFFIXES
         and not any(part.startswith(".") for part in PurePosixPath(path).parts)
     ]
 

@@ -5,29 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text
-from sparkwright.recipes.yaml_mapping import environment, line, mapping, words
+from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, words
 from sparkwright.text.sizes import GIB
 
-#: Our name of a GPU -> theirs.
-_BOXES = {
-    "gb10": "dgx_spark_gb10",
-    "spark": "dgx_spark_gb10",
-    "rtx5090": "rtx_5090",
-    "rtx5080": "rtx_5080",
-    "rtx-pro-6000": "rtx_pro_6000",
-}
 #: What they key by beside it, the nearest first: the generation, then the brand.
 _KINDS = ("blackwell", "nvidia")
 #: One box, all of its GPUs: the way to start that fits one.
 _STRATEGY = "single_node_tp"
-_STEP = "a step of an installation, and the image is taken as it is"
-_LEFT_OUT = {
-    "dependencies": _STEP,
-    "install": _STEP,
-    "docker_source": _STEP,
-    "flashinfer_autotune": "it is a step of their page's own",
-}
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
@@ -59,14 +44,15 @@ def _variant(
     text: Text, data: dict[str, Any], name: str, variant: dict[str, Any], options: Options
 ) -> Foreign:
     remarks = Remarks(f"{text.source} ({name})")
-    model, about, box = mapping(data, "model"), mapping(data, "meta"), _BOXES[options.gpu]
-    _is_for(variant, box, f"variants.{name}")
+    model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
+    box = tables["gpus"][options.gpu]
+    _refuse_other_hardware(variant, box, f"variants.{name}")
     strategy = mapping(mapping(data, "strategy_overrides"), _STRATEGY)
     container = _image(model.get("docker_image"))
     given, variables = words(model, "base_args"), environment(mapping(model, "base_env"))
     own = _by_kind(strategy)
     kinds = [own] if own else [_by_kind(data), _by_kind(variant)]
-    exact = [mapping(mapping(one, "hardware_overrides"), box) for one in (variant, strategy)]
+    exact = [mapping(mapping(part, "hardware_overrides"), box) for part in (variant, strategy)]
     for layer in (variant, strategy, *kinds, *exact):
         given += [*words(layer, "extra_args"), *words(layer, "vllm_args")]
         variables |= environment(mapping(layer, "extra_env") or mapping(layer, "env"))
@@ -74,23 +60,21 @@ def _variant(
     given += _features(data, variant, remarks)
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"
-    for left, reason in _LEFT_OUT.items():
-        value = model.get(left) or data.get(left)
+    for key, reason in tables["left_out"].items():
+        value = model.get(key) or data.get(key)
         if value and any(value.values() if isinstance(value, dict) else [True]):
-            remarks.left_out(left, f"{left}: {line(value)}", reason)
-    size = variant.get("vram_minimum_gb")
-    tp = _keyed(variant.get("tp") or strategy.get("tp"), box)
+            remarks.left_out(key, f"{key}: {line(value)}", reason)
+    size, tp = variant.get("vram_minimum_gb"), variant.get("tp") or strategy.get("tp")
+    if isinstance(tp, dict):  # keyed by hardware
+        tp = next((tp[kind] for kind in (box, *_KINDS, "default") if kind in tp), None)
     title = str(about.get("title") or text.name.rpartition("/")[2])
-    slug, suffix = about.get("slug") or title, "" if name == "default" else f"-{name}"
-    provider = about.get("provider") or "vllm"
-    listed = box in mapping(about, "hardware")
-    spoken = f"vLLM's recipes {'name' if listed else 'do not name'} {box} for it"
+    slug = f"{about.get('slug') or title}{'' if name == 'default' else f'-{name}'}"
+    listed = "name" if box in mapping(about, "hardware") else "do not name"
+    precision = variant.get("precision") or name
     return Foreign(
-        name=f"{slug}{suffix}",
-        longer_name=f"{provider}-{slug}{suffix}",
-        title=line(
-            f"{title}, {variant.get('precision') or name}: {variant.get('description', '')}"
-        ),
+        name=slug,
+        longer_name=f"{about.get('provider') or 'vllm'}-{slug}",
+        title=line(f"{title}, {precision}: {variant.get('description', '')}"),
         text=text,
         remarks=remarks,
         model=str(variant.get("model_id") or model.get("model_id")),
@@ -100,61 +84,47 @@ def _variant(
         least_vllm=str(variant.get("min_vllm_version") or model.get("min_vllm_version") or "0"),
         gpus=tp if isinstance(tp, int) and tp > 0 else 1,
         vram_gib=size * 1e9 / GIB if isinstance(size, int | float) else None,
-        context=_positive(model.get("context_length")),
-        notes=[spoken],
+        context=positive(model.get("context_length")),
+        notes=[f"vLLM's recipes {listed} {box} for it"],
     )
 
 
-def _is_for(variant: dict[str, Any], box: str, key: str) -> None:
+def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
     listed = words(variant, "supported_hardware")
     if listed and box not in listed:
-        said = f"for {', '.join(map(line, listed))}"
-        raise Refused(f"{key}.supported_hardware", said, f"{box} is not among them")
+        observed = f"for {', '.join(map(line, listed))}"
+        raise Refused(f"{key}.supported_hardware", observed, f"{box} is not among them")
     brand = str(mapping(variant, "precision_hardware").get("brand") or "NVIDIA")
     if brand.lower() != "nvidia":
         raise Refused(f"{key}.precision_hardware", f"for {line(brand)}", "these are NVIDIA's GPUs")
 
 
 def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
-    """What a level says of the generation, else of the brand."""
+    """The overrides of a level for the generation, else for the brand."""
     overrides = mapping(data, "hardware_overrides")
-    return next((mapping(overrides, one) for one in _KINDS if overrides.get(one)), {})
-
-
-def _keyed(value: Any, box: str) -> Any:
-    """A value, or the one of a mapping that is keyed by hardware."""
-    if not isinstance(value, dict):
-        return value
-    return next((value[one] for one in (box, *_KINDS, "default") if one in value), None)
+    return next((mapping(overrides, kind) for kind in _KINDS if overrides.get(kind)), {})
 
 
 def _features(data: dict[str, Any], variant: dict[str, Any], remarks: Remarks) -> list[str]:
     """Arguments of every feature that has not to be asked for."""
-    asked_for, chosen = words(data, "opt_in_features"), mapping(variant, "default_modes")
-    found: list[str] = []
+    opt_in, chosen = words(data, "opt_in_features"), mapping(variant, "default_modes")
+    given: list[str] = []
     for name, feature in mapping(data, "features").items():
         own = feature if isinstance(feature, dict) else {}
         modes = mapping(own, "modes")
-        if name in asked_for:
+        if name in opt_in:
             shown = " ".join(words(own, "args")) or f"one of {', '.join(modes)}"
-            remarks.left_out(
-                f"features.{name}", f"{name}: {line(shown)}", "it has to be asked for",
-                "add it to the recipe's arguments where you want it",
-            )  # fmt: skip
+            remarks.note("opt-in", f"features.{name}", f"{name}: {line(shown)}")
             continue
         if modes:
             names = (str(chosen.get(name)), str(own.get("default_mode")), *modes)
-            own = mapping(modes, next(one for one in names if one in modes))
-        found += words(_by_kind(own), "args") or words(own, "args")
-    return found
+            own = mapping(modes, next(mode for mode in names if mode in modes))
+        given += words(_by_kind(own), "args") or words(own, "args")
+    return given
 
 
 def _image(value: Any) -> str | None:
     """An image of NVIDIA's, with CUDA 13 where there is one by CUDA's version."""
     while isinstance(value, dict):
-        value = next((value[one] for one in ("nvidia", "cu130", "cu129") if one in value), None)
-    return value.strip() if isinstance(value, str) and value.strip() else None
-
-
-def _positive(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        value = next((value[key] for key in ("nvidia", "cu130", "cu129") if key in value), None)
+    return value.strip() or None if isinstance(value, str) else None

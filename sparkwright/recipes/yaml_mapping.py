@@ -24,43 +24,42 @@ def read_yaml(text: str) -> dict[str, Any]:
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise Refused("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
     try:
-        _shallow(text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        if node is not None:
-            _count(node, 0, 0)
+        _bound(text)
         data = yaml.load(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
-        said = " ".join(str(error).split())
-        raise Refused("", f"not valid YAML: {said[:200]}", "it can't be read") from None
+        reason = " ".join(str(error).split())
+        raise Refused("", f"not valid YAML: {reason[:200]}", "it can't be read") from None
     if not isinstance(data, dict):
         raise Refused("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}
 
 
-def _shallow(text: str) -> None:
-    """Refuse what nests deeper than anybody writes, before the rest of it is read."""
-    depth = 0
+def _bound(text: str) -> None:
+    """Refuse what nests deeper, or holds more values, than anybody writes, before it is loaded.
+
+    An alias counts as all that its anchor stands for; within its own anchor it has no end.
+    """
+    anchors: dict[str | None, tuple[int, int]] = {}
+    # Of each open collection, the outermost first: its anchor, values and depth.
+    above: list[tuple[str | None, int, int]] = [(None, 0, 0)]
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEEPEST:
+            above.append((event.anchor, 1, 1))
+            anchors[event.anchor] = MOST_VALUES + 1, 0
+        elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, values, depth = above.pop()
+            else:
+                alias = isinstance(event, yaml.AliasEvent)
+                anchor, known = event.anchor, anchors.get(event.anchor) if alias else None
+                values, depth = known or (1, 0)
+            anchors[anchor] = values, depth
+            outer, counted, deepest = above[-1]
+            above[-1] = (outer, counted + values, max(deepest, depth + 1))
+        if len(above) + above[-1][2] > _DEEPEST:
             raise Refused("", f"deeper than {_DEEPEST} levels", "no recipe is so deep")
-
-
-def _count(node: yaml.Node, seen: int, depth: int) -> int:
-    """Values below a node; an alias is a node that is met once more."""
-    seen += 1
-    if seen > MOST_VALUES or depth > _DEEPEST:
-        raise Refused("", "its aliases or its depth have no end", "such YAML fills the memory")
-    if isinstance(node, yaml.SequenceNode):
-        for one in node.value:
-            seen = _count(one, seen, depth + 1)
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            seen = _count(value, _count(key, seen, depth + 1), depth + 1)
-    return seen
+        if above[-1][1] > MOST_VALUES:
+            raise Refused("", "its aliases or its depth have no end", "such YAML fills the memory")
 
 
 def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise Refused(key, f"{type(value).__name__}, not a mapping", "its keys are read by name")
-    return {str(name): one for name, one in value.items()}
+    return {str(name): entry for name, entry in value.items()}
 
 
 def environment(given: dict[str, Any]) -> dict[str, str]:
@@ -87,7 +86,12 @@ def words(data: dict[str, Any], key: str) -> list[str]:
     value = data.get(key)
     if value is None:
         return []
-    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    return [str(word) for word in value] if isinstance(value, list) else [str(value)]
+
+
+def positive(value: Any) -> int | None:
+    """A whole number above 0; None for everything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def line(value: Any, longest: int = 200) -> str:

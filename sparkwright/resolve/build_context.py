@@ -9,9 +9,11 @@ import base64
 import hashlib
 import json
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path, PurePosixPath
+
+from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.resolve.git import git
 
 #: More than this is no build context but a mistake in the catalog.
 MOST_BYTES = 20 * 1024**2
@@ -20,24 +22,20 @@ MOST_FILES = 1000
 CACHE = Path(".sparkwright/cache/build")
 
 
-class BuildContextError(Exception):
-    """The repository could not be fetched, or has no such folder; says so in one line."""
-
-
 def build_context(
     repository: str, commit: str, directory: str, cache: Path
 ) -> dict[str, tuple[str, bool]]:
     """Files of a folder of a repository at a commit: path -> (base64, executable).
 
     Raises:
-        BuildContextError: in one line.
+        UserError: when the repository can't be fetched, or has no such folder.
     """
     place = cache.resolve() / commit
     if not place.is_dir():
         _fetch(repository, commit, place)
     root = place / directory
     if not (root / "Dockerfile").is_file():
-        raise BuildContextError(f"{repository}@{commit[:12]} has no {directory}/Dockerfile")
+        raise _refused(f"{repository}@{commit[:12]} has no {directory}/Dockerfile")
     files: dict[str, tuple[str, bool]] = {}
     total = 0
     for path in sorted(root.rglob("*")):
@@ -45,9 +43,8 @@ def build_context(
             continue
         total += path.stat().st_size
         if total > MOST_BYTES or len(files) == MOST_FILES:
-            raise BuildContextError(
-                f"{directory} of {repository} is larger than 20 MiB or {MOST_FILES} files"
-            )
+            most = f"20 MiB or {MOST_FILES} files"
+            raise _refused(f"{directory} of {repository} is larger than {most}")
         content = path.read_bytes()
         name = str(PurePosixPath(path.relative_to(root)))
         files[name] = (base64.b64encode(content).decode(), bool(path.stat().st_mode & 0o100))
@@ -64,16 +61,16 @@ def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: b
 
     carried: whether it comes from a bundle, which nothing but the lock speaks for; what this
         machine's git has checked out is the commit's.
-    Raises BuildContextError: in one line.
+    Raises UserError.
     """
     if pinned is None and carried:
-        raise BuildContextError(
+        raise _refused(
             "the lock has no hash of the build context, so a bundle's can't be trusted: run "
             "'sparkwright lock INVENTORY' where git reaches the repository, and make the bundle "
             "again"
         )
     if pinned is not None and digest(files) != pinned:
-        raise BuildContextError(
+        raise _refused(
             f"the build context is not the one of the lock (sha256 {pinned}): it was changed, "
             "and is not built"
         )
@@ -81,19 +78,14 @@ def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: b
 
 def _fetch(repository: str, commit: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    if shutil.which("git") is None:
-        raise BuildContextError("git is not installed on this machine")
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
-        work = Path(folder) / "tree"
-        _git(folder, "clone", "--quiet", "--no-checkout", repository, str(work))
-        _git(str(work), "checkout", "--quiet", "--detach", commit)
+        work = Path(folder, "tree")
+        words = ("clone", "--quiet", "--no-checkout", "--template=", repository, str(work))
+        git(Path(folder), *words, shown=repository)
+        git(work, "checkout", "--quiet", "--detach", commit, shown=repository)
         shutil.rmtree(work / ".git")
         work.rename(place)
 
 
-def _git(where: str, *words: str) -> None:
-    command = ["git", "-c", "core.symlinks=false", "-c", "credential.helper=", *words]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise BuildContextError(f"git {words[0]}: {said[-1] if said else 'failed'}")
+def _refused(what: str) -> UserError:
+    return refusal("build context", what, "try again")

@@ -1,18 +1,40 @@
-"""Asking a git repository over HTTP which commit a revision is, without a git program.
+"""Git repositories: the commit of a revision, asked over HTTP, and the git program within bounds.
 
-The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
+No hook of a repository runs, no submodule is fetched, and a symbolic link is a file like any other.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import shutil
+import subprocess
+from pathlib import Path
 
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.resolve.queries import TIMEOUT, asking
+
+#: Bytes of a file of a repository that is written while it is fetched: of its pack, above all.
+MOST_BYTES = 300 * 1024**2
+_SECONDS = 180
+#: Over the user's own settings of git.
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.symlinks=false",
+    "credential.helper=",
+    "fetch.recurseSubmodules=false",
+    "http.followRedirects=initial",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
 
 
 def resolve_commit(repository: str, revision: str) -> str:
-    """The commit (40 hex digits) behind a branch, a tag or a commit.
+    """The commit (40 hex digits) behind a branch, a tag or a commit, without a git program.
+
+    The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
 
     Raises:
         UserError: when the repository can't be asked or has no such revision.
@@ -33,5 +55,39 @@ def resolve_commit(repository: str, revision: str) -> str:
     for name in (f"refs/heads/{revision}", f"refs/tags/{revision}^{{}}", f"refs/tags/{revision}"):
         if name in references:
             return str(references[name])
-    what = "the repository has no such branch or tag"
-    raise UserError([mistake(where, what, "take another revision")])
+    raise refusal(where, "the repository has no such branch or tag", "take another revision")
+
+
+def git(place: Path, *words: str, shown: str, none: int = 0) -> str:
+    """Run git in a folder, and return its output.
+
+    Args:
+        shown: what messages name.
+        none: how it ends where there is nothing to say.
+
+    Raises:
+        UserError: when it fails.
+    """
+    if shutil.which("git") is None:
+        remedy = "install it (sudo apt-get install git), or import a folder"
+        raise refusal(shown, "git is not installed on this machine", remedy)
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", *settings, *words], cwd=place, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=_SECONDS, check=False, preexec_fn=_bounded,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise refusal(shown, f"git did not end in {_SECONDS} s", "try again") from None
+    if done.returncode not in (0, none):
+        errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        what = f"git: {errors[-1] if errors else f'ended with {done.returncode}, without output'}"
+        raise refusal(shown, what, "check the address and this machine's network")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _bounded() -> None:
+    """Bound files of git and of what it starts."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))

@@ -3,49 +3,66 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import ConfigDict, Field, StringConstraints
+from pydantic.dataclasses import dataclass
+
+from sparkwright.catalog.data import Straight
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.hub_client import MOST_VALUES, model_info
 from sparkwright.resolve.kv_cache import kv_layers
-from sparkwright.resolve.model_facts import ModelFacts, facts_of
-from sparkwright.resolve.model_recipe import ModelRecipe
+from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
 from sparkwright.resolve.queries import asking, download
+from sparkwright.resolve.references import Commit, Sha256, Size
 
 if TYPE_CHECKING:
     import httpx2
     from huggingface_hub import ModelInfo
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+#: A file below a model's directory.
+Path = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
+    Straight,
+]
 #: What says how to serve a model.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class PinnedFile:
+    """A file: git's own hash for small ones, sha256 for the others."""
+
+    size: Size
+    sha256: Sha256 | None = None
+    blob: Commit | None = None
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ResolvedModel:
-    """What a revision was found to be.
+    """What a revision stands for; the lock's entry of it, but for the repository.
 
     Attributes:
         commit: 40 hex digits.
-        last_modified: day of that commit, where the hub says.
+        date: day of that commit, where the hub says.
+        files: by path.
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: what its small files say; None where they were not asked for.
         recipe: of a registry of vLLM's own recipes, where one has it.
     """
 
-    repository: str
-    commit: str
-    last_modified: dt.date | None
-    files: tuple[FetchFile, ...]
+    repository: Annotated[str, Field(exclude=True)]
+    commit: Commit
+    date: dt.date | None = None
+    files: dict[Path, PinnedFile] = Field(default_factory=dict)
     kv: tuple[KvLayers, ...] = ()
     facts: ModelFacts | None = None
     recipe: ModelRecipe | None = None
@@ -53,7 +70,14 @@ class ResolvedModel:
     @property
     def size(self) -> int:
         """Bytes of all files together."""
-        return sum(file.size for file in self.files)
+        return sum(file.size for file in self.files.values())
+
+    @property
+    def to_fetch(self) -> tuple[FetchFile, ...]:
+        """The files, as the program that fetches them gets them."""
+        return tuple(
+            FetchFile(path, file.size, file.sha256, file.blob) for path, file in self.files.items()
+        )
 
     @property
     def directory(self) -> str:
@@ -63,7 +87,7 @@ class ResolvedModel:
     @property
     def python_files(self) -> tuple[str, ...]:
         """Paths of its files that Python could import."""
-        return tuple(file.path for file in self.files if file.path.endswith(".py"))
+        return tuple(path for path in self.files if path.endswith(".py"))
 
 
 def resolve_model(
@@ -94,12 +118,11 @@ def resolve_model(
         try:
             info = model_info(endpoint, repository, revision, token)
         except HfHubHTTPError as error:
-            refusal = _refused(where, endpoint, repository, error.response, token is not None)
-            raise UserError([refusal]) from None
+            raise _refused(where, endpoint, repository, error.response, token is not None) from None
         found = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
-            if not any(file.path == name for file in found.files):
+            if name not in found.files:
                 return None
             return download(f"{endpoint}/{repository}/resolve/{found.commit}/{name}", headers)
 
@@ -138,71 +161,50 @@ def _with_facts(
                 files[name] = {} if text is None else json_text.load_object(text, MOST_VALUES)
         except Unusable as error:
             remedy = "take another revision, or write the service as a recipe of your own"
-            raise UserError([mistake(where, f"its {name}: {error.what}", remedy)]) from None
+            raise refusal(where, f"its {name}: {error.what}", remedy) from None
     card = info.card_data
     facts = facts_of(
         *(files[name] for name in _READ),
         marks=marks,
         template=template.decode("utf-8", "replace") if template else None,
-        hf_quant=any(file.path == "hf_quant_config.json" for file in model.files),
+        hf_quant="hf_quant_config.json" in model.files,
         license=card.license if card else None,
     )
     return replace(model, kv=kv_layers(files["config.json"]), facts=facts)
 
 
 def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
-    if not _COMMIT.fullmatch(str(info.sha)):
-        raise ValueError("the commit is none")
-    files = []
+    files = {}
     for sibling in info.siblings or ():
         name = str(sibling.rfilename)
         if not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
             what = f"it has a file named {name[:80]!r}, which leads out of its directory"
-            raise UserError([mistake(where, what, "do not use this repository")])
-        files.append(
-            FetchFile(
-                path=name,
-                size=int(sibling.lfs.size if sibling.lfs else sibling.size or 0),
-                sha256=sibling.lfs.sha256 if sibling.lfs else None,
-                blob_id=sibling.blob_id,
-            )
-        )
-    return ResolvedModel(
-        repository=repository,
-        commit=str(info.sha),
-        last_modified=info.last_modified.date() if info.last_modified else None,
-        files=tuple(sorted(files, key=lambda file: file.path)),
-    )
+            raise refusal(where, what, "do not use this repository")
+        large = sibling.lfs
+        size = int(large.size if large else sibling.size or 0)
+        files[name] = PinnedFile(size, large.sha256 if large else None, sibling.blob_id)
+    day = info.last_modified.date() if info.last_modified else None
+    return ResolvedModel(repository, str(info.sha), day, dict(sorted(files.items())))
 
 
 def _refused(
     where: str, endpoint: str, repository: str, answer: httpx2.Response, with_token: bool
-) -> Finding:
-    code = answer.headers.get("X-Error-Code", "")
+) -> UserError:
+    code, status = answer.headers.get("X-Error-Code", ""), answer.status_code
     page = f"{endpoint}/{repository}"
-    if code == "GatedRepo" or answer.status_code == 403:
+    what = f"the hub answers HTTP {status}"
+    remedy = "try again later, or set hub_endpoint to a mirror"
+    if code == "GatedRepo" or status == 403:
+        what = "the model is gated"
         remedy = (
             f"accept the licence at {page} with your account, then set HF_TOKEN to a token of it"
         )
-        return mistake(where, "the model is gated", remedy)
-    if answer.status_code == 401 and with_token and code != "RepoNotFound":
-        return mistake(
-            where,
-            "the hub refuses the token",
-            "make a new token and set HF_TOKEN (or hub_token_file)",
-        )
-    if code == "RevisionNotFound":
-        return mistake(
-            where, "the repository has no such revision", f"look for it at {page}/commits"
-        )
-    if answer.status_code in (401, 404):
-        return mistake(
-            where,
-            "the hub knows no such repository, or it is private",
-            f"check the name at {page}; for a private one set HF_TOKEN",
-        )
-    return mistake(
-        where,
-        f"the hub answers HTTP {answer.status_code}",
-        "try again later, or set hub_endpoint to a mirror",
-    )
+    elif status == 401 and with_token and code != "RepoNotFound":
+        what = "the hub refuses the token"
+        remedy = "make a new token and set HF_TOKEN (or hub_token_file)"
+    elif code == "RevisionNotFound":
+        what, remedy = "the repository has no such revision", f"look for it at {page}/commits"
+    elif status in (401, 404):
+        what = "the hub knows no such repository, or it is private"
+        remedy = f"check the name at {page}; for a private one set HF_TOKEN"
+    return refusal(where, what, remedy)

@@ -62,6 +62,18 @@ class ModelFacts(Data):
     license: Word | None = None
 
 
+class ModelRecipe(Data):
+    """A recipe of vllm-project/recipes, as a registry had it, without what is written for people.
+
+    Attributes:
+        source: ``repository@commit:path``.
+        data: its keys, as they are there; read by ``imports.vllm_recipes``.
+    """
+
+    source: str
+    data: dict[str, Any]
+
+
 def facts_of(
     config: Mapping[str, Any],
     generation: Mapping[str, Any],

@@ -10,8 +10,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.resolve.lock import LockedFile, read_lock
+from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.resolve.hub import PinnedFile
+from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.registry import ARCHITECTURES
 
 _FOLDER = "packages"
@@ -19,7 +20,7 @@ _FOLDER = "packages"
 _NAME = re.compile(r"([a-z0-9][a-z0-9.+-]+)_([A-Za-z0-9.+~%-]+)_([a-z0-9]+)\.deb")
 
 
-def collect(source: Path, bundle: Path) -> dict[str, LockedFile]:
+def collect(source: Path, bundle: Path) -> dict[str, PinnedFile]:
     """Copy a folder's packages into a bundle; their pins, by file name.
 
     Raises:
@@ -27,22 +28,15 @@ def collect(source: Path, bundle: Path) -> dict[str, LockedFile]:
     """
     found = [path for path in sorted(source.glob("*.deb")) if _NAME.fullmatch(path.name)]
     if not any(path.name.startswith("haproxy_") for path in found):
-        raise UserError(
-            [
-                mistake(
-                    f"--packages {source}",
-                    "there is no haproxy_….deb",
-                    "fetch HAProxy's packages there with apt-get: docs/sharing-and-offline.md",
-                )
-            ]
-        )
+        remedy = "fetch HAProxy's packages there with apt-get: docs/sharing-and-offline.md"
+        raise refusal(f"--packages {source}", "there is no haproxy_….deb", remedy)
     place = bundle / _FOLDER
     place.mkdir(parents=True, exist_ok=True)
     pins = {}
     for path in found:
         content = path.read_bytes()
         (place / path.name).write_bytes(content)
-        pins[path.name] = LockedFile(size=len(content), sha256=_sha256(content))
+        pins[path.name] = PinnedFile(size=len(content), sha256=_sha256(content))
     return pins
 
 
@@ -58,7 +52,7 @@ def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, 
     Raises:
         UserError: for one that is not there, or is not the locked one.
     """
-    found, problems = {}, []
+    found, problems = {}, Problems()
     for name, pin in _pins(bundle, lock_file, architecture).items():
         place = Path(bundle or "", _FOLDER, name)
         content = place.read_bytes() if place.is_file() else None
@@ -67,12 +61,11 @@ def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, 
             problems.append(mistake(str(place), wrong, "make the bundle again, with --packages"))
         else:
             found[name] = content
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return found
 
 
-def _pins(bundle: str | None, lock_file: str, architecture: str) -> dict[str, LockedFile]:
+def _pins(bundle: str | None, lock_file: str, architecture: str) -> dict[str, PinnedFile]:
     lock = read_lock(Path(lock_file)) if bundle else None
     suffixes = (f"_{ARCHITECTURES.get(architecture, architecture)}.deb", "_all.deb")
     packages = (lock.packages or {}) if lock else {}

@@ -21,17 +21,18 @@ def pickles(model: ResolvedModel, allowed: Mapping[str, str]) -> tuple[str, ...]
         allowed: pattern of ``org/name/path`` -> why it is fetched all the same.
     """
     return tuple(
-        file.path
-        for file in model.files
-        if is_pickle(file.path)
-        and not any(fnmatchcase(f"{model.repository}/{file.path}", one) for one in allowed)
+        path
+        for path in model.files
+        if is_pickle(path)
+        and not any(fnmatchcase(f"{model.repository}/{path}", pattern) for pattern in allowed)
     )
 
 
 def fetched(model: ResolvedModel, allowed: Mapping[str, str]) -> ResolvedModel:
     """The model with the files that are fetched."""
     left_out = pickles(model, allowed)
-    return replace(model, files=tuple(file for file in model.files if file.path not in left_out))
+    files = {path: file for path, file in model.files.items() if path not in left_out}
+    return replace(model, files=files)
 
 
 def pickle_symptom(model: ResolvedModel, allowed: Mapping[str, str]) -> Symptom | None:
@@ -39,19 +40,14 @@ def pickle_symptom(model: ResolvedModel, allowed: Mapping[str, str]) -> Symptom 
     found = pickles(model, allowed)
     if not found:
         return None
-    others = any(file.path.endswith(_WEIGHTS) for file in model.files)
+    others = any(path.endswith(_WEIGHTS) for path in model.files)
+    loadable = sum(map(is_pickle, model.files))  # those that are allowed included
     named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
     return Symptom(
-        f"{model.repository} has pickles: {named}; they are not fetched",
-        "safetensors",
+        "pickle",
+        severity=Severity.WARNING if others or len(found) < loadable else Severity.ERROR,
         key=f"model {model.repository}@{model.commit[:12]}",
-        remedy="take a revision with safetensors, or name the file and a reason in "
-        f'allowed_pickles: {{"{model.repository}/{found[0]}": "why"}}',
-        severity=Severity.WARNING if others or len(found) < _loadable(model) else Severity.ERROR,
-        check="pickle",
+        model=model,
+        names=named,
+        first=found[0],
     )
-
-
-def _loadable(model: ResolvedModel) -> int:
-    """How many pickles the model has, allowed ones included."""
-    return sum(is_pickle(file.path) for file in model.files)

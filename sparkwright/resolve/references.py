@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from sparkwright.config.secrets import Source
+
+#: Commits and digests become names of directories, and words of commands.
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+#: Bytes; strict, since True and "12" are none.
+Size = Annotated[int, Field(strict=True, ge=0, le=2**50)]
+
+
+def hex_digits(digest: str) -> str:
+    """The 64 hex digits of ``sha256:...``."""
+    return digest.partition(":")[2]
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,11 @@ class ImageReference:
     digest: str | None = None
     build: BuildReference | None = None
 
+    @property
+    def pulled(self) -> ImageReference:
+        """The image that a registry has: this one, or the base that it is built over."""
+        return self.build.base if self.build else self
+
 
 @dataclass(frozen=True)
 class ModelReference:
@@ -57,6 +76,11 @@ class ModelReference:
     revision: str
     mount: str
     facts: bool = False
+
+    @property
+    def key(self) -> str:
+        """``repository@revision``."""
+        return f"{self.repository}@{self.revision}"
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ the anonymous token dance that public registries want.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sparkwright.findings.user_error import UserError, mistake
+from pydantic import ConfigDict, Field, StringConstraints
+from pydantic.dataclasses import dataclass
+
+from sparkwright.catalog.entries import Digest
+from sparkwright.findings.user_error import refusal
 from sparkwright.resolve.queries import TIMEOUT, asking
-from sparkwright.resolve.references import ImageReference
+from sparkwright.resolve.references import Commit, ImageReference, Sha256, Size, hex_digits
 
 if TYPE_CHECKING:
     import requests
@@ -43,24 +45,12 @@ _REFUSALS = {
 
 #: What the kernel calls a machine -> what registries call it.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
+Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
 
 
-@dataclass(frozen=True)
-class Blob:
-    """Something that a registry keeps under its hash. ``size`` in bytes."""
-
-    digest: str
-    size: int
-
-    @property
-    def hex(self) -> str:
-        """The 64 hex digits of ``sha256:...``."""
-        return self.digest.partition(":")[2]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PlatformImage:
-    """One architecture of an image.
+    """One architecture of an image; bytes of what is pulled, by digest.
 
     Attributes:
         digest: of its own manifest.
@@ -69,26 +59,26 @@ class PlatformImage:
         layers: in order; a layer may occur twice.
     """
 
-    digest: str
-    manifests: tuple[Blob, ...]
-    config: Blob
-    layers: tuple[Blob, ...]
+    digest: Digest
+    manifests: dict[Digest, Size]
+    config: Annotated[dict[Digest, Size], Field(min_length=1, max_length=1)]
+    layers: tuple[tuple[Digest, Size], ...]
 
     @property
-    def files(self) -> tuple[Blob, ...]:
-        """Everything to fetch, each once."""
-        every = (*self.manifests, self.config, *self.layers)
-        return tuple({blob.digest: blob for blob in every}.values())
+    def files(self) -> dict[str, int]:
+        """Bytes of everything to fetch, by the hex digits of its hash."""
+        every = {**self.manifests, **self.config, **dict(self.layers)}
+        return {hex_digits(digest): size for digest, size in every.items()}
 
     @property
     def pull_bytes(self) -> int:
         """Compressed bytes of the layers."""
-        return sum(layer.size for layer in self.layers)
+        return sum(size for _, size in self.layers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ResolvedImage:
-    """What a tag was found to be.
+    """What a tag stands for; the lock's entry of it.
 
     Attributes:
         digest: ``sha256:...`` of the manifest or index the tag points to; for a built image, of
@@ -98,10 +88,10 @@ class ResolvedImage:
         context: sha256 of its files, where a lock says.
     """
 
-    digest: str
-    platforms: Mapping[str, PlatformImage]
-    commit: str | None = None
-    context: str | None = None
+    digest: Digest
+    platforms: dict[Architecture, PlatformImage]
+    commit: Commit | None = None
+    context: Sha256 | None = None
 
     def local_name(self, reference: ImageReference) -> str:
         """What the image is called on a host, wherever it was pulled from: made of its hashes."""
@@ -149,17 +139,17 @@ def ask_registry(
         requests.Session() as session,
     ):
         answer = _get(session, f"{base}/manifests/{tag}", credentials)
-        if (refusal := _REFUSALS.get(answer.status_code)) is not None:
+        if answer.status_code in _REFUSALS:
+            what, remedy = _REFUSALS[answer.status_code]
             if credentials and answer.status_code != 404:
-                refusal = (refusal[0], "the account of registry_auth_file may not read it")
-            raise UserError([mistake(where, *refusal)])
+                remedy = "the account of registry_auth_file may not read it"
+            raise refusal(where, what, remedy)
         answer.raise_for_status()
         digest = answer.headers.get("Docker-Content-Digest", "")
         if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
             what = "the registry names no digest for the tag"
-            remedy = "use a registry that answers Docker-Content-Digest"
-            raise UserError([mistake(where, what, remedy)])
-        own = Blob(digest, len(answer.content))
+            raise refusal(where, what, "use a registry that answers Docker-Content-Digest")
+        own = {digest: len(answer.content)}
         return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
 
 
@@ -186,13 +176,13 @@ def _get(session: requests.Session, url: str, credentials: str | None = None) ->
 
 
 def _platforms(
-    session: requests.Session, base: str, manifest: dict[str, Any], own: Blob
+    session: requests.Session, base: str, manifest: dict[str, Any], own: dict[str, int]
 ) -> dict[str, PlatformImage]:
     """Each architecture's manifest, configuration and layers."""
     children = manifest.get("manifests")
     if not isinstance(children, list):
-        platform = _platform(manifest, (own,), own.digest)
-        blob = session.get(f"{base}/blobs/{platform.config.digest}", timeout=TIMEOUT)
+        platform = _platform(manifest, own, next(iter(own)))
+        blob = session.get(f"{base}/blobs/{next(iter(platform.config))}", timeout=TIMEOUT)
         architecture = str(blob.json().get("architecture")) if blob.ok else "unknown"
         return {architecture: platform}
     found: dict[str, PlatformImage] = {}
@@ -205,17 +195,16 @@ def _platforms(
         if digest not in seen:
             answer = _get(session, f"{base}/manifests/{digest}")
             answer.raise_for_status()
-            manifests = (own, Blob(digest, len(answer.content)))
-            seen[digest] = _platform(answer.json(), manifests, digest)
+            seen[digest] = _platform(answer.json(), own | {digest: len(answer.content)}, digest)
         found[str(platform.get("architecture"))] = seen[digest]
     return found
 
 
-def _platform(manifest: dict[str, Any], manifests: tuple[Blob, ...], digest: str) -> PlatformImage:
-    config = manifest["config"]
+def _platform(manifest: dict[str, Any], manifests: dict[str, int], digest: str) -> PlatformImage:
+    config, layers = manifest["config"], manifest["layers"]
     return PlatformImage(
         digest,
         manifests,
-        Blob(config["digest"], int(config["size"])),
-        tuple(Blob(layer["digest"], int(layer["size"])) for layer in manifest["layers"]),
+        {config["digest"]: int(config["size"])},
+        tuple((layer["digest"], int(layer["size"])) for layer in layers),
     )

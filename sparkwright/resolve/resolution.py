@@ -5,47 +5,53 @@ Done once per run on the controller, side by side, so that all hosts run the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake
+from sparkwright.resolve.credentials import account
 from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.references import ImageReference, ModelReference, References
 from sparkwright.resolve.registry import ResolvedImage, resolve_image
-from sparkwright.resolve.registry_account import account
+
+#: An image, ``host/path:tag``, or a model, ``repository@revision``.
+_Name = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """What the tags and revisions of a run were found to be.
+class Resolution(BaseModel):
+    """What the tags and revisions of a run stand for."""
 
-    Attributes:
-        images: by (registry, repository, tag).
-        models: by (hub endpoint, repository, revision).
-    """
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    images: dict[tuple[str, str, str], ResolvedImage]
-    models: dict[tuple[str, str, str], ResolvedModel]
+    images: dict[_Name, ResolvedImage]
+    models: dict[_Name, ResolvedModel]
 
     def image(self, reference: ImageReference) -> ResolvedImage:
         """The digest behind a planned image."""
-        return self.images[reference.registry, reference.repository, reference.tag]
+        return self.images[reference.name]
 
-    def model(self, endpoint: str, reference: ModelReference) -> ResolvedModel:
+    def model(self, reference: ModelReference) -> ResolvedModel:
         """The commit behind a planned model."""
-        return self.models[endpoint, reference.repository, reference.revision]
+        return self.models[reference.key]
+
+    def add(self, other: Resolution) -> None:
+        """Take over what another one has."""
+        self.images.update(other.images)
+        self.models.update(other.models)
 
 
 def resolve(
     named: Iterable[References],
-    catalog: Catalog,
     token: str | None,
-    known: Mapping[tuple[str, str, str], ResolvedModel] = MappingProxyType({}),
+    known: Mapping[str, ResolvedModel] = MappingProxyType({}),
 ) -> Resolution:
     """Ask registries and hubs for everything that the plans name.
 
@@ -55,91 +61,47 @@ def resolve(
     Raises:
         UserError: every tag and revision that could not be resolved.
     """
-    named = list(named)
-    images: dict[tuple[str, str, str], tuple[ImageReference, str | None]] = {
-        (image.registry, image.repository, image.tag): (
-            image,
-            account(one.registry_auth, registry_of(image)),
-        )
-        for one in named
-        for image in one.images
-    }
-    models = model_names(named)
-    problems: list[Finding] = []
+    images: dict[str, tuple[ImageReference, str | None]] = {}
+    models: dict[str, tuple[str, ModelReference]] = {}
+    for one in named:
+        for image in one.images:
+            images[image.name] = image, account(one.registry_auth, image.pulled.registry)
+        models |= {model.key: (one.hub_endpoint, model) for model in one.models}
+    found = Resolution(images={}, models={key: known[key] for key in models if key in known})
+    problems = Problems()
     with ThreadPoolExecutor(max_workers=8) as pool:
-        image_jobs = {key: pool.submit(_image, *image) for key, image in images.items()}
-        # A token in clear text on the network is nobody's secret any more.
-        model_jobs = {
-            key: pool.submit(resolve_model, *key, token if key[0].startswith("https://") else None)
-            for key in models
-            if key not in known
-        }
-        resolved_images: dict[tuple[str, str, str], ResolvedImage] = {}
-        resolved_models = {key: known[key] for key in models if key in known}
-        for key, image_job in image_jobs.items():
-            try:
-                resolved_images[key] = image_job.result()
-            except UserError as error:
-                problems += error.findings
-        for key, model_job in model_jobs.items():
-            try:
-                resolved_models[key] = model_job.result()
-            except UserError as error:
-                problems += error.findings
-    found = Resolution(resolved_images, resolved_models)
-    problems.extend(known_bad(models, catalog, found))
-    if problems:
-        raise UserError(problems)
+        jobs: list[tuple[dict[str, Any], str, Any]] = [
+            (found.images, key, pool.submit(_image, *image)) for key, image in images.items()
+        ]
+        for key, (hub, model) in models.items():
+            if key not in known:
+                # A token in clear text on the network is nobody's secret any more.
+                shown = token if hub.startswith("https://") else None
+                job = pool.submit(resolve_model, hub, model.repository, model.revision, shown)
+                jobs.append((found.models, key, job))
+        for pins, key, job in jobs:
+            with problems.collected():
+                pins[key] = job.result()
+    problems.stop()
     return found
 
 
-def known_bad(
-    names: Mapping[tuple[str, str, str], str], catalog: Catalog, resolution: Resolution
-) -> list[Finding]:
-    """Commits that the catalog knows to be bad.
-
-    Args:
-        names: (hub endpoint, repository, revision) -> name of the model in the catalog.
-    """
-    return [
-        problem
-        for key, name in names.items()
-        if key in resolution.models
-        and (problem := _too_old(catalog, name, resolution.models[key])) is not None
-    ]
-
-
-def model_names(named: Iterable[References]) -> dict[tuple[str, str, str], str]:
-    """(hub endpoint, repository, revision) -> name in the catalog, of everything planned."""
-    return {
-        (one.hub_endpoint, model.repository, model.revision): model.name
-        for one in named
-        for model in one.models
-    }
-
-
-def registry_of(reference: ImageReference) -> str:
-    """``http(s)://host[:port]`` that an image, or the base of a built one, is pulled from."""
-    return reference.build.base.registry if reference.build else reference.registry
+def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> Iterator[Finding]:
+    """Commits that the catalog knows to be bad."""
+    for reference in named.models:
+        model, resolved = catalog.models[reference.name], resolution.model(reference)
+        if model.not_before and resolved.date and resolved.date < model.not_before:
+            yield mistake(
+                f"model {reference.key}",
+                f"commit {resolved.commit[:12]} is of {resolved.date}; "
+                f"revisions before {model.not_before} are known to be bad",
+                f"take a newer revision ({model.source})",
+            )
 
 
 def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
     """An image of a registry, or one that is built over such an image."""
+    found = resolve_image(reference.pulled, credentials)
     if reference.build is None:
-        return resolve_image(reference, credentials)
-    commit = resolve_commit(reference.build.context, reference.tag)
-    return replace(resolve_image(reference.build.base, credentials), commit=commit)
-
-
-def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Finding | None:
-    model = catalog.models[name]
-    if model.not_before is None or resolved.last_modified is None:
-        return None
-    if resolved.last_modified >= model.not_before:
-        return None
-    return mistake(
-        f"model {model.repository}@{model.revision}",
-        f"commit {resolved.commit[:12]} is of {resolved.last_modified}; "
-        f"revisions before {model.not_before} are known to be bad",
-        f"take a newer revision ({model.source})",
-    )
+        return found
+    return replace(found, commit=resolve_commit(reference.build.context, reference.tag))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,3 @@ class Answers(Generic[T]):
     def silent(self) -> list[str]:
         """Hosts that gave no answer."""
         return list(self.failures)
-
-    def map(self, convert: Callable[[T], U]) -> Answers[U]:
-        """The same with each answer converted."""
-        answers = {host: convert(answer) for host, answer in self.answers.items()}
-        return Answers(answers, self.failures, self.broken)

@@ -10,13 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.load import HostLoad, ServiceLoad
+from sparkwright.host.lib.metrics import ACCEPTED, CACHE, DRAFTED, GENERATED, RUNNING, WAITING
+from sparkwright.host.load import HostLoad
 from sparkwright.text.sizes import GIB
+from sparkwright.text.table import columns
 from sparkwright.text.visible import visible
 
-#: 80 columns hold them all.
 COLUMNS = ("HOST", "SERVICE", "TOK/S", "RUN", "WAIT", "KV", "ACC", "GPU", "W", "°C", "MEM GiB")
-_NAME, _FIGURE = 10, 9
+#: Characters of a figure.
+_FIGURE = 9
+#: A service's metrics by their neutral names.
+Metrics = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -91,24 +95,17 @@ def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:
 
 
 def table(found: Sequence[Line]) -> list[str]:
-    """A heading and a line for each; of those with a problem the figures are that."""
-    rows = [COLUMNS, *(_cells(line) for line in found)]
-    whole = [rows[0], *(row for row, one in zip(rows[1:], found, strict=True) if not one.problem)]
-    named = [row[:2] for row in rows]
-    at = [max(map(len, column)) for column in (*zip(*named, strict=True),)]
-    at += [max(map(len, column)) for column in list(zip(*whole, strict=True))[2:]]
-    told = [
-        (*row[:2], visible(one.problem)) if one.problem else row
-        for row, one in zip(rows[1:], found, strict=True)
-    ]
+    """A heading and a line for each."""
+    return columns([COLUMNS, *map(_cells, found)])
+
+
+def problems(found: Sequence[Line]) -> list[str]:
+    """Why services and hosts have no figures."""
     return [
-        "  ".join(f"{cell:{size}}" for cell, size in zip(row, at, strict=False)).rstrip()
-        for row in (COLUMNS, *told)
+        visible(": ".join(filter(None, (line.host, line.service, line.problem))))
+        for line in found
+        if line.problem
     ]
-
-
-def _names(line: Line) -> tuple[str, str]:
-    return _short(visible(line.host), _NAME), _short(visible(line.service or "-"), _NAME)
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -116,31 +113,31 @@ def _cells(line: Line) -> tuple[str, ...]:
     if line.used is not None:
         memory = f"{line.used / GIB:.0f}/{(line.total or 0) / GIB:.0f}"
     figures = (
-        None if line.tokens is None else f"{line.tokens:.1f}",
+        _number(line.tokens, ".1f"),
         _number(line.running),
         _number(line.waiting),
-        _share(line.cache),
-        _share(line.accepted),
+        _number(line.cache, ".0%"),
+        _number(line.accepted, ".0%"),
         None if line.gpu is None else f"{line.gpu:.0f}%",
         _number(line.power),
         _number(line.temperature),
         memory,
     )
-    return (*_names(line), *(_short(one or "-", _FIGURE) for one in figures))
+    return (line.host, line.service or "-", *map(_short, figures))
 
 
-def _service(line: Line, now: ServiceLoad, before: ServiceLoad | None, seconds: float) -> Line:
+def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -> Line:
     generated = drafted = accepted = None
     if before is not None:
-        generated = _rise(now.generated, before.generated)
-        drafted = _rise(now.drafted, before.drafted)
-        accepted = _rise(now.accepted, before.accepted)
+        generated, drafted, accepted = (
+            _rise(now.get(name), before.get(name)) for name in (GENERATED, DRAFTED, ACCEPTED)
+        )
     return replace(
         line,
         tokens=generated / seconds if generated is not None and seconds > 0 else None,
-        running=now.running,
-        waiting=now.waiting,
-        cache=now.cache,
+        running=now.get(RUNNING, 0.0),
+        waiting=now.get(WAITING, 0.0),
+        cache=now.get(CACHE, 0.0),
         accepted=min(1.0, accepted / drafted) if drafted and accepted is not None else None,
     )
 
@@ -172,13 +169,11 @@ def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
     return max((value for one in gpus if (value := getattr(one, name)) is not None), default=None)
 
 
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+def _short(figure: str | None) -> str:
+    """A figure, cut: a host may say any number."""
+    text = figure or "-"
+    return text if len(text) <= _FIGURE else f"{text[: _FIGURE - 1]}…"
 
 
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0f}"
-
-
-def _share(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0%}"
+def _number(value: float | None, form: str = ".0f") -> str | None:
+    return None if value is None else format(value, form)

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.text.visible import visible
 
-
-@dataclass(frozen=True)
-class Job:
-    """One fetch. Sizes in bytes, ``rate`` in bytes per second; ``total`` is 0 while not known."""
-
-    name: str
-    state: str
-    done: int = 0
-    total: int = 0
-    rate: float = 0.0
-    running: bool = True
-
-    @classmethod
-    def of(cls, name: str, known: FetchProgress | None, *, running: bool = True) -> Job:
-        """From what the host reports of a job; None where it has not begun."""
-        if known is None:
-            return cls(name, "starting", running=running)
-        state, done, total = known.state, known.bytes_done, known.bytes_total
-        return cls(name, visible(state, 40), done, total, known.rate, running)
+_BEFORE = FetchProgress("starting")
 
 
-def line(jobs: Sequence[Job]) -> str:
-    """All fetches of a host: bytes, rate, time left, and what is not simply being fetched."""
-    total, done = sum(job.total for job in jobs), sum(job.done for job in jobs)
-    rate = sum(job.rate for job in jobs if job.running)
-    said = [f"{done / 1e9:.2f} of {total / 1e9:.2f} GB at {rate / 1e6:.0f} MB/s"] if total else []
+def line(jobs: Mapping[str, FetchProgress | None], ended: frozenset[str] = frozenset()) -> str:
+    """All fetches of a host: bytes, rate, time left, and what is not simply being fetched.
+
+    Args:
+        jobs: name -> what the host reports of a fetch; None where it has not begun.
+        ended: names of jobs that run no more.
+    """
+    known = {name: progress or _BEFORE for name, progress in jobs.items()}
+    total = sum(each.bytes_total for each in known.values())
+    done = sum(each.bytes_done for each in known.values())
+    rate = sum(each.rate for name, each in known.items() if name not in ended)
+    sums = [f"{done / 1e9:.2f} of {total / 1e9:.2f} GB at {rate / 1e6:.0f} MB/s"] if total else []
     if total > done and rate >= 1e5:
-        said.append(f"{_time((total - done) / rate)} left")
-    parts = []
-    for job in jobs:
-        share = f"{job.done * 100 // job.total} %" if job.total else ""
-        state = job.state if job.state not in ("running", "done") else ""
-        words = "done" if not job.running else " ".join(word for word in (share, state) if word)
-        parts.append(f"{job.name} {words}".strip())
-    return ", ".join(said) + (": " if said else "") + ", ".join(parts)
+        sums.append(f"{_time((total - done) / rate)} left")
+    parts = [
+        f"{name} {'done' if name in ended else _state(each)}".strip()
+        for name, each in known.items()
+    ]
+    return ", ".join(sums) + (": " if sums else "") + ", ".join(parts)
+
+
+def _state(job: FetchProgress) -> str:
+    share = f"{job.bytes_done * 100 // job.bytes_total} %" if job.bytes_total else ""
+    state = visible(job.state, 40) if job.state not in ("running", "done") else ""
+    return " ".join(filter(None, (share, state)))
 
 
 def _time(seconds: float) -> str:

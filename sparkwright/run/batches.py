@@ -1,15 +1,19 @@
-"""One host, or one batch of hosts, after the other; and none any more after a failure."""
+"""Switches in batches: none any more after a failure, and the ranks of a cluster go together."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
-from sparkwright.operations.switching import SwitchResult
-from sparkwright.run.state import Run, run_of
+from sparkwright.host.release import SwitchJournal
+from sparkwright.plan.ranks import lost
+from sparkwright.run.state import HostRun, Run, run_of
+
+Switch = Callable[[Host], SwitchJournal]
 
 
 def named(run: Run) -> Iterator[tuple[str, list[str]]]:
@@ -20,9 +24,7 @@ def named(run: Run) -> Iterator[tuple[str, list[str]]]:
         yield f"Batch {n} of {len(every)} ({few})", names
 
 
-def in_turn(
-    host: Host, switch: Callable[[Host], SwitchResult], *, left: Callable[[], None]
-) -> SwitchResult:
+def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJournal:
     """Switch a host when its batch comes, if it comes at all.
 
     Args:
@@ -58,3 +60,39 @@ def in_turn(
     if ended.result != "good":
         rollout.stop(f"{host.name} did not get through: {ended.reasons[0]}")
     return ended
+
+
+def with_ranks(
+    host: Host, switch: Switch, *, turn: Callable[[Host, Switch], SwitchJournal] | None = None
+) -> SwitchJournal:
+    """Switch a host, when every other rank of its clusters is ready to follow.
+
+    Args:
+        turn: when it may happen, where hosts are switched one after the other.
+
+    Raises:
+        HostError: another rank is not ready; the host is left as it is.
+    """
+    checked = partial(_when_whole, switch)
+    return turn(host, checked) if turn else checked(host)
+
+
+def _when_whole(switch: Switch, host: Host) -> SwitchJournal:
+    run = run_of(host)
+    if why := apart(run, run.hosts[host.name]):
+        raise HostError(f"not switched: the ranks of a cluster are switched together, and {why}")
+    return switch(host)
+
+
+def apart(run: Run, one: HostRun) -> str | None:
+    """Why a head's followers can't go with it; None when they can."""
+    ranks = [service.rank for service in one.desired.plan.services]
+    heads = [rank for rank in ranks if rank is not None and rank.head]
+    absent = {name for rank in heads for name in rank.hosts if name not in run.hosts}
+    away = dict.fromkeys(absent, "is not part of this run")
+    for name, other in run.hosts.items():
+        if other.memory.failure is not None:
+            away[name] = f"failed: {other.memory.failure.splitlines()[0]}"
+        elif other.left is not None:
+            away[name] = other.left
+    return lost(heads, away)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -26,31 +27,28 @@ def controlled(
     *,
     action: str,
     services: tuple[str, ...],
-    why: str = "",
     now: bool = False,
-    keep: bool = False,
-    wait: bool = True,
+    **more: Any,
 ) -> None:
     """Start, stop or restart services of each host; restarts come one host after the other.
 
     Args:
         services: names; every service without.
         now: whether running requests are cut off.
-        keep: whether what is stopped stays so over a boot.
-        wait: whether what is started must answer.
+        more: ``why``, ``keep`` and ``wait`` of ``ControlRequest``.
     """
-    rollout = run.settings.rollout
+    root, rollout = run.settings.services_root, run.settings.rollout
     restarts = action == RESTART
     control.controlled(
         name=f"Services: {action}",
         request=ControlRequest(
-            action, control.SOCKETS, services or None, run.settings.services_root, OWNER.by, why,
-            now, keep, wait, rollout.notice_seconds, rollout.drain_seconds,
+            action, services or None, root, OWNER.by, now=now, **more
         ),
-        answered=partial(answers.__setitem__, host.name),
+        drain=rollout.notice_seconds + rollout.drain_seconds,
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
         # The others serve meanwhile.
         _serial=restarts and not now,
+        answered=partial(answers.__setitem__, host.name),
     )  # fmt: skip
 
 
@@ -71,9 +69,9 @@ def activated(
     exclusive.activated(
         name=f"Services: activate {service}",
         request=ActivateRequest(service, run.settings.services_root, OWNER.by, why, dry=dry),
-        answered=partial(answers.__setitem__, host.name),
         unless=partial(_failed, answers, "switched"),
         _serial=not dry,
+        answered=partial(answers.__setitem__, host.name),
     )
 
 
@@ -87,48 +85,42 @@ def in_maintenance(
     host: Host, run: HostRun, answers: dict[str, MaintenanceAnswer], *, on: bool, why: str = ""
 ) -> None:
     """Take each host out of every pool, or put it back once it answers."""
-    rollout = run.settings.rollout
+    root, rollout = run.settings.services_root, run.settings.rollout
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
-        request=MaintenanceRequest(
-            on, control.SOCKETS, run.settings.services_root, OWNER.by, why,
-            rollout.notice_seconds, rollout.drain_seconds,
-        ),
+        request=MaintenanceRequest(on, root, OWNER.by, why),
+        drain=rollout.notice_seconds + rollout.drain_seconds,
         answered=partial(answers.__setitem__, host.name),
-    )  # fmt: skip
+    )
 
 
 def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
     """Remove what neither the plan nor a kept release needs; without a plan, no model and no
     image."""
+    request = questions.disk_usage_request(run)
     disk_usage.pruned(
-        name="Models: prune",
-        request=questions.disk_usage_request(run),
-        answered=partial(answers.__setitem__, host.name),
+        name="Models: prune", request=request, answered=partial(answers.__setitem__, host.name)
     )
 
 
 def removed(
     host: Host,
-    run: HostRun,
+    _: HostRun,
     answers: dict[str, RemovalAnswer],
     *,
     services: tuple[str, ...] = (),
-    weights: bool = False,
-    bootstrap: bool = False,
+    **more: Any,
 ) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:
         services: names; everything without.
-        weights: whether the models go too.
-        bootstrap: whether what bootstrap did is undone.
+        more: ``weights`` and ``bootstrap`` of the operation.
     """
     removal.removed(
         name="Remove: services, units, images",
         services=list(services) or None,
-        weights=weights,
-        bootstrap=bootstrap,
+        **more,
         answered=partial(answers.__setitem__, host.name),
     )
 

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.host.hardware import new_violations
-from sparkwright.checks.host.judge import judge
+from sparkwright.checks.host.judge import judge, new_violations
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
@@ -20,7 +19,7 @@ from sparkwright.operations.connections import addresses
 from sparkwright.operations.services import other_format
 from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.proxy import reachable
-from sparkwright.run import reaching
+from sparkwright.run import observation
 from sparkwright.run.state import HostRun, refuse, set_aside
 
 _NOT_CALLED = (
@@ -105,5 +104,5 @@ def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str
 def _observe(host: Host, one: HostRun) -> float:
     """Observe the host; when it was asked, seconds since the epoch by this machine's clock."""
     asked = time.time()
-    reaching.look(host, one)
+    observation.look(host, one)
     return asked

@@ -15,21 +15,24 @@ from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.engines import ENGINES, metric_names
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
-from sparkwright.host import doctor, verify_models
+from sparkwright.facts.memory import memory
+from sparkwright.host import doctor, logs, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.proxy import keys
+from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
 from sparkwright.host.verify_models import Verified, VerifyRequest
-from sparkwright.operations import disk_usage, proxies
+from sparkwright.operations import disk_usage, locks, proxies
 from sparkwright.operations.fabric.looking import state_of
 from sparkwright.plan.changes import changes
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
-from sparkwright.run import reaching
-from sparkwright.run.installed import services_of, status_of, unreadable
+from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
 #: Seconds between the doctor's two looks at the metrics.
@@ -42,7 +45,7 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     """Status of the host beside its plan."""
     if not run.plan_known:
         return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
-    observation = reaching.look(host, run)
+    observation = look(host, run)
     status = status_of(host, run, texts=True)
     proxy = ["proxy"] if proxies.pending(run.proxies, run.proxy_files, observation) else []
     planned = {
@@ -63,13 +66,14 @@ def facts(host: Host, run: HostRun) -> Facts:
         status = status_of(host, run, texts=False)
         services = services_of(run, status)
         examined = [*map(_examined, services.values())]
-        examined += [_without_record(run, name) for name in unreadable(run, status)]
+        # No release says where they answer: asked at a port that nobody has.
+        examined += [ExaminedService(name, "127.0.0.1", 1) for name in unreadable(run, status)]
         examination = _examination(host, run, tuple(examined))
         return Facts.of(
             examination, {name: _planned(service) for name, service in services.items()}
         )
     asked = time.time()
-    observation = reaching.look(host, run)
+    observation = look(host, run)
     findings = judge(run.desired, observation, now=(asked + time.time()) / 2)
     examination = _examination(host, run, tuple(map(_examined, run.services)))
     planned = {
@@ -80,40 +84,18 @@ def facts(host: Host, run: HostRun) -> Facts:
 
 
 def _examined(service: Service) -> ExaminedService:
-    gate = service.gate
-    return ExaminedService(
-        service.name, service.unit, gate.address, gate.port, service.home, service.secrets
-    )
-
-
-def _without_record(run: HostRun, name: str) -> ExaminedService:
-    """A service of which no release says where it answers: asked at a port that nobody has."""
-    home = f"{run.settings.services_root}/services/{name}"
-    unit = f"sparkwright-{name}.service"
-    return ExaminedService(name, unit, "127.0.0.1", 1, home, f"{home}/secrets.env")
+    return ExaminedService(service.name, service.gate.address, service.gate.port)
 
 
 def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
-    request = ExaminationRequest(
-        services,
-        run.settings.models_root,
-        run.settings.services_root,
-        _BETWEEN,
-        metric_names(),
-    )
+    models, root = run.settings.models_root, run.settings.services_root
+    request = ExaminationRequest(services, models, root, _BETWEEN, metric_names())
     return ask(host, doctor, request, Examination, timeout=120)
 
 
 def _planned(service: Service, *, corrupts: bool = False) -> Planned:
     gate = service.gate
-    return Planned(
-        release=service.release,
-        tag=service.tag,
-        names=gate.served_names,
-        boot_seconds=gate.boot_seconds,
-        speculates=gate.speculates,
-        corrupts=corrupts,
-    )
+    return Planned(service.release, gate.boot_seconds, gate.speculates, corrupts)
 
 
 def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
@@ -137,6 +119,38 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
     )
 
 
+def logged(
+    host: Host, run: HostRun, *, services: tuple[str, ...], lines: int, since: str | None
+) -> LogsAnswer:
+    """The last lines of the services' logs; of every service where none is named."""
+    request = LogsRequest(services or None, run.settings.services_root, lines, since)
+    return ask(host, logs, request, LogsAnswer, timeout=90)
+
+
+def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
+    """Hash and name of each key that opens the host's proxies. One remote execution."""
+    return _keys(host, run, None)
+
+
+def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
+    """The same, after the proxies were given the keys of the plan, under the host's lock."""
+    if run.proxies is None:
+        return ()
+    locks.take(host)
+    text, _ = run.proxy_files[run.proxies.keys]
+    answer = _keys(host, run, text)
+    memory(host).forget()
+    return answer
+
+
+def _keys(host: Host, run: HostRun, text: str | None) -> tuple[str, ...]:
+    if run.proxies is None:
+        return ()
+    proxy = proxies.request({}, run.proxies, start=False)
+    request = KeysRequest(proxy=proxy, place=run.proxies.keys, text=text)
+    return ask(host, keys, request, tuple[str, ...], timeout=60)
+
+
 def used_disk(host: Host, run: HostRun) -> DiskUsage:
     """Models, images and what belongs to them."""
     return disk_usage.listed(host, disk_usage_request(run))
@@ -150,16 +164,13 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
         status = status_of(host, run, texts=False)
         services, sleeping = services_of(run, status), set(status.sleeping)
         lacking = {name for name, each in services.items() if each.gate.engine not in ENGINES}
-        if not run.plan_known and (lacking := {*lacking, *unreadable(run, status)}):
-            raise HostError(
-                f"{', '.join(sorted(lacking))}: its release does not say what it must answer"
-            )
-    services = {
-        name: service
-        for name, service in services.items()
-        # The head of its cluster answers for a follower.
-        if name not in sleeping and not service.follower
-    }
+        lacking |= {*unreadable(run, status)}
+        if not run.plan_known and lacking:
+            names = ", ".join(sorted(lacking))
+            raise HostError(f"{names}: its release does not say what it must answer")
+    # The head of its cluster answers for a follower.
+    services = {name: each for name, each in services.items()
+                if name not in sleeping and not each.follower}  # fmt: skip
     plans = {decided.name: decided for decided in run.desired.plan.services}
     requests = {
         name: deep_request(plans[name], service.gate, run.desired.catalog)
@@ -167,13 +178,9 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
         else unplanned_request(service.gate)
         for name, service in services.items()
     }
-    answer = ask(
-        host,
-        deep,
-        DeepRequests(tuple(requests.values())),
-        dict[str, DeepAnswer],
-        timeout=sum(map(deep_seconds, requests.values())) + 60,
-    )
+    seconds = sum(map(deep_seconds, requests.values())) + 60
+    every = DeepRequests(tuple(requests.values()))
+    answer = ask(host, deep, every, dict[str, DeepAnswer], timeout=seconds)
     of_each("sparkwright-deep", requests, answer)
     return {
         name: DeepResult(
@@ -203,12 +210,9 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
     is wrong, as lines."""
     directories = tuple(model.directory for model in run.desired.models)
     if not run.plan_known:
-        usage = disk_usage.listed(host, disk_usage_request(run))
-        directories = tuple(
-            thing.path
-            for thing in usage.things
-            if thing.kind == "model" and thing.fault != "has no receipt"
-        )
+        things = disk_usage.listed(host, disk_usage_request(run)).things
+        models = [thing for thing in things if thing.kind == "model"]
+        directories = tuple(each.path for each in models if each.fault != "has no receipt")
     request = VerifyRequest(directories)
     answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
     of_each("sparkwright-verify-models", request.directories, answer)

@@ -14,7 +14,7 @@ from sparkwright.operations import services
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.run import batches, rollout
-from sparkwright.run.installed import services_of, status_of, unreadable
+from sparkwright.run.observation import services_of, status_of, unreadable
 from sparkwright.run.state import HostRun, refuse, run_of, set_aside
 
 

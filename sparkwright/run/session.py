@@ -10,12 +10,9 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from functools import partial
 from getpass import getpass
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 import gevent
@@ -28,22 +25,18 @@ from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operations import run_ops
 from pyinfra.api.output import set_echo, set_formatter
-from pyinfra.api.state import StateStage
+from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
-from sparkwright.config.inventory import overrides_by_key
+from sparkwright.config.inventory import HostInput, limited, overrides_by_key
 from sparkwright.facts import hooks
-from sparkwright.facts.asking import HostError, Sudo, ask
+from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from sparkwright.results.answers import Answers
-from sparkwright.run import ending, site
-from sparkwright.run.progress import Notice, Progress
+from sparkwright.run import report, site
 from sparkwright.run.state import HostRun, Run
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 #: Asks a host; its answer is the command's.
@@ -53,48 +46,16 @@ Change = Callable[[Host, HostRun, dict[str, T]], None]
 #: Asks a host again and again, and hands each answer on.
 Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
 
-#: Options of the command line -> pyinfra's configuration.
-_CONFIGURATION = {
-    "sudo": "SUDO", "sudo_user": "SUDO_USER", "use_sudo_password": "USE_SUDO_PASSWORD",
-    "use_sudo_login": "USE_SUDO_LOGIN", "su_user": "SU_USER", "dzdo": "DZDO",
-    "dzdo_user": "DZDO_USER", "shell_executable": "SHELL", "parallel": "PARALLEL", "diff": "DIFF",
-}  # fmt: skip
+#: Takes a host's name and its latest event.
+Notice = Callable[[str, str], None]
+
+#: Options of the command line that pyinfra's configuration calls otherwise, but for capitals.
+_RENAMED = {"shell_executable": "SHELL"}
 #: Options of the command line that are data of every host.
 _DATA = ("ssh_user", "ssh_port", "ssh_key")
 #: Seconds after which a reader of a watch may do something else.
 _QUIET = 0.25
 _LOG = logging.getLogger("pyinfra")
-
-
-def program(
-    module: ModuleType,
-    request: Callable[[HostRun], DataclassInstance],
-    answer: type[T],
-    *,
-    sudo: Sudo = Sudo.NEEDED,
-    timeout: float = 120,
-) -> Question[T]:
-    """Question that runs a program of ``sparkwright/host/`` on each host.
-
-    Args:
-        request: makes the program's request for a host.
-        answer: type of the program's answer.
-        timeout: seconds until a host counts as lost.
-    """
-    return partial(_run, program=module, request=request, answer=answer, sudo=sudo, timeout=timeout)
-
-
-def _run(
-    host: Host,
-    run: HostRun,
-    *,
-    program: ModuleType,
-    request: Callable[[HostRun], DataclassInstance],
-    answer: type[T],
-    sudo: Sudo,
-    timeout: float,
-) -> T:
-    return ask(host, program, request(run), answer, sudo=sudo, timeout=timeout)
 
 
 @dataclass
@@ -198,7 +159,7 @@ class Session:
         else:
             _LOG.info("--> Detected changes:" if self.run.dry else "--> Results:")
             (prints.print_meta if self.run.dry else prints.print_results)(state)
-        ending.report(self.run, as_json=as_json)
+        report.report(self.run, as_json=as_json)
         return not state.failed_hosts
 
     def answers(self, answers: dict[str, T]) -> Answers[T]:
@@ -219,6 +180,29 @@ class Session:
                 greenlet.get()
         finally:
             gevent.killall(greenlets)
+
+
+class Progress(BaseStateCallback):
+    """Reports each host that is connected to, and how its operation ended."""
+
+    def __init__(self, notice: Notice) -> None:
+        self._notice = notice
+
+    def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
+        """Called once per host."""
+        self._notice(host.name, "asked")
+
+    def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
+        """Called for a host that can't be reached."""
+        self._notice(host.name, "not reached")
+
+    def operation_host_success(self, state: State, host: Host, *_: object) -> None:  # type: ignore[override]
+        """Called when the host's operation is done."""
+        self._notice(host.name, "answered")
+
+    def operation_host_error(self, state: State, host: Host, *_: object, **__: object) -> None:  # type: ignore[override]
+        """Called when it is not."""
+        self._notice(host.name, "failed")
 
 
 def _connected(host: Host) -> bool:
@@ -302,8 +286,8 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
     for name, value in connection.items():
         program = name.removesuffix("_user")
         # As pyinfra has it: another user is for a program that is asked for.
-        if name in _CONFIGURATION and (program not in ("sudo", "dzdo") or program in connection):
-            setattr(config, _CONFIGURATION[name], value)
+        if name not in _DATA and (program not in ("sudo", "dzdo") or program in connection):
+            setattr(config, _RENAMED.get(name, name.upper()), value)
     return data
 
 
@@ -311,14 +295,8 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
     """The hosts that ``--limit`` means; None for all, which pyinfra has no group for."""
     if not limit or "all" in limit:
         return None
-    return [
-        host
-        for host in inventory
-        if any(
-            host in inventory.groups[name] if name in inventory.groups else fnmatch(host.name, name)
-            for name in limit
-        )
-    ]
+    inputs = [HostInput(host.name, {}, str, frozenset(host.groups)) for host in inventory]
+    return [inventory.get_host(chosen.name) for chosen in limited(inputs, limit)]
 
 
 def _set_output(*, shown: bool) -> None:

@@ -1,28 +1,37 @@
-"""Who takes what from whom in a run: decided once all hosts were observed, for the whole run."""
+"""Sources of models and images in a run: decided once all hosts were observed, for the whole run.
+
+Between hosts that share a network by ConnectX-7 ports, weights and images take that way, and the
+LAN where it does not answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from ipaddress import ip_address
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path
 from threading import Lock
 
+from sparkwright.config.fabric import FabricAddresses
 from sparkwright.facts.asking import HostError
+from sparkwright.findings.user_error import UserError
+from sparkwright.host.fabric import NAME
 from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import Peer
-from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve import build_context
-from sparkwright.run import bundle_server, rails
+from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.sizes import GIB
 
 #: One host at a time fills the cache; the others find it filled.
 _FETCHING = Lock()
+#: Of networks that no setting names: everybody who publishes addresses of rails has them so.
+_USUAL = 24
 
 
 def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
@@ -54,7 +63,7 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
     planned = image.planned.build
     if planned is None:
         return None
-    commit = image.commit
+    commit = image.resolved.commit
     assert commit is not None, "a built image is resolved to a commit"
     bundle = one.settings.bundle
     cache = Path(bundle, "build") if bundle else build_context.CACHE
@@ -65,9 +74,9 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
                 files = build_context.build_context(
                     planned.context, commit, planned.directory, cache
                 )
-            build_context.verify(files, image.context, carried=bundle is not None)
-        except build_context.BuildContextError as error:
-            raise HostError(str(error)) from None
+            build_context.verify(files, image.resolved.context, carried=bundle is not None)
+        except UserError as error:
+            raise HostError(error.findings[0].observed) from None
         return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
 
     return build
@@ -92,7 +101,7 @@ def _served_on(one: HostRun) -> tuple[str, ...]:
     if not one.settings.peer_sharing:
         return ()
     seen = one.memory.observation
-    more = rails.addresses(seen.addresses) if seen and one.lan_addresses else ()
+    more = rails(seen.addresses) if seen and one.lan_addresses else ()
     return tuple(dict.fromkeys((*one.lan_addresses, *more)))
 
 
@@ -132,7 +141,7 @@ def _by_rails(one: HostRun, other: HostRun) -> Iterator[str]:
         return
     wanted, port = one.settings.fabric_addresses, other.settings.peer_port
     scheme = "https" if certificate else "http"
-    for near in rails.towards(one.observed.addresses, other.observed.addresses, wanted):
+    for near in towards(one.observed.addresses, other.observed.addresses, wanted):
         yield f"{scheme}://{at(near, port)}"
 
 
@@ -162,3 +171,42 @@ def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
         content: peers(names, holding.get(content, []), turn)
         for turn, (content, names) in enumerate(sorted(wanting.items()))
     }
+
+
+def rails(own: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """A host's IPv4 addresses on ports of a ConnectX, by interface as it says them itself."""
+    return tuple(
+        address
+        for interface, every in sorted(own.items())
+        if NAME.fullmatch(interface)
+        for address in every
+        if _is_private(address)
+    )
+
+
+def towards(
+    mine: Mapping[str, tuple[str, ...]],
+    theirs: Mapping[str, tuple[str, ...]],
+    wanted: FabricAddresses | None,
+) -> Iterator[str]:
+    """The other host's addresses that are in a network of this one's rails, and nowhere else: a
+    host may say anything of itself."""
+    own = rails(mine)
+    reached = [_network(address, wanted) for address in own]
+    for other in rails(theirs):
+        if any(IPv4Address(other) in network for network in reached) and other not in own:
+            yield other
+
+
+def _network(address: str, wanted: FabricAddresses | None) -> IPv4Network:
+    at = IPv4Address(address)
+    named = (network for network in (wanted.networks if wanted else ()) if at in network)
+    return next(named, IPv4Network((address, _USUAL), strict=False))
+
+
+def _is_private(address: str) -> bool:
+    try:
+        at = IPv4Address(address)
+    except ValueError:
+        return False
+    return at.is_private and not (at.is_loopback or at.is_link_local)

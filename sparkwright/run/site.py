@@ -32,12 +32,13 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
-from sparkwright.operations.peer_keys import RunKeys
+from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.run import ending, planless
+from sparkwright.run import emergency, report
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
-from sparkwright.site.desired import desired_fleet
+from sparkwright.site.desired import DesiredFleet, desired_fleet
+from sparkwright.site.planless import unplanned_fleet
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,15 @@ def install() -> None:
         if runs:
             follow(state)
 
-    def report() -> None:
+    def reported() -> None:
         for run in runs:
-            ending.report(run, as_json=parameters["json_output"])
+            report.report(run, as_json=parameters["json_output"])
 
     _or_exit(lambda: read_files(invocation))
     hooks.quick_operation_order()
     hooks.before_connecting(plan, ready)
     atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
-    atexit.register(report)
+    atexit.register(reported)
 
 
 def prepare(state: State) -> None:
@@ -126,7 +127,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """
     files = (invocation.inventory, invocation.group_data, invocation.overrides)
     if invocation.planless:
-        return planless.check_files(*files)
+        return emergency.check_files(*files)
     user_files.check(*files)
     return None
 
@@ -151,12 +152,7 @@ def plan(
     hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
     planned = partial(_planned, inventory, hosts, invocation)
     if invocation.planless:
-        unplanned = partial(
-            planless.unplanned_run,
-            hosts,
-            {"inventory": invocation.inventory, "dry": invocation.dry},
-        )
-        run = planless.planned_or_not(planned, unplanned, broken)
+        run = emergency.planned_or_not(planned, partial(unplanned, hosts, invocation), broken)
     else:
         run = planned()
     attach(run, hosts)
@@ -164,12 +160,15 @@ def plan(
 
 
 def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
+    overrides, limit, exclude, group_data = (
+        tuple(parameters.get(name) or ()) for name in ("data", "limit", "exclude", "group_data")
+    )
     return Invocation(
         parameters["inventory"],
-        tuple(parameters.get("data") or ()),
-        tuple(parameters.get("limit") or ()),
-        tuple(parameters.get("exclude") or ()),
-        tuple(parameters["group_data"]),
+        overrides,
+        limit,
+        exclude,
+        group_data,
         dry=parameters["dry"],
         makes_secrets=not parameters["dry"],
         switches=_deploys(parameters) or "roles.serving.serving" in parameters["operations"],
@@ -198,12 +197,12 @@ def _planned_by_pyinfra(
 ) -> list[Run]:
     """The requested run; none for an ad-hoc command or fact, which needs no plan."""
     operations = parameters["operations"]
-    if not (_deploys(parameters) or (operations and operations[0].startswith("roles."))):
-        _check_choice(inventory, invocation)
-        return []
+    planned = _deploys(parameters) or (operations and operations[0].startswith("roles."))
     confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
+    _check_choice(inventory, invocation)
+    if not planned:
+        return []
     if not (confirmed or sys.stdin.isatty()):
-        _check_choice(inventory, invocation)
         what = "pyinfra would ask before it changes anything, and nobody can answer"
         raise UserError([mistake("command line", what, "add --yes, or --dry to only look")])
     return [plan(inventory, limit, invocation)]
@@ -214,15 +213,9 @@ def _groups(inventory: Inventory) -> dict[str, list[str]]:
 
 
 def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
-    problems = [
-        *choice_problems(
-            invocation.inventory,
-            [host.name for host in inventory],
-            _groups(inventory),
-            {"limit": invocation.limit, "exclude": invocation.exclude},
-        )
-    ]
-    if problems:
+    names = [host.name for host in inventory]
+    chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
+    if problems := [*choice_problems(invocation.inventory, names, _groups(inventory), chosen)]:
         raise UserError(problems)
 
 
@@ -250,26 +243,43 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
     if violations:
         click.echo(text(violations, paint=paint), err=True)
     secret = api_key(".sparkwright/peer_secret", {}, dry=not invocation.makes_secrets)
+    return _run(hosts, invocation, fleet, RunKeys(secret))
+
+
+def unplanned(hosts: dict[str, Host], invocation: Invocation, why: str) -> Run:
+    """A run of hosts of which nothing is planned.
+
+    Args:
+        why: what of the plan is broken.
+    """
+    fleet = unplanned_fleet({name: host.data.dict() for name, host in hosts.items()})
+    return _run(hosts, invocation, fleet, THIS_PROCESS, why)
+
+
+def _run(
+    hosts: dict[str, Host],
+    invocation: Invocation,
+    fleet: DesiredFleet,
+    keys: RunKeys,
+    broken: str | None = None,
+) -> Run:
     return Run(
         inventory=invocation.inventory,
         hosts={
             name: HostRun(
                 name=name,
-                desired=host.desired,
-                violations=host.violations,
-                keys=host.keys,
-                token=host.token,
                 memory=memory(hosts[name]),
-                address=ssh_address(name, everyone[name]),
-                proxies=host.proxies,
-                peer_certificate=host.peer_certificate,
+                address=ssh_address(name, hosts[name].data.dict()),
+                plan_known=broken is None,
+                **vars(desired),
             )
-            for name, host in fleet.hosts.items()
+            for name, desired in fleet.hosts.items()
         },
-        peer_keys=RunKeys(secret),
+        peer_keys=keys,
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=invocation.dry,
+        broken=broken,
     )
 
 

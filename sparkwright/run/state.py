@@ -7,12 +7,13 @@ other. Operations take arguments and need none of this; the site's roles hand th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial, reduce, wraps
 
 import click
 from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
 
 from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
@@ -28,12 +29,13 @@ from sparkwright.host.observation import Observation, ObservationRequest, StoreA
 from sparkwright.host.proof import ModelAt
 from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import health_file, health_unit
+from sparkwright.resolve.references import hex_digits
 from sparkwright.results.run import Outcome
 from sparkwright.site.services import directories, secrets_of
 from sparkwright.text.marks import in_maintenance
@@ -145,7 +147,7 @@ class HostRun:
                     ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
                 ),
                 stores=tuple(
-                    StoreAt(image.store, image.digest.partition(":")[2])
+                    StoreAt(image.store, hex_digits(image.resolved.digest))
                     for image in self.desired.images
                 ),
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
@@ -229,6 +231,18 @@ def host_run(host: Host) -> HostRun | None:
     """This host's part of the run; None once it failed or was refused."""
     run = run_of(host)
     return run.hosts[host.name] if host in host.state.active_hosts else None
+
+
+def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
+    """Make a function a role: a host that failed or was refused is left alone."""
+
+    @wraps(function)
+    def called() -> None:
+        host = ctx_host.get()
+        if (run := host_run(host)) is not None:
+            function(host, run)
+
+    return called
 
 
 def refuse(host: Host, reason: str) -> None:

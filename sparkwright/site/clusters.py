@@ -1,12 +1,16 @@
-"""The clusters of a fleet, judged over all their hosts."""
+"""The clusters and fabrics of a fleet, judged over all their hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
+
+#: The setting that names hosts of a fabric.
+_KEY = "fabric_addresses"
 
 if TYPE_CHECKING:  # what renders releases is not loaded for those who only check
     from sparkwright.plan.desired import Desired
@@ -35,23 +39,20 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
 
 
 def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = data.get("clusters")
-    return found if isinstance(found, Mapping) else {}
+    return mapping(data.get("clusters"))
 
 
-def _members(cluster: object) -> list[str]:
-    hosts = cluster.get("hosts") if isinstance(cluster, Mapping) else None
-    return [str(one) for one in hosts] if isinstance(hosts, list | tuple) else []
+def _members(setting: object) -> list[str]:
+    """Names of hosts as they are written: what else is wrong is told with all other settings."""
+    hosts = mapping(setting).get("hosts")
+    return [one for one in hosts if isinstance(one, str)] if isinstance(hosts, list | tuple) else []
 
 
 def _users(data: Mapping[str, Any]) -> dict[str, str]:
     """Services of a host that are a cluster's -> the cluster."""
-    services = data.get("services")
-    return {
-        str(name): str(one["cluster"])
-        for name, one in (services.items() if isinstance(services, Mapping) else ())
-        if isinstance(one, Mapping) and one.get("cluster")
-    }
+    services = mapping(data.get("services"))
+    clusters = {str(name): mapping(one).get("cluster") for name, one in services.items()}
+    return {name: str(cluster) for name, cluster in clusters.items() if cluster}
 
 
 def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -113,6 +114,32 @@ def _without(
                 "give it to every host of the cluster: in the group_data of a group of theirs",
                 host,
             )
+
+
+def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Hosts that there are not, and hosts that say something else; each once.
+
+    Args:
+        everyone: data of every host of the inventory, which may be no good.
+    """
+    told: set[str] = set()
+    for host, data in everyone.items():
+        for name in members(data):
+            if name in told:
+                continue
+            if name not in everyone:
+                told.add(name)
+                what = f"no such host: {name!r}"
+                yield mistake(f"{_KEY}.hosts", what, suggest(name, list(everyone)))
+            elif everyone[name].get(_KEY) != data[_KEY]:
+                told.update((name, host))
+                what = f"{name} has other addresses than {host}, or none, and is named by it"
+                yield mistake(_KEY, what, "set it once, in group_data/all.py", name)
+
+
+def members(data: Mapping[str, Any]) -> list[str]:
+    """The hosts that the setting ``fabric_addresses`` names."""
+    return _members(data.get(_KEY))
 
 
 def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:

@@ -11,23 +11,19 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import Keys, keys_of
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.config.ssh_keys import SSH_KEY
-from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import Problems
 from sparkwright.host.directories import Directory
 from sparkwright.plan.desired import Desired
-from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.pools import with_others
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.resolve.hub_token import hub_token
-from sparkwright.resolve.registry_account import account
-from sparkwright.resolve.resolution import registry_of
+from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.site.clusters import unlike_releases
-from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.fleet import plan_fleet, stopping
 from sparkwright.site.judged import site_problems
-from sparkwright.site.resolution import pinned
+from sparkwright.site.resolution import pinned, with_geometry
 from sparkwright.site.services import directories, rendered, secrets_of
 from sparkwright.tls.host import PeerCertificate, peer_certificate
 
@@ -81,20 +77,21 @@ def desired_fleet(
         UserError: every problem, and every rule that is broken and not silenced.
     """
     fleet = plan_fleet(inputs)
-    planned = fleet.or_raise([*more, *site_problems(fleet.hosts, everyone)])
-    stop(planned)
-    every = [host.plan.settings for host in planned.values()]
+    planned = fleet.hosts
+    problems = Problems([*fleet.problems, *more, *site_problems(planned, everyone)])
+    problems.stop()
     keys = {
-        name: keys_of(name, one.plan.settings, os.environ, dry=dry) for name, one in planned.items()
+        name: keys_of(name, host.plan.settings, os.environ, dry=dry)
+        for name, host in planned.items()
     }
-    tokens = {one: hub_token(one) for one in {s.hub_token_source for s in every}}
-    for host in planned.values():
-        for service in host.plan.services:
-            account(host.plan.settings.registry_auth_source, registry_of(service.image))
-    resolution = pinned(planned)
-    planned = with_geometry(planned, resolution)
-    stop(planned)
-    proxies = {name: proxies_of(host.plan, everyone, dry=dry) for name, host in planned.items()}
+    with problems.collected():
+        for host in planned.values():
+            for service in host.plan.services:
+                account(host.plan.settings.registry_auth_source, service.image.pulled.registry)
+        resolution = pinned(planned)
+        planned = with_geometry(planned, resolution)
+    problems += stopping(planned)
+    problems.stop()
     desired = {
         name: Desired(
             host.plan,
@@ -104,39 +101,29 @@ def desired_fleet(
         )
         for name, host in planned.items()
     }
-    if unlike := list(unlike_releases(desired)):
-        raise UserError(unlike)
+    Problems(unlike_releases(desired)).stop()
     return DesiredFleet(
         hosts={
-            name: DesiredHost(
-                desired=desired[name],
-                violations=host.violations,
-                keys=keys[name],
-                token=tokens[host.plan.settings.hub_token_source],
-                proxies=proxies[name],
-                peer_certificate=_peer_certificate(
-                    host.plan, everyone[name], proxies[name], dry=dry
-                ),
-            )
+            name: _desired_host(desired[name], host.violations, keys[name], everyone, dry=dry)
             for name, host in planned.items()
         },
         rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),
     )
 
 
-def _peer_certificate(
-    plan: HostPlan, data: Mapping[str, Any], proxies: Proxies | None, *, dry: bool
-) -> PeerCertificate | None:
-    if not plan.settings.peer_sharing:
-        return None
-    pem = proxies.tls if proxies else None
-    return peer_certificate(plan.host, data, plan.settings.tls, pem, dry=dry)
-
-
-def stop(planned: Mapping[str, PlannedHost]) -> None:
-    """End the run when a rule is violated that nobody has silenced; what prevents one host's login
-    fails that host alone."""
-    found = errors(one for host in planned.values() for one in host.violations)
-    found = [one for one in found if one.id != SSH_KEY]
-    if found:
-        raise UserError(found)
+def _desired_host(
+    desired: Desired,
+    violations: tuple[Finding, ...],
+    keys: Keys,
+    everyone: Mapping[str, Mapping[str, Any]],
+    *,
+    dry: bool,
+) -> DesiredHost:
+    plan, settings = desired.plan, desired.plan.settings
+    token = hub_token(settings.hub_token_source)
+    proxies = proxies_of(plan, everyone, dry=dry)
+    peer = None
+    if settings.peer_sharing:
+        pem = proxies.tls if proxies else None
+        peer = peer_certificate(plan.host, everyone[plan.host], settings.tls, pem, dry=dry)
+    return DesiredHost(desired, violations, keys, token, proxies, peer)

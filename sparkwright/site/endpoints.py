@@ -36,15 +36,8 @@ class ServedName:
     @property
     def figures(self) -> dict[str, float | int]:
         """The advised sampling, by the names that OpenAI-style requests have for it."""
-        if self.advice is None:
-            return {}
-        named = {
-            "temperature": self.advice.temperature,
-            "top_p": self.advice.top_p,
-            "top_k": self.advice.top_k,
-            "presence_penalty": self.advice.presence_penalty,
-        }
-        return {key: value for key, value in named.items() if value is not None}
+        named = {"temperature", "top_p", "top_k", "presence_penalty"}
+        return self.advice.model_dump(include=named, exclude_none=True) if self.advice else {}
 
     @property
     def thinking(self) -> bool | None:

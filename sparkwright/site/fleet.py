@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
@@ -12,28 +13,34 @@ from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.parse import parse_settings
 from sparkwright.config.ports import taken_ports
+from sparkwright.config.settings import is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.user_error import Problems
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
 from sparkwright.resolve.hub import ResolvedModel
-from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host import problems as tls_problems
 
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """One host: its plan, the catalog it was made with, and the rules that it violates.
+    """One host: its plan, and the catalog it was made with.
 
     Attributes:
-        known: models that were asked for to make the plan: by hub, repository and revision.
+        known: models that were asked for to make the plan, by repository and revision.
+        login: what prevents logging in there.
     """
 
     plan: HostPlan
     catalog: Catalog
-    violations: tuple[Finding, ...]
-    known: Mapping[tuple[str, str, str], ResolvedModel] = field(default_factory=dict)
+    known: Mapping[str, ResolvedModel] = field(default_factory=dict)
+    login: tuple[Finding, ...] = ()
+
+    @cached_property
+    def violations(self) -> tuple[Finding, ...]:
+        """The rules that it violates."""
+        return (*check_host(self.plan, self.catalog, assumed_hardware(self.plan)), *self.login)
 
 
 @dataclass(frozen=True)
@@ -43,36 +50,17 @@ class Fleet:
     hosts: dict[str, PlannedHost]
     problems: tuple[Finding, ...]
 
-    def or_raise(self, more: Iterable[Finding] = ()) -> dict[str, PlannedHost]:
+    def or_raise(self) -> dict[str, PlannedHost]:
         """The hosts, when nothing is wrong with any."""
-        problems = [*self.problems, *more]
-        if problems:
-            raise UserError(problems)
+        Problems(self.problems).stop()
         return self.hosts
 
 
-def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict[str, PlannedHost]:
-    """The hosts once more, judged by what the models' own files are: the KV cache that their
-    configurations say, and the Python files among them."""
-    found = {}
-    for name, host in hosts.items():
-        resolved = {
-            reference.name: resolution.model(host.plan.settings.hub_endpoint, reference)
-            for service in host.plan.services
-            for reference in service.models
-        }
-        kv = {key: model.kv for key, model in resolved.items() if model.kv}
-        python = {key: model.python_files for key, model in resolved.items()}
-        plan = replace(host.plan, pins=replace(host.plan.pins, python=python))
-        models = {
-            key: model.model_copy(update={"kv": kv[key]}) if key in kv else model
-            for key, model in host.catalog.models.items()
-        }
-        catalog = host.catalog.model_copy(update={"models": models})
-        violations = check_host(plan, catalog, assumed_hardware(plan))
-        login = (one for one in host.violations if one.id == SSH_KEY)
-        found[name] = replace(host, plan=plan, catalog=catalog, violations=(*violations, *login))
-    return found
+def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
+    """Violated rules that end a run, since nobody has silenced them; what prevents one host's login
+    fails that host alone."""
+    found = errors(finding for host in planned.values() for finding in host.violations)
+    return [finding for finding in found if finding.id != SSH_KEY]
 
 
 def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
@@ -81,45 +69,33 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
     Args:
         anew: whether the hub is asked for models that services name, although the lock says them.
     """
-    hosts: dict[str, PlannedHost] = {}
     read: list[ReadHost] = []
-    problems: list[Finding] = []
+    problems = Problems()
     catalogs: dict[tuple[str, ...], Catalog] = {}
     for host in inputs:
-        try:
+        with problems.collected():
             settings = parse_settings(host.name, host.data, host.origin)
             directories = settings.catalog_directories
             if directories not in catalogs:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
-        except UserError as error:
-            problems.extend(error.findings)
-            continue
-        read.append(ReadHost(host, settings, catalogs[directories]))
-    whole, unclear = with_recipes(read, anew=anew)
-    problems.extend(unclear)
-    for one in whole:
-        host, settings, catalog = one.given, one.settings, one.catalog
-        try:
-            plan = plan_host(host.name, settings, catalog, host.origin, one.derivations)
-            plan = replace(plan, pins=Pins(locked=Path(settings.lock_file).is_file()))
-            problems.extend(
-                mistake(f"{host.origin(top)}: {top}.{key}", what, remedy, host.name)
-                for top, key, what, remedy in taken_ports(settings, host.data)
-            )
-        except UserError as error:
-            problems.extend(error.findings)
-            continue
-        in_clear = [
-            service.name
-            for service in plan.services
-            if not service.proxy and service.bind not in ("127.0.0.1", "::1", "localhost")
-        ]
-        where = f"{host.origin('tls')}: tls"
-        problems.extend(tls_problems(host.name, host.data, settings.tls, in_clear, where))
-        problems.extend(unknown_silences(plan, catalog, host.origin("services")))
-        violations = (
-            *check_host(plan, catalog, assumed_hardware(plan)),
-            *unusable_key(host.name, host.data, host.origin),
-        )
-        hosts[host.name] = PlannedHost(plan, catalog, violations, one.known)
+            read.append(ReadHost(host, settings, catalogs[directories]))
+    hosts: dict[str, PlannedHost] = {}
+    for one in with_recipes(read, problems, anew=anew):
+        given = one.given
+        with problems.collected():
+            plan = plan_host(given.name, one.settings, one.catalog, given.origin, one.derivations)
+            plan = replace(plan, pins=Pins(locked=Path(one.settings.lock_file).is_file()))
+            problems += taken_ports(given, one.settings)
+            problems += _of_the_whole(one, plan)
+            login = tuple(unusable_key(given.name, given.data, given.origin))
+            hosts[given.name] = PlannedHost(plan, one.catalog, one.known, login)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))
+
+
+def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
+    """TLS over all services of a host, and names of rules that there are not."""
+    given, settings = host.given, host.settings
+    in_clear = [one.name for one in plan.services if not one.proxy and not is_loopback(one.bind)]
+    where = f"{given.origin('tls')}: tls"
+    yield from tls_problems(given.name, given.data, settings.tls, in_clear, where)
+    yield from unknown_silences(plan, host.catalog, given.origin("services"))

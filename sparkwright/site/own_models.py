@@ -6,29 +6,26 @@ whole fleet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-from sparkwright.catalog import Catalog
+from sparkwright.catalog import Catalog, Recipe
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, architectures
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
 from sparkwright.engines import DEFAULT, engine, template_marks
 from sparkwright.engines.derivation import Derivation, Gpu, Subject
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
 from sparkwright.recipes.advice import advice, look_up
+from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
-from sparkwright.resolve.hub_token import hub_token
-from sparkwright.resolve.lock import Lock, read_lock
+from sparkwright.resolve.lock import locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
-from sparkwright.site.gpu import gpu_of, gpu_question
-from sparkwright.site.recipe_choice import recipe_for
-
-#: Hub, repository, revision.
-Key = tuple[str, str, str]
+from sparkwright.resolve.references import ModelReference
 
 
 @dataclass(frozen=True)
@@ -44,29 +41,49 @@ class ReadHost:
     settings: HostSettings
     catalog: Catalog
     derivations: Mapping[str, Derivation] = field(default_factory=dict)
-    known: Mapping[Key, ResolvedModel] = field(default_factory=dict)
+    known: Mapping[str, ResolvedModel] = field(default_factory=dict)
 
 
-def with_recipes(hosts: Sequence[ReadHost], *, anew: bool) -> tuple[list[ReadHost], list[Finding]]:
-    """The hosts with a recipe for every service, and what prevents that; those are left out.
+def with_recipes(
+    hosts: Sequence[ReadHost], problems: Problems, *, anew: bool
+) -> Iterator[ReadHost]:
+    """The hosts with a recipe for every service; those of which that can't be had are left out.
 
     Args:
+        problems: gets what prevents it.
         anew: whether the hub is asked although the lock says it.
     """
-    wanted = {key: host for host in hosts for key in _wanted(host) if _gpu(host) is not None}
-    known, refused = _known(wanted, anew=anew)
-    found: list[ReadHost] = []
-    problems: list[Finding] = []
+    wanted: dict[str, tuple[ReadHost, ModelReference]] = {}
     for host in hosts:
-        try:
-            found.append(_with_recipes(host, known, refused))
-        except UserError as error:
-            problems += error.findings
-    return found, problems
+        for name, service in host.settings.services.items():
+            if service.model and _of_catalog(host, name) is None and _gpu(host) is not None:
+                reference = _reference(host, name)
+                wanted[reference.key] = host, reference
+    known, refused = _known(wanted, anew=anew)
+    for host in hosts:
+        with problems.collected():
+            yield _with_recipes(host, known, refused)
 
 
 def _gpu(host: ReadHost) -> Gpu | None:
-    return gpu_of(host.settings, host.catalog, host.given.groups, host.given.origin)
+    """By the setting ``gpu``, the host's group, or the recipes of its other services."""
+    settings, catalog, origin = host.settings, host.catalog, host.given.origin
+    if settings.gpu:
+        return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{origin('gpu')}: gpu")
+    for family in FAMILIES.values():
+        if family.group in host.given.groups:
+            return Gpu(family.cap, None, f"the host's group, {family.group}")
+    recipes = [
+        catalog.recipes[service.recipe]
+        for service in settings.services.values()
+        if service.recipe in catalog.recipes
+    ]
+    caps = [set(recipe.needs.compute_caps) for recipe in recipes]
+    common = set.intersection(*caps) if caps else set()
+    if len(common) != 1:
+        return None
+    vram = max((recipe.needs.vram_gib or 0 for recipe in recipes), default=0)
+    return Gpu(common.pop(), vram or None, f"recipe {recipes[0].name} of the same host")
 
 
 def _of_catalog(host: ReadHost, name: str) -> str | None:
@@ -78,67 +95,56 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
     return recipe.name if recipe else None
 
 
-def _key(host: ReadHost, name: str) -> Key:
+def _reference(host: ReadHost, name: str) -> ModelReference:
     """What is asked for; the catalog knows which revision of a model of its own is good."""
     service = host.settings.services[name]
     repository = service.model or ""
-    own = [one for one in host.catalog.models.values() if one.repository == repository]
+    own = [model for model in host.catalog.models.values() if model.repository == repository]
     revision = service.revision or (own[0].revision if own else "main")
-    return host.settings.hub_endpoint, repository, revision
-
-
-def _wanted(host: ReadHost) -> Collection[Key]:
-    return {
-        _key(host, name)
-        for name, service in host.settings.services.items()
-        if service.model and _of_catalog(host, name) is None
-    }
+    return ModelReference(name, repository, revision, "", facts=True)
 
 
 def _known(
-    wanted: Mapping[Key, ReadHost], *, anew: bool
-) -> tuple[dict[Key, ResolvedModel], dict[Key, Finding]]:
+    wanted: Mapping[str, tuple[ReadHost, ModelReference]], *, anew: bool
+) -> tuple[dict[str, ResolvedModel], dict[str, Finding]]:
     """What the models are, and why some of them can't be known."""
-    lock_of = cache(lambda path: read_lock(Path(path)))
-    token_of = cache(hub_token)
-    known: dict[Key, ResolvedModel] = {}
-    refused: dict[Key, Finding] = {}
-    asked: dict[Key, tuple[str, str | None]] = {}
-    registries: dict[Key, list[tuple[str, str | None]]] = {}
+    known: dict[str, ResolvedModel] = {}
+    refused: dict[str, Finding] = {}
+    jobs: dict[str, Future[ResolvedModel]] = {}
     at_commit = cache(snapshot)
-    for key, host in wanted.items():
-        endpoint, repository, revision = key
-        try:
-            lock: Lock | None = None if anew else lock_of(host.settings.lock_file)
-            token = token_of(host.settings.hub_token_source)
-        except UserError as error:
-            refused[key] = error.findings[0]
-            continue
-        locked = lock.models.get(f"{repository}@{revision}") if lock else None
-        if locked and locked.facts:
-            known[key] = locked.model(repository)
-            continue
-        registries[key] = [
-            (address, (lock.registries or {}).get(address) if lock else None)
-            for address in sorted(host.settings.registries.values())
-        ]
-        # A token in clear text on the network is nobody's secret any more.
-        clear = not endpoint.startswith("https://")
-        asked[key] = (
-            locked.commit if locked else revision,
-            None if clear or token is None else token.value,
-        )
+    lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
     with ThreadPoolExecutor(max_workers=8) as pool:
-        jobs = {
-            (endpoint, repository, revision): pool.submit(
-                resolve_model, endpoint, repository, at, token, marks=template_marks()
+        for key, (host, model) in wanted.items():
+            settings = host.settings
+            try:
+                lock = lock_of(settings.lock_file)
+                if lock and (pin := locked_model(lock, model)):
+                    known[key] = pin
+                    continue
+                token = hub_token(settings.hub_token_source)
+            except UserError as error:
+                refused[key] = error.findings[0]
+                continue
+            # A token in clear text on the network is nobody's secret any more.
+            clear = not settings.hub_endpoint.startswith("https://")
+            jobs[key] = pool.submit(
+                resolve_model,
+                settings.hub_endpoint,
+                model.repository,
+                lock.models[key].commit if lock and key in lock.models else model.revision,
+                None if clear or token is None else token.value,
+                marks=template_marks(),
             )
-            for (endpoint, repository, revision), (at, token) in asked.items()
-        }
         for key, job in jobs.items():
+            settings = wanted[key][0].settings
             try:
                 found = job.result()
-                there = (at_commit(*one) for one in registries[key])
+                lock = lock_of(settings.lock_file)
+                pins = (lock and lock.registries) or {}
+                there = (
+                    at_commit(address, pins.get(address))
+                    for address in sorted(settings.registries.values())
+                )
                 known[key] = replace(found, recipe=look_up(found.repository, there))
             except UserError as error:
                 refused[key] = error.findings[0]
@@ -146,18 +152,18 @@ def _known(
 
 
 def _with_recipes(
-    host: ReadHost, known: Mapping[Key, ResolvedModel], refused: Mapping[Key, Finding]
+    host: ReadHost, known: Mapping[str, ResolvedModel], refused: Mapping[str, Finding]
 ) -> ReadHost:
     """One host.
 
     Raises:
         UserError: everything that prevents it.
     """
-    problems: list[Finding] = []
+    problems = Problems()
     services = dict(host.settings.services)
     models, recipes = dict(host.catalog.models), dict(host.catalog.recipes)
     derivations: dict[str, Derivation] = {}
-    own_known: dict[Key, ResolvedModel] = {}
+    own_known: dict[str, ResolvedModel] = {}
     gpu = _gpu(host)
     for name, service in host.settings.services.items():
         if service.model is None:
@@ -167,13 +173,16 @@ def _with_recipes(
             continue
         where = f"{host.given.origin('services')}: services.{name}"
         image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
-        key = _key(host, name)
+        key = _reference(host, name).key
         if image is None:
             unknown = f"no such image: {service.image!r}"
             remedy = suggest(service.image or "", list(host.catalog.images))
             problems.append(mistake(f"{where}.image", unknown, remedy, host.given.name))
         elif gpu is None:
-            problems.append(gpu_question(host.given.name, f"{where}.model", service.model))
+            what = f"nothing says which GPU this host has, and {service.model} is sized for it"
+            remedy = f"gpu = one of {', '.join(sorted(GPUS))} in group_data or for the host"
+            reason = "image, memory share and context depend on it"
+            problems.append(mistake(f"{where}.model", what, remedy, host.given.name, reason=reason))
         elif key in refused:
             problems.append(refused[key])
         else:
@@ -189,8 +198,7 @@ def _with_recipes(
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
                 recipes[derived.recipe.name] = derived.recipe
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return ReadHost(
         host.given,
         host.settings.model_copy(update={"services": services}),
@@ -198,3 +206,41 @@ def _with_recipes(
         derivations,
         own_known,
     )
+
+
+#: Best first; one that fails, or that another one took the place of, is for those who name it.
+_RANKS = ("recommended", "works", "expected")
+
+
+def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | None:
+    """The best recipe whose body is this repository and that runs on this GPU; None for none.
+
+    On a card that is named, the one made for the most memory that it has goes first; then what the
+    catalog says of it, the least memory, a drafter that makes it faster, and the name.
+    """
+    found = [
+        recipe
+        for recipe in catalog.recipes.values()
+        if catalog.models[recipe.body.model].repository == repository
+        and _fits(recipe, gpu, catalog)
+    ]
+    named = gpu is not None and gpu.vram_gib is not None
+    return min(found, key=partial(_order, named=named), default=None)
+
+
+def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:
+    if recipe.status in ("superseded", "fails") or (recipe.ranks and recipe.ranks.world > 1):
+        return False
+    if gpu is None:
+        return True
+    if gpu.cap not in recipe.needs.compute_caps:
+        return False
+    if FAMILIES[gpu.cap].architecture not in architectures(recipe, catalog):
+        return False
+    return gpu.vram_gib is None or (recipe.needs.vram_gib or 0) <= gpu.vram_gib
+
+
+def _order(recipe: Recipe, *, named: bool) -> tuple[float, int, float, bool, str]:
+    rank = _RANKS.index(recipe.status) if recipe.status in _RANKS else len(_RANKS)
+    vram = recipe.needs.vram_gib or 0
+    return -vram if named else 0, rank, vram, recipe.drafter is None, recipe.name

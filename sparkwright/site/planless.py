@@ -35,7 +35,7 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
     return DesiredFleet(
         {
             name: DesiredHost(
-                Desired(HostPlan(name, own, ()), Catalog(), Resolution({}, {}), ()),
+                Desired(HostPlan(name, own, ()), Catalog(), Resolution(images={}, models={}), ()),
                 violations=(),
                 keys=Keys({}, Secret("")),
                 token=None,

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.config.secrets import Source
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.hub_token import hub_token
+from sparkwright.findings.user_error import Problems, UserError
+from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.lock import Lock, read_lock, to_resolution
-from sparkwright.resolve.resolution import Resolution, known_bad, model_names, resolve
+from sparkwright.resolve.resolution import Resolution, known_bad, resolve
 from sparkwright.site.fleet import PlannedHost
 
 
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Ask registries, hubs and git repositories for everything that the plans name."""
-    found = Resolution({}, {})
-    groups: dict[tuple[tuple[str, ...], Source | None], list[PlannedHost]] = {}
+    found = Resolution(images={}, models={})
+    groups: dict[Source | None, list[PlannedHost]] = {}
     for host in hosts.values():
-        settings = host.plan.settings
-        key = settings.catalog_directories, settings.hub_token_source
-        groups.setdefault(key, []).append(host)
-    for (_, source), group in groups.items():
+        groups.setdefault(host.plan.settings.hub_token_source, []).append(host)
+    for source, group in groups.items():
         token = hub_token(source)
         named = [host.plan.references for host in group]
         known = {key: model for host in group for key, model in host.known.items()}
-        part = resolve(named, group[0].catalog, token.value if token else None, known)
-        found.images.update(part.images)
-        found.models.update(part.models)
+        found.add(resolve(named, token.value if token else None, known))
+    problems = Problems()
+    for host in hosts.values():
+        problems += known_bad(host.plan.references, host.catalog, found)
+    problems.stop()
     return found
 
 
@@ -44,28 +45,52 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
     Raises:
         UserError: for everything that is not locked, could not be asked, or is known to be bad.
     """
-    found = Resolution({}, {})
-    problems: list[Finding] = []
-    open_hosts: dict[str, PlannedHost] = {}
+    found = Resolution(images={}, models={})
+    problems = Problems()
     known = locks(hosts)
+    for host in hosts.values():
+        path = host.plan.settings.lock_file
+        if (lock := known[path]) is not None:
+            with problems.collected():
+                part = to_resolution([host.plan.references], lock, path)
+                problems += known_bad(host.plan.references, host.catalog, part)
+                found.add(part)
+    problems.stop()
+    unlocked = {n: one for n, one in hosts.items() if known[one.plan.settings.lock_file] is None}
+    if unlocked:
+        found.add(ask(unlocked))
+    return found
+
+
+def with_geometry(
+    hosts: Mapping[str, PlannedHost], resolution: Resolution
+) -> dict[str, PlannedHost]:
+    """The hosts with what the models' own files are: the KV cache that their configurations say,
+    and the Python files among them. Rules are judged by these."""
+    found = {}
+    for name, host in hosts.items():
+        resolved = {one.name: resolution.model(one) for one in host.plan.references.models}
+        python = {key: model.python_files for key, model in resolved.items()}
+        models = dict(host.catalog.models)
+        for key, model in resolved.items():
+            if model.kv:
+                models[key] = models[key].model_copy(update={"kv": model.kv})
+        found[name] = replace(
+            host,
+            plan=replace(host.plan, pins=replace(host.plan.pins, python=python)),
+            catalog=host.catalog.model_copy(update={"models": models}),
+        )
+    return found
+
+
+def with_locked_geometry(hosts: Mapping[str, PlannedHost]) -> dict[str, PlannedHost]:
+    """The same by the hosts' locks, where everything of a host is locked."""
+    known = locks(hosts)
+    found = dict(hosts)
     for name, host in hosts.items():
         path = host.plan.settings.lock_file
-        lock = known[path]
-        if lock is None:
-            open_hosts[name] = host
-            continue
-        try:
-            part = to_resolution([host.plan.references], lock, path)
-        except UserError as error:
-            problems.extend(error.findings)
-            continue
-        problems.extend(known_bad(model_names([host.plan.references]), host.catalog, part))
-        found.images.update(part.images)
-        found.models.update(part.models)
-    if problems:
-        raise UserError(dict.fromkeys(problems))
-    if open_hosts:
-        part = ask(open_hosts)
-        found.images.update(part.images)
-        found.models.update(part.models)
+        if (lock := known[path]) is not None:
+            with suppress(UserError):  # `lock --check` reports an incomplete lock
+                resolution = to_resolution([host.plan.references], lock, path)
+                found |= with_geometry({name: host}, resolution)
     return found

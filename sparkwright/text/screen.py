@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
@@ -33,11 +34,6 @@ def width() -> int | None:
         return None
 
 
-def length(text: str) -> int:
-    """Columns that a line takes."""
-    return len(_COLOUR.sub("", text))
-
-
 def fitted(text: str, columns: int | None = None) -> str:
     """Text with every line that is too long broken at spaces; a word is never broken.
 
@@ -51,33 +47,31 @@ def fitted(text: str, columns: int | None = None) -> str:
 
 
 def _broken(line: str, columns: int) -> list[str]:
-    if length(line) <= columns:
+    bare = _COLOUR.sub("", line)
+    if len(bare) <= columns:
         return [line]
-    begins = _BEGINNING.match(_COLOUR.sub("", line))
+    begins = _BEGINNING.match(bare)
     assert begins is not None, "it matches nothing, too"
-    hanging = " " * (len(begins[0]) if begins[2] else len(begins[1]) + 2)
-    found = [begins[1]]
-    for number, word in enumerate(re.split(r"( +)", line[len(begins[1]) :])):
-        if number % 2:
-            space = word
-        elif number == 0:
-            found[-1] += word
-        elif length(found[-1]) + len(space) + length(word) <= columns:
-            found[-1] += space + word
-        else:
-            found.append(hanging + word)
-    return found
+    return textwrap.wrap(
+        line,
+        columns,
+        subsequent_indent=" " * (len(begins[0]) if begins[2] else len(begins[1]) + 2),
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def folded(
     each: Iterable[tuple[str, _Seen]], same: Callable[[_Seen], Hashable] = repr
 ) -> list[tuple[list[str], _Seen]]:
-    """What equal hosts have, once: their names, and that of the first.
+    """Fold equal hosts: their names, with what the first of them has.
 
     Args:
         same: what must be equal; all of it by default.
     """
-    found: dict[Hashable, tuple[list[str], _Seen]] = {}
-    for host, one in each:
-        found.setdefault(same(one), ([], one))[0].append(host)
-    return list(found.values())
+    groups: dict[Hashable, tuple[list[str], _Seen]] = {}
+    for host, seen in each:
+        groups.setdefault(same(seen), ([], seen))[0].append(host)
+    return list(groups.values())

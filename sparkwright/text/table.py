@@ -1,32 +1,43 @@
-"""Tables of text."""
+"""Tables of text, laid out by rich."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sparkwright.text.screen import fitted, width
+from sparkwright.text.screen import width
 from sparkwright.text.visible import visible
 
 #: Characters of a cell.
 _LONGEST = 400
-_GAP = "  "
+_GAP = 2
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines, each column as wide as its widest cell; what hosts say in them is visible.
 
-    Where the terminal is too narrow for a row, its last columns go on in a line below.
+    Where the terminal is too narrow for a row, its cells go on below. What is piped stays a line
+    a row.
     """
-    rows = [[visible(cell, _LONGEST) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    screen = width()
-    lines = []
-    for row in rows:
-        for number, part in enumerate(_parts(widths, screen)):
-            cells = (row[column].ljust(widths[column]) for column in part)
-            line = (_GAP * 2 if number else "") + _GAP.join(cells).rstrip()
-            lines += [line] if screen is None else fitted(line, screen).split("\n")
-    return lines
+    # 40 ms, for commands that print a table alone.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[visible(cell, _LONGEST) for cell in row] for row in rows]
+    by_column = list(zip(*cells, strict=True))
+    words = [max((*map(len, " ".join(each).split()), 0)) for each in by_column]
+    whole = [max(map(len, each)) for each in by_column]
+    room = width() or sum(whole) + _GAP * len(whole)
+    fits = sum(words) + _GAP * (len(words) - 1) <= room
+    table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
+    for longest in words:
+        table.add_column(overflow="fold", min_width=longest if fits else None)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console = Console(width=room, color_system=None)
+    with console.capture() as shown:
+        console.print(table)
+    return [line.rstrip() for line in shown.get().splitlines()]
 
 
 def folded_rows(
@@ -49,22 +60,8 @@ def folded_rows(
         known = slower(row[own]) >= 0
         key = tuple(cell for at, cell in enumerate(row) if at and not (at == own and known))
         alike.setdefault(key, []).append(row)
-    found = [head]
+    folded = [head]
     for group in alike.values():
         _, *cells = max(group, key=lambda row: slower(row[own]))
-        found.append((", ".join(row[0] for row in group), *cells))
-    return found
-
-
-def _parts(widths: Sequence[int], screen: int | None) -> list[list[int]]:
-    """The columns of each line of a row."""
-    parts: list[list[int]] = [[]]
-    room = screen
-    for column, wide in enumerate(widths):
-        if room is not None and screen is not None:
-            if parts[-1] and wide > room:
-                parts.append([])
-                room = screen - 2 * len(_GAP)
-            room -= wide + len(_GAP)
-        parts[-1].append(column)
-    return parts
+        folded.append((", ".join(row[0] for row in group), *cells))
+    return folded

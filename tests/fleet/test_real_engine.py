@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from lab.layout import DEPOT, REGISTRY_PORT
+from sparkwright.extras.bench.aiperf import find
 from sparkwright.extras.bench.store import load
-from sparkwright.extras.bench.tool import find
 from sparkwright.findings.user_error import UserError
 from tests.fleet.site import ROOT, Site, bare, ssh, until
 

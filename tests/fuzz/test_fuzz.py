@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 from sparkwright.config import places, python_files
-from sparkwright.resolve import registry_account
+from sparkwright.resolve import credentials
 from tests.fuzz import grammars
 from tests.fuzz.site import catalog, run, site
 
@@ -41,7 +41,7 @@ def _alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def _run(files: dict[str, str | bytes], *words: str, outputs: Iterable[str] = ()) -> None:
-    registry_account._accounts.cache_clear()
+    credentials._accounts.cache_clear()
     with TemporaryDirectory(prefix="fuzz-") as folder, site(Path(folder), files) as place:
         run(place, *words, outputs=outputs)
 

@@ -1,4 +1,4 @@
-"""The end of a run: its table and its record, or the answers to a question of the command line."""
+"""The end of a run: its table and its record, or the answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.results.run import Outcome
-from sparkwright.run import ending
+from sparkwright.run import report
 from sparkwright.run.state import Run
 from tests.operations.sites import looked_at, site, spark
 
@@ -41,7 +41,7 @@ def _run() -> Run:
 def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     run = _run()
     release = run.hosts["spark-1"].services[0].release
-    ending.report(run, as_json=False)
+    report.report(run, as_json=False)
     text, error = capsys.readouterr()
     assert error == ""
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line[:5] == "spark"}
@@ -68,7 +68,7 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_pyinfras_json_is_not_mixed_with_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    ending.report(_run(), as_json=True)
+    report.report(_run(), as_json=True)
     text, error = capsys.readouterr()
     assert text == ""
     assert "HOST" in error
@@ -78,7 +78,7 @@ def test_the_key_of_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-not-to-be-shown-0")
-    ending.report(_run(), as_json=False)
+    report.report(_run(), as_json=False)
     text = capsys.readouterr().out
     assert 'Bearer $SPARKWRIGHT_API_KEY"' in text
     assert "not-to-be-shown" not in text
@@ -90,7 +90,7 @@ def test_one_that_sleeps_is_said_so_but_on_a_host_that_failed(
     run = _run()
     for name in ("spark-1", "spark-3"):
         run.hosts[name].outcomes["qwen36"] = Outcome("sleeps", "0123456789ab", "i")
-    ending.report(run, as_json=False)
+    report.report(run, as_json=False)
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
             if line[:5] == "spark"}  # fmt: skip
     assert rows["spark-1"][2] == "sleeps"

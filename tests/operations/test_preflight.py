@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.host.jobs import JobStatus
 from sparkwright.operations.switching import UNIT
-from sparkwright.run import preflight, reaching
+from sparkwright.run import observation, preflight
 from sparkwright.run.state import HostRun, host_run
 from tests.operations.harness import ANN, FakeHost, Said, as_json, run
 from tests.operations.sites import site, spark
@@ -62,7 +62,7 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
 @pytest.fixture
 def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A load balancer before a replica that only the controller's ssh_config knows by its name."""
-    monkeypatch.setattr(reaching, "_seen_from_here", lambda _: {"spark-1": "10.0.0.1"})
+    monkeypatch.setattr(observation, "_reached_from_here", lambda _: {"spark-1": "10.0.0.1"})
     return {"load_balancer": {"qwen36": {"port": 8080}}, "ssh_hostname": "kitchen"}
 
 
@@ -141,14 +141,6 @@ def test_a_switch_that_was_begun_before_is_waited_for() -> None:
     assert host.lines == [
         "a switch that was begun before is still under way: waiting for its end"
     ]  # fmt: skip
-
-
-def test_one_that_was_interrupted_is_left_to_this_run() -> None:
-    host = _switching(True, True)
-    host.answers["jobs"] = {UNIT: JobStatus(False, True, None, ("killed",))}
-    _, on = _judged(host)
-    assert on
-    assert host.programs == ["observe", "jobs", "observe"]
 
 
 def test_who_only_looks_waits_for_nothing() -> None:

@@ -11,15 +11,15 @@ from typing import Any
 
 from sparkwright.catalog import Catalog, Recipe, load_catalog
 from sparkwright.config.parse import parse_settings
-from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Observation
+from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
-from sparkwright.resolve.hub import ResolvedModel
-from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
+from sparkwright.resolve.hub import PinnedFile, ResolvedModel
+from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.services import rendered
 from sparkwright.text.sizes import GIB
@@ -45,9 +45,9 @@ def alone() -> dict[str, Recipe]:
 #: One architecture of an image of 9 GiB.
 PLATFORM = PlatformImage(
     f"sha256:{'1' * 64}",
-    (Blob(DIGEST, 500), Blob(f"sha256:{'1' * 64}", 900)),
-    Blob(f"sha256:{'2' * 64}", 4000),
-    (Blob(f"sha256:{'3' * 64}", 8 * GIB), Blob(f"sha256:{'4' * 64}", GIB)),
+    {DIGEST: 500, f"sha256:{'1' * 64}": 900},
+    {f"sha256:{'2' * 64}": 4000},
+    ((f"sha256:{'3' * 64}", 8 * GIB), (f"sha256:{'4' * 64}", GIB)),
 )
 
 
@@ -64,21 +64,15 @@ def plan(services: Mapping[str, Any] = SPARK, host: str = "spark-1", **data: Any
 
 def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64",)) -> Resolution:
     """Every tag and revision of the plan, resolved without a network."""
-    endpoint = host_plan.settings.hub_endpoint
-    file = FetchFile("model.safetensors", 22 * GIB, "d" * 64, None)
+    files = {"model.safetensors": PinnedFile(22 * GIB, "d" * 64)}
     return Resolution(
         images={
-            (s.image.registry, s.image.repository, s.image.tag): ResolvedImage(
-                DIGEST, dict.fromkeys(architectures, PLATFORM)
-            )
-            for s in host_plan.services
+            image.name: ResolvedImage(DIGEST, dict.fromkeys(architectures, PLATFORM))
+            for image in host_plan.references.images
         },
         models={
-            (endpoint, m.repository, m.revision): ResolvedModel(
-                m.repository, COMMIT, dt.date(2026, 7, 1), (file,)
-            )
-            for s in host_plan.services
-            for m in s.models
+            model.key: ResolvedModel(model.repository, COMMIT, dt.date(2026, 7, 1), files)
+            for model in host_plan.references.models
         },
     )
 
@@ -92,7 +86,8 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
 def kept_service(
     release: str, name: str = "qwen36", root: str | Path = "/opt/sparkwright", **gate: Any
 ) -> Service:
-    """A service as a host keeps it; ``gate`` changes its smoke test."""
+    """A service as a host keeps it; ``gate`` changes its smoke test, and with a proxy it is drained
+    at once."""
     home = f"{root}/services/{name}"
     asked = SmokeRequest(
         name, f"sparkwright-{name}.service", "127.0.0.1", 8000, f"{home}/secrets.env",
@@ -101,6 +96,7 @@ def kept_service(
     return Service(
         name=name, home=home, release=release, recipe="r", tag="new", compose="new",
         unit_text="new unit", image="i", gate=replace(asked, **gate),
+        pool=Pool(name, Sockets("admin", "master"), 0, 0) if gate.get("proxy") else None,
     )  # fmt: skip
 
 

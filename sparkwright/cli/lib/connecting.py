@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -25,21 +26,8 @@ SECRETS = {
     "--ssh-key-password": _KEY, "--key-password": _KEY,
 }  # fmt: skip
 #: pyinfra's names, the placeholder of the value (None: a flag), and one sentence.
-OPTIONS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
-    (("--ssh-user", "--user"), "NAME", "Log in as this user."),
-    (("--ssh-port", "--port"), "PORT", "Connect to this port."),
-    (("--ssh-key", "--key"), "FILE", "Log in with this private key."),
-    (("--ssh-password-prompt",), None, "Ask once for the password of SSH."),
-    (("--same-sudo-password",), None, "Ask once for the password of sudo, of all hosts."),
-    (("--use-sudo-password",), None, "Ask for the password of sudo where a host wants one."),
-    (("--use-sudo-login",), None, "Use a login shell with sudo."),
-    (("--sudo",), None, "Run everything with sudo."),
-    (("--sudo-user",), "NAME", "Be this user with sudo."),
-    (("--su-user",), "NAME", "Be this user with su."),
-    (("--dzdo",), None, "Run everything with dzdo."),
-    (("--dzdo-user",), "NAME", "Be this user with dzdo."),
-    (("--shell-executable",), "SHELL", "Run commands with this shell instead of sh."),
-    (("--parallel",), "NUMBER", "Work on this many hosts at a time."),
+OPTIONS: list[tuple[list[str], str | None, str]] = json.loads(
+    Path(__file__).with_name("connection.json").read_text(encoding="utf-8")
 )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import click
 
 from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput, limited, read_inventory
+from sparkwright.findings.user_error import suggest
 from sparkwright.results.answers import Answers
-from sparkwright.text.visible import paragraph
+from sparkwright.text.visible import paragraph, visible
 
 if TYPE_CHECKING:
     from sparkwright.run.session import Change, Question, Session
@@ -48,29 +50,21 @@ class Hosts:
         """The hosts as the user's files give them. Raises UserError."""
         return limited(read_inventory(self.inventory, self.overrides), self.limit)
 
-    def ask(
-        self, question: Question[T], *, planless: bool = False, makes_secrets: bool = False
-    ) -> Answers[T]:
+    def ask(self, question: Question[T], **options: bool) -> Answers[T]:
         """Ask every host, side by side. Hosts that give no answer are named on standard error.
 
         Args:
-            planless: whether hosts are asked although the plan is broken: registry or hub can't be
-                reached, the lock is broken, group_data has a mistake. One line on standard error
-                then names what is broken, nothing is planned (``HostRun.plan_known`` is False), and
-                ``settings`` has the roots alone. Without, such a run ends with exit code 2 before
-                any host is connected to.
-            makes_secrets: whether keys and certificates that the site lacks are made.
+            options: ``planless`` and ``makes_secrets`` of ``Invocation``. Without ``planless`` a
+                broken plan ends the command with exit code 2 before any host is connected to; with
+                it, one line on standard error names what is broken.
         """
-        with (
-            progress.shown() as notice,
-            self.session(planless=planless, notice=notice, makes_secrets=makes_secrets) as session,
-        ):
+        with progress.shown() as notice, self.session(notice=notice, **options) as session:
             answers = session.ask(question)
         return told(answers)
 
-    def change(self, change: Change[T], *, planless: bool = False) -> Answers[T]:
-        """Run operations on every host; their answers are those of `ask`."""
-        with progress.shown() as notice, self.session(planless=planless, notice=notice) as session:
+    def change(self, change: Change[T], **options: bool) -> Answers[T]:
+        """Run operations on every host; options and answers are those of `ask`."""
+        with progress.shown() as notice, self.session(notice=notice, **options) as session:
             answers = session.change(change)
         return told(answers)
 
@@ -114,8 +108,37 @@ def told(answers: Answers[T]) -> Answers[T]:
     if answers.broken:
         echo(answers.broken, err=True)
     for host, reason in answers.failures.items():
-        echo(f"{click.style(host, fg='red')}: {paragraph(reason)}", err=True)
+        complain(host, paragraph(reason))
     return answers
+
+
+def complain(host: str, text: str) -> None:
+    """Print on standard error what is wrong with a host; the text is visible already."""
+    echo(f"{click.style(host, fg='red')}: {text}", err=True)
+
+
+def finish(answers: Answers[Any], *, failed: bool = False) -> NoReturn:
+    """End the command: with 0 only when every host answered and nothing failed."""
+    sys.exit(int(failed or bool(answers.failures) or not answers.answers))
+
+
+class _Known(Protocol):
+    @property
+    def known(self) -> tuple[str, ...]: ...
+
+
+def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
+    """Name the services that no host has, each with the nearest name. Whether there is any.
+
+    Args:
+        answers: by host, with its services as ``known``.
+    """
+    known = sorted({name for answer in answers.values() for name in answer.known})
+    unknown = [name for name in services if name not in known] if answers else []
+    for name in unknown:
+        line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, known), 400)}"
+        echo(click.style(line, fg="red"), err=True)
+    return bool(unknown)
 
 
 def given() -> dict[str, Any]:

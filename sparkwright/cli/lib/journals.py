@@ -1,4 +1,4 @@
-"""Following the journals of hosts, each over an ssh of its own."""
+"""Lines of logs, printed; and the journals of hosts followed, each over an ssh of its own."""
 
 from __future__ import annotations
 
@@ -8,23 +8,50 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from dataclasses import dataclass
 
 import click
 
-from sparkwright.cli.lib.log_lines import echo, of_host
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
-from sparkwright.host.logs import LogsAnswer, lines_of
-from sparkwright.text.visible import visible
+from sparkwright.host.lib.records import encode
+from sparkwright.host.logs import LogLine, LogsAnswer, lines_of
+from sparkwright.text.timestamps import utc
+from sparkwright.text.visible import log_line, visible, visible_json
 
 #: Bytes of one line of the journal's JSON: what is longer is passed over.
 _LONGEST = 1 << 20
 #: What systemd makes cursors of; a host says it, and its own shell gets it back.
 _CURSOR = re.compile(r"[A-Za-z0-9=;]{1,400}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a service on a host; ``at`` in seconds since the epoch, by the host's clock."""
+
+    host: str
+    service: str
+    at: float
+    text: str
+
+
+def of_host(host: str, lines: Iterable[LogLine]) -> Iterator[Line]:
+    """A host's lines."""
+    return (Line(host, line.service, line.at, line.text) for line in lines)
+
+
+def echo_line(line: Line, *, as_json: bool) -> None:
+    """Print a line: nothing of it is obeyed by a terminal."""
+    if as_json:
+        click.echo(visible_json(json.dumps(encode(line), ensure_ascii=False)))
+        return
+    time = utc(line.at).astimezone().strftime("%b %d %H:%M:%S")
+    origin = click.style(f"{line.host} {visible(line.service, 80)}", fg="cyan")
+    click.echo(f"{time} {origin}: {log_line(line.text)}")
 
 
 def follow(
@@ -39,7 +66,7 @@ def follow(
     printing = threading.Lock()
     running: list[subprocess.Popen[bytes]] = []
 
-    def one(name: str) -> None:
+    def host_lines(name: str) -> None:
         host, answer = hosts[name]
         units = {
             f"sparkwright-{service}.service": service
@@ -61,15 +88,15 @@ def follow(
                 if isinstance(entry, dict):
                     with printing:
                         for line in of_host(name, lines_of(entry, units)):
-                            echo(line, as_json=as_json)
-        said = process.stderr.read(4000).decode(errors="replace").strip().splitlines()
-        last = visible(said[-1]) if said else "the connection has ended"
+                            echo_line(line, as_json=as_json)
+        errors = process.stderr.read(4000).decode(errors="replace").strip().splitlines()
+        last = visible(errors[-1]) if errors else "the connection has ended"
         click.echo(f"{click.style(name, fg='red')}: {last}", err=True)
 
     pool = ThreadPoolExecutor(max_workers=max(1, len(hosts)))
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and end every ssh
     try:
-        for ended in as_completed([pool.submit(one, name) for name in hosts]):
+        for ended in as_completed([pool.submit(host_lines, name) for name in hosts]):
             ended.result()
     finally:
         signal.signal(signal.SIGTERM, before)

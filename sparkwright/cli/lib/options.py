@@ -1,16 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the question before something is changed or gone."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from sparkwright.cli.lib.completion import hosts
+from sparkwright.cli.lib import completion
 from sparkwright.config.inventory import site_inventory as site_inventory
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -33,8 +35,26 @@ data_option = click.option(
     help="A setting over every file, as pyinfra's --data (repeatable).",
 )  # fmt: skip
 limit_option = click.option(
-    "--limit", multiple=True, metavar="HOST", shell_complete=hosts,
+    "--limit", multiple=True, metavar="HOST", shell_complete=completion.hosts,
     help="Only this host, group or pattern such as 'spark-*' (repeatable).",
+)  # fmt: skip
+service_option = click.option(
+    "--service", "services", multiple=True, metavar="NAME", shell_complete=completion.services,
+    help="Only this service (repeatable).",
+)  # fmt: skip
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
+)
+#: ``--json`` of a command that prints pyinfra's results.
+pyinfra_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print pyinfra's JSON instead of text (docs/json.md)."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before it is done.")
+dry_option = click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
+catalog_directories = click.option(
+    "--directory", "directories", multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Read a catalog of your own over the shipped one (repeatable).",
 )  # fmt: skip
 
 
@@ -45,52 +65,58 @@ def inventory_argument(command: _Command) -> _Command:
     return command
 
 
-def inventory_and_directory(command: _Command) -> _Command:
-    """``[INVENTORY] DIRECTORY``: of one word it is the directory."""
-    inventory = click.argument(
-        "inventory", type=click.Path(path_type=Path), required=False, metavar="[INVENTORY]"
+def inventory_and(
+    complete: completion.Complete | None = None, **words: click.ParamType[Any]
+) -> Callable[[_Command], _Command]:
+    """``[INVENTORY]`` before words that the command gets by their names, converted to a type.
+
+    Args:
+        complete: completes the words.
+    """
+    metavar = " ".join(
+        "|".join(kind.choices) if isinstance(kind, click.Choice) else name.upper()
+        for name, kind in words.items()
     )
-    directory = click.argument(
-        "directory", type=click.Path(path_type=Path, file_okay=False), required=False,
-        metavar="DIRECTORY", callback=_directory,
+
+    def parsed(context: click.Context, argument: click.Parameter, given: tuple[str, ...]) -> None:
+        first = given[: -len(words)]
+        if len(given) < len(words):
+            raise click.MissingParameter(f"write [INVENTORY] {metavar}", context, argument)
+        if len(first) > 1:
+            raise click.BadParameter(f"write [INVENTORY] {metavar}")
+        for (name, kind), word in zip(words.items(), given[-len(words) :], strict=True):
+            context.params[name] = kind.convert(word, argument, context)
+        context.params["inventory"] = Path(*first) if first else site_inventory()
+
+    return click.argument(
+        "words", nargs=-1, metavar=f"[INVENTORY] {metavar}", callback=parsed, expose_value=False,
+        shell_complete=complete,
     )  # fmt: skip
-    return inventory(directory(command))
 
 
-def _directory(context: click.Context, argument: click.Parameter, value: Path | None) -> Any:
-    if value is not None:
-        return value
-    only = context.params["inventory"]
-    if only is None:
-        raise click.MissingParameter(ctx=context, param=argument)
-    context.params["inventory"] = site_inventory()
-    return argument.type.convert(only, argument, context)
+def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
+    """Go on only when the user says so.
 
+    Args:
+        dry: whether the command has ``--dry``, and may be told of it.
 
-def json_option(command: _Command) -> _Command:
-    """``--json``."""
-    return click.option(
-        "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
-    )(command)
-
-
-def pyinfra_json_option(command: _Command) -> _Command:
-    """``--json`` of a command that prints pyinfra's results."""
-    return click.option(
-        "--json", "as_json", is_flag=True,
-        help="Print pyinfra's JSON instead of text (docs/json.md).",
-    )(command)  # fmt: skip
+    Raises:
+        click.Abort: they do not.
+        UserError: nobody can answer.
+    """
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        remedy = "add --yes, or --dry to only look" if dry else "add --yes"
+        raise UserError([mistake("command line", f"{question} Nobody said yes", remedy)]) from None
+    if not agreed:
+        raise click.Abort
 
 
 def print_json(data: Any) -> None:
     """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
     click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))
-
-
-catalog_directories = click.option(
-    "--directory",
-    "directories",
-    multiple=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Read a catalog of your own over the shipped one (repeatable).",
-)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.lock import to_resolution
-from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.fleet import Fleet, plan_fleet
 from sparkwright.site.judged import site_problems
-from sparkwright.site.resolution import locks
+from sparkwright.site.resolution import with_locked_geometry
 
 
 def load(
@@ -21,7 +20,7 @@ def load(
 ) -> Fleet:
     """Plan the hosts of an inventory; with ``anew``, models that services name are asked for."""
     fleet = plan_fleet(limited(read_inventory(inventory, overrides), limit), anew=anew)
-    return Fleet(_by_locked_geometry(fleet.hosts), fleet.problems)
+    return Fleet(with_locked_geometry(fleet.hosts), fleet.problems)
 
 
 def load_judged(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
@@ -32,20 +31,5 @@ def load_judged(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, .
     problems = [*fleet.problems, *site_problems(fleet.hosts, everyone)]
     hosts = fleet.hosts
     with suppress(UserError):  # a lock that can't be read is among the problems
-        hosts = _by_locked_geometry(hosts)
+        hosts = with_locked_geometry(hosts)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))
-
-
-def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]:
-    """The hosts judged by the locked models' own configurations, where everything is locked."""
-    known = locks(hosts)
-    judged = dict(hosts)
-    for name, host in hosts.items():
-        path = host.plan.settings.lock_file
-        lock = known[path]
-        if lock is not None:
-            with suppress(UserError):  # `lock --check` reports an incomplete lock
-                judged |= with_geometry(
-                    {name: host}, to_resolution([host.plan.references], lock, path)
-                )
-    return judged

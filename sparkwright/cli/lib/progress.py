@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,9 +13,6 @@ from sparkwright.text.visible import visible
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _META = "sparkwright.verbosity"
-#: Seconds: what is done sooner needs no word; and between two looks.
-_PATIENCE, _EVERY = 1.0, 0.2
-_SPINNER = "-\\|/"
 
 
 def verbosity_options(command: _Command) -> _Command:
@@ -39,7 +34,7 @@ def chosen(name: str) -> bool:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show who has answered while the hosts are asked: on a terminal, after a second.
+    """Show on a terminal who has answered while the hosts are asked.
 
     Yields:
         A function that takes a host and its latest event.
@@ -51,17 +46,24 @@ def shown() -> Iterator[Callable[[str, str], None]]:
     if chosen("quiet") or chosen("verbose") or not sys.stderr.isatty():
         yield events.__setitem__
         return
-    ended = threading.Event()
-    thread = threading.Thread(target=_show, args=(events, ended), daemon=True)
-    thread.start()
-    try:
-        yield events.__setitem__
-    finally:
-        ended.set()
-        thread.join()
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False))
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, redirect_stdout=False
+    ) as progress:
+        task = progress.add_task(line(events), total=None)
+
+        def noticed(host: str, event: str) -> None:
+            events[host] = event
+            progress.update(task, description=line(events))
+
+        yield noticed
 
 
-def line(events: Mapping[str, str], seconds: float) -> str:
+def line(events: Mapping[str, str]) -> str:
     """Who has answered, and who is waited for.
 
     Args:
@@ -70,21 +72,7 @@ def line(events: Mapping[str, str], seconds: float) -> str:
     waiting = [visible(host, 40) for host, event in events.items() if event == "asked"]
     ended = len(events) - len(waiting)
     state = f"waiting for {', '.join(waiting)}" if waiting else "planning and connecting"
-    answered = f"{ended} of {len(events)} hosts done, " if events and waiting else ""
-    return f"{answered}{state} ({seconds:.0f} s)"
-
-
-def _show(events: Mapping[str, str], ended: threading.Event) -> None:
-    began, turn = time.monotonic(), 0
-    if ended.wait(_PATIENCE):
-        return
-    while not ended.wait(_EVERY):
-        turn += 1
-        text = line(events, time.monotonic() - began)
-        sys.stderr.write(f"\r\x1b[K{_SPINNER[turn % 4]} {text[:76]}")
-        sys.stderr.flush()
-    sys.stderr.write("\r\x1b[K")
-    sys.stderr.flush()
+    return f"{ended} of {len(events)} hosts done, {state}" if events and waiting else state
 
 
 def _kept(context: click.Context, option: click.Parameter, value: Any) -> None:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Recipe
-from sparkwright.catalog.claims import License
 from sparkwright.catalog.data import OWN
-from sparkwright.catalog.models import Capability, Sampling
+from sparkwright.catalog.entries import Capability, License, Sampling
 from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
 from sparkwright.engines.vllm import memory

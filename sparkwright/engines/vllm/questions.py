@@ -18,7 +18,7 @@ def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
     host, model = subject.host, subject.repository
     given = subject.service.arguments
     if not subject.weights:
-        kind = "GGUF" if any(".gguf" in file.path for file in subject.resolved.files) else "no"
+        kind = "GGUF" if any(".gguf" in path for path in subject.resolved.files) else "no"
         yield _question(
             host, f"{subject.where}.model",
             f"{model} has {kind} weights, and vLLM is given safetensors",

@@ -1,126 +1,126 @@
-"""The load generator, NVIDIA's AIPerf: what it is given, and what it reports.
+"""The load generator, NVIDIA's AIPerf: its installation, what it is given, and what it reports.
 
-AIPerf is a program of its own in a venv of its own (README, decisions); nothing of it is imported
-here. A run is described by a file of JSON, which is YAML too, and leaves a folder:
-``phase_manifest.json``, and for each phase ``phases/<name>/profile_export_aiperf.json`` and
-``server_metrics.json``, the change of the server's own /metrics over the phase. Times in
-milliseconds there, in seconds here.
+AIPerf is a program of its own in a venv of its own (README, decisions), which ``make bench-tools``
+makes; nothing of it is imported here. A run is described by a file of JSON, which is YAML too, and
+leaves a folder: ``phase_manifest.json``, and for each phase
+``phases/<name>/profile_export_aiperf.json`` and ``server_metrics.json``, the change of the server's
+own /metrics over the phase. Times in milliseconds there, in seconds here.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from sparkwright.config.places import BENCH_PINS, INSTALLED
+from sparkwright.config.templates import template
+from sparkwright.engines import DEFAULT, engine
 from sparkwright.extras.bench.loads import Load
 from sparkwright.extras.bench.results import Cell, Kind, Spread
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.lib import metrics as neutral
 
 NAME = "aiperf"
 #: What a result calls it. Other prompts, or sent otherwise, are other figures: the number goes up,
 #: and results of another name do not count as a service's past.
 LABEL = "sparkwright's prompts 1 by aiperf"
+#: Names another venv than the project's ``.venv-bench``.
+VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
+FOLDER = Path(".venv-bench")
+KEY_VARIABLE = "OPENAI_API_KEY"
+#: Of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local tokenizer.
+ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
-_FILES = ("dataset.jsonl", "tokenizer")
+_INSTALL = (
+    f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
+    if INSTALLED
+    else "make bench-tools"
+)
+_REMEDY = f"{_INSTALL} (once; 1.2 GB, some minutes), or name its venv in {VARIABLE}"
 
 
-def config(
+@dataclass(frozen=True)
+class Tool:
+    """The installed generator: its program and version."""
+
+    program: Path
+    version: str
+
+
+def find(environment: Mapping[str, str] = os.environ) -> Tool:
+    """The generator at the pinned version.
+
+    Raises:
+        UserError: when it is not there, or of another version: figures would not compare.
+    """
+    folder = Path(environment.get(VARIABLE) or FOLDER).absolute()
+    program = folder / "bin" / NAME
+    installed = [
+        path.name.removesuffix(".dist-info").partition("-")[2]
+        for path in folder.glob(f"lib/python3*/site-packages/{NAME}-*.dist-info")
+    ]
+    expected = pinned(BENCH_PINS.read_text(encoding="utf-8"))
+    observed = ""
+    if not program.is_file() or not installed:
+        observed = f"it is not installed in {folder}"
+    elif expected and installed[0] != expected:
+        observed = f"{folder} has version {installed[0]}, not {expected}"
+    if observed:
+        raise UserError([mistake(f"load generator {NAME}", observed, _REMEDY)])
+    return Tool(program, installed[0])
+
+
+def pinned(text: str) -> str | None:
+    """The generator's version in a file of pins."""
+    match = re.search(rf"^{NAME}==(\S+)", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def prepare(
+    folder: Path,
+    prompts: Sequence[str],
     *,
-    url: str,
-    model: str,
-    loads: Sequence[Load],
     max_tokens: int,
-    folder: str,
-    body: Mapping[str, Any] | None = None,
-    metrics: str | None = None,
-) -> dict[str, Any]:
-    """AIPerf's configuration of one batch. It takes the API key from OPENAI_API_KEY.
+    body: Mapping[str, Any],
+    **settings: Any,
+) -> None:
+    """Put configuration, prompts and tokenizer into the folder that a run leaves its results in.
 
     Args:
-        folder: holds the dataset and the tokenizer, and is left the results in ``out``.
         body: more keys of each request's body.
-        metrics: where the server's are read, if not at ``url`` without a key.
+        settings: ``url``, ``model`` and ``loads``; and ``metrics``, where the server's are read, if
+            not at ``url`` without a key.
     """
-    phases = []
-    for load in loads:
-        common = {"type": "concurrency", "concurrency": load.concurrency}
-        if load.warm_up:
-            phases.append(
-                {"name": f"w{load.concurrency}", "kind": "warmup", "requests": load.warm_up,
-                 "excludeFromResults": True, **common}
-            )  # fmt: skip
-        phases.append(
-            {"name": phase(load), "kind": "profiling", "requests": load.requests, **common}
-        )
-    return {
-        "schemaVersion": "2.0",
-        "randomSeed": 1,
-        "benchmark": {
-            "model": model,
-            "endpoint": {
-                "url": url,
-                "type": "chat",
-                "streaming": True,
-                "apiKey": "${OPENAI_API_KEY}",
-                "timeout": _TIMEOUT,
-                # Tokens as the server counts them: no tokenizer of the model is needed here.
-                "useServerTokenCount": True,
-                "extra": {
-                    "temperature": 0,
-                    "max_tokens": max_tokens,
-                    # As on the card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Test methodology notes'.
-                    "chat_template_kwargs": {"enable_thinking": False},
-                    **(body or {}),
-                },
-            },
-            # It loads one whether it is used or not, and would fetch one from outside.
-            "tokenizer": {"name": f"{folder}/{_FILES[1]}"},
-            "dataset": {
-                "type": "file",
-                "path": f"{folder}/{_FILES[0]}",
-                "format": "single_turn",
-                "sampling": "sequential",
-            },
-            "phases": phases,
-            **({"serverMetrics": {"urls": [metrics]}} if metrics else {}),
-        },
+    body = {
+        "temperature": 0,
+        "max_tokens": max_tokens,
+        # As on the card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Test methodology notes'.
+        "chat_template_kwargs": {"enable_thinking": False},
+        **body,
     }
+    shutil.copytree(Path(__file__).with_name("tokenizer"), folder / "tokenizer")
+    config = template("bench/aiperf.json.j2").render(
+        folder=str(folder), body=body, timeout=_TIMEOUT, **settings
+    )
+    (folder / "config.json").write_text(config, encoding="utf-8")
+    lines = (json.dumps({"text": prompt}) + "\n" for prompt in prompts)
+    (folder / "dataset.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-def files(prompts: Sequence[str]) -> dict[str, Any]:
-    """What lies beside the configuration: path -> JSON, or a list of JSON for lines."""
-    return {
-        _FILES[0]: [{"text": prompt} for prompt in prompts],
-        f"{_FILES[1]}/tokenizer.json": {
-            "version": "1.0",
-            "added_tokens": [],
-            "pre_tokenizer": {"type": "Whitespace"},
-            "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
-        },
-        f"{_FILES[1]}/tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "unk_token": "[UNK]",
-        },
-    }
-
-
-def words(program: str, folder: str) -> list[str]:
+def command_line(program: str, folder: str) -> list[str]:
     """The command line. Nothing secret is in it."""
     return [
         program, "profile", "--config", f"{folder}/config.json", "--artifact-dir", f"{folder}/out",
         "--ui", "none", "--no-gpu-telemetry",
     ]  # fmt: skip
-
-
-#: Of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local tokenizer.
-ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
-KEY_VARIABLE = "OPENAI_API_KEY"
-
-
-def phase(load: Load) -> str:
-    """The name of a load's phase."""
-    return f"c{load.concurrency}"
 
 
 def cell(
@@ -164,12 +164,12 @@ def cell(
 def acceptances(metrics: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Share of the draft that was accepted, and mean tokens per step (1 + accepted / drafts).
 
-    From vLLM's counters vllm:spec_decode_num_{drafts,draft_tokens,accepted_tokens}; None without
-    speculation, whose counters are then not there.
+    From the engine's counters; None without speculation, whose counters are then not there.
     """
+    names = engine(DEFAULT).metrics
     drafts, tokens, accepted = (
-        counted(metrics, f"vllm:spec_decode_num_{name}")
-        for name in ("drafts", "draft_tokens", "accepted_tokens")
+        counted(metrics, names[name].removesuffix("_total"))
+        for name in (neutral.DRAFTS, neutral.DRAFTED, neutral.ACCEPTED)
     )
     if not drafts or not tokens or accepted is None:
         return None, None
@@ -178,13 +178,13 @@ def acceptances(metrics: Mapping[str, Any]) -> tuple[float | None, float | None]
 
 def counted(metrics: Mapping[str, Any], name: str, of: str = "total") -> float | None:
     """A counter's change over the phase, or a histogram's ``count`` or ``sum``; all engines."""
-    found = [
+    values = [
         float(value)
         for endpoint in metrics.get("data", {}).get("endpoint_summaries", {}).values()
         for series in endpoint.get("metrics", {}).get(name, {}).get("series", ())
         if (value := series.get("stats", {}).get(of)) is not None
     ]
-    return sum(found) if found else None
+    return sum(values) if values else None
 
 
 def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
@@ -192,9 +192,9 @@ def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
 
     The metrics are read three times a second, so that requests of the warm-up may be among them.
     """
-    begun = counted(metrics, "vllm:time_to_first_token_seconds", "count")
-    more = round(begun or 0) - load.requests - load.warm_up
-    return more if more > 0 else 0
+    name = engine(DEFAULT).metrics[neutral.FIRST_TOKEN_COUNT].removesuffix("_count")
+    begun = counted(metrics, name, "count")
+    return max(0, round(begun or 0) - load.requests - load.warm_up)
 
 
 def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
@@ -207,12 +207,12 @@ def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
 
 def reasons(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Why requests failed, in the server's own words, each once and in short."""
-    found = [
+    messages = [
         " ".join(str(error.get("error_details", {}).get("message", "")).split())[:_LONGEST]
         for entry in manifest.get("phases", ())
         for error in entry.get("error_summary") or ()
     ]
-    return tuple(dict.fromkeys(filter(None, found)))
+    return tuple(dict.fromkeys(filter(None, messages)))
 
 
 def _spread(report: Mapping[str, Any], name: str) -> Spread | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from sparkwright.catalog.causes import Cause, Symptom
-from sparkwright.extras.bench.measures import MEASURES, Measure, Name
+from sparkwright.extras.bench.measures import MEASURES, Measure
 from sparkwright.extras.bench.published import Figure, Table, figure
 from sparkwright.extras.bench.results import Cell, Result
 
@@ -16,17 +16,6 @@ State = Literal["in range", "worse", "better"]
 #: Below this share of the clock that the driver allows, the GPU is held back. A judgement of this
 #: project: clocks of a loaded GPU vary by some percent by themselves.
 _LOW_CLOCK = 0.85
-#: What a measure beyond its range, or within it, looks like to a cause.
-_SYMPTOMS: dict[Name, tuple[Symptom, Symptom | None]] = {
-    "decode": ("decode slow", "decode fine"),
-    "tpot": ("decode slow", "decode fine"),
-    "decode_total": ("throughput slow", None),
-    "ttft": ("first token slow", None),
-    "ttft_p95": ("first token slow", None),
-    "prefill": ("prefill slow", None),
-    "acceptance": ("acceptance low", "acceptance fine"),
-    "acceptance_length": ("acceptance low", "acceptance fine"),
-}
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,7 @@ class Verdict:
         basis: in what the card's run differs from this one; empty where it does not.
     """
 
-    measure: Name
+    measure: str
     title: str
     unit: str
     measured: float
@@ -66,14 +55,9 @@ class CellComparison:
     causes: tuple[Cause, ...]
 
     @property
-    def by_measure(self) -> dict[Name, Verdict]:
+    def by_measure(self) -> dict[str, Verdict]:
         """The verdicts by what was measured."""
         return {verdict.measure: verdict for verdict in self.verdicts}
-
-    @property
-    def worse(self) -> tuple[Verdict, ...]:
-        """What lies on the wrong side of its range."""
-        return tuple(verdict for verdict in self.verdicts if verdict.state == "worse")
 
 
 def compare(
@@ -91,75 +75,64 @@ def compare(
 def _compare(
     result: Result, cell: Cell, published: Sequence[Table], causes: Sequence[Cause]
 ) -> CellComparison:
-    verdicts = []
-    shorter = False
+    judged: list[tuple[Measure, Verdict]] = []
+    symptoms: set[Symptom] = set()
     for measure in MEASURES:
         measured = measure.of(cell)
-        found = figure(cell, measure, published) if measured is not None else None
-        if measured is not None and found is not None:
-            verdicts.append(judge(measure, measured, found))
-            shorter |= found.output_tokens is not None and cell.max_tokens < found.output_tokens / 2
-    seen = set(_symptoms(result, cell, verdicts))
-    if shorter:
-        seen.add("shorter answers")
-    unseen = cell.acceptance is None and cell.acceptance_length is None
-    if unseen and any(table.measurement.drafter for table in published):
-        seen.add("no drafter")
-    fits = [cause for cause in causes if _fits(cause, seen, result, cell)]
-    return CellComparison(cell, tuple(verdicts), tuple(fits))
+        card = figure(cell, measure, published) if measured is not None else None
+        if measured is not None and card is not None:
+            judged.append((measure, judge(measure, measured, card)))
+            if card.output_tokens is not None and cell.max_tokens < card.output_tokens / 2:
+                symptoms.add("shorter answers")
+    slow = {measure.slow for measure, verdict in judged if verdict.state == "worse"}
+    symptoms |= slow | {
+        measure.fine for measure, _ in judged if measure.fine and measure.slow not in slow
+    }
+    drafts = cell.acceptance is not None or cell.acceptance_length is not None
+    clock, most = result.gpu.sm_clock_mhz, result.gpu.sm_clock_max_mhz
+    conditions: dict[Symptom, bool] = {
+        "no drafter": not drafts and any(table.measurement.drafter for table in published),
+        "errors": cell.errors > 0,
+        "sampled": cell.sampling_temperature > 0,
+        "clock unknown": not clock or not most,
+        "clock low": bool(clock and most and clock < _LOW_CLOCK * most),
+    }
+    symptoms |= {symptom for symptom, holds in conditions.items() if holds}
+    fits = tuple(cause for cause in causes if _fits(cause, symptoms, result, cell))
+    return CellComparison(cell, tuple(verdict for _, verdict in judged), fits)
 
 
-def judge(measure: Measure, measured: float, found: Figure) -> Verdict:
+def judge(measure: Measure, measured: float, card: Figure) -> Verdict:
     """One measure against its figure. Better than the range is worth a look too, but no fault."""
-    own = (found.least, found.most) != (found.low, found.high)
-    low = min(found.low / measure.apart, found.least)
-    high = max(found.high * measure.apart, found.most)
+    widened = (card.least, card.most) != (card.low, card.high)
+    low = min(card.low / measure.apart, card.least)
+    high = max(card.high * measure.apart, card.most)
     state: State = "in range"
-    if measured < low:
-        state = "worse" if measure.more_is_better else "better"
-    elif measured > high:
-        state = "better" if measure.more_is_better else "worse"
-    nearest = min(max(measured, found.low), found.high)
-    measurement = found.table.measurement
+    if not low <= measured <= high:
+        state = "worse" if (measured < low) == measure.more_is_better else "better"
+    nearest = min(max(measured, card.low), card.high)
+    measurement = card.table.measurement
     return Verdict(
         measure=measure.name,
         title=measure.title,
         unit=measure.unit,
         measured=measured,
-        published=(found.low, found.high),
+        published=(card.low, card.high),
         ratio=measured / nearest if nearest else 1.0,
         low=low,
         high=high,
         state=state,
         why=f"{measure.apart:g} times apart: {measure.why}"
-        + ("; widened to the card's own least and most" if own else ""),
+        + ("; widened to the card's own least and most" if widened else ""),
         table=measurement.name,
         source=measurement.source,
-        basis=found.table.basis,
+        basis=card.table.basis,
     )
 
 
-def _symptoms(result: Result, cell: Cell, verdicts: Sequence[Verdict]) -> Iterator[Symptom]:
-    worse = {_SYMPTOMS[v.measure][0] for v in verdicts if v.state == "worse"}
-    yield from worse
-    for verdict in verdicts:
-        bad, good = _SYMPTOMS[verdict.measure]
-        if good is not None and bad not in worse:
-            yield good
-    if cell.errors:
-        yield "errors"
-    if cell.sampling_temperature > 0:
-        yield "sampled"
-    clock, most = result.gpu.sm_clock_mhz, result.gpu.sm_clock_max_mhz
-    if not clock or not most:
-        yield "clock unknown"
-    elif clock < _LOW_CLOCK * most:
-        yield "clock low"
-
-
-def _fits(cause: Cause, seen: set[Symptom], result: Result, cell: Cell) -> bool:
+def _fits(cause: Cause, symptoms: set[Symptom], result: Result, cell: Cell) -> bool:
     return (
-        seen.issuperset(cause.when)
+        symptoms.issuperset(cause.when)
         and cell.concurrency >= cause.concurrency
         and cell.prompt_tokens >= cause.prompt_tokens
         and (not cause.tags or result.tag in cause.tags)

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.extras.bench.measures import MEASURES, Name
-from sparkwright.extras.bench.results import Cell, Result, facts
+from sparkwright.extras.bench.measures import MEASURES, Measure
+from sparkwright.extras.bench.results import Cell, Result
 
 #: How many earlier runs count, and how few say nothing yet.
 LAST, LEAST = 5, 3
@@ -32,7 +32,7 @@ class Regression:
     """
 
     cell: Cell
-    measure: Name
+    measure: str
     title: str
     unit: str
     now: float
@@ -65,58 +65,45 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
             GPU or of another load generator do not count.
     """
     past = [
-        one
-        for one in earlier
-        if one.when < result.when
-        and (one.host, one.service) == (result.host, result.service)
-        and one.gpu.name == result.gpu.name
-        and one.generator.name == result.generator.name
+        (run, {cell.load: cell for cell in run.cells})
+        for run in earlier
+        if run.when < result.when
+        and (run.host, run.service) == (result.host, result.service)
+        and (run.gpu.name, run.generator.name) == (result.gpu.name, result.generator.name)
     ]
-    if not past:
-        return ()
-    loads = [{cell.load: cell for cell in one.cells} for one in past]
-    found = []
+    lost = []
     for cell in result.cells:
-        same = [cells[cell.load] for cells in loads if cell.load in cells]
+        same = [(run, cells[cell.load]) for run, cells in past if cell.load in cells]
         for measure in MEASURES:
-            now = measure.of(cell)
-            known = [value for one in same if (value := measure.of(one)) is not None][-LAST:]
-            if now is None or len(known) < LEAST:
-                continue
-            usual = statistics.median(known)
-            spread = statistics.median(abs(value - usual) for value in known)
-            bound = max(measure.noise * usual, _DEVIATIONS * _TO_SIGMA * spread)
-            worse = usual - now if measure.more_is_better else now - usual
-            if usual and worse > bound:
-                line = usual - bound if measure.more_is_better else usual + bound
-                values = [
-                    measure.of(cells[cell.load]) if cell.load in cells else None for cells in loads
-                ]
-                before, first = _onset(past, values, line, measure.more_is_better, result)
-                found.append(
-                    Regression(
-                        cell, measure.name, measure.title, measure.unit, now, usual, bound,
-                        len(known), changes(before, first), first.when,
-                    )
-                )  # fmt: skip
-    return tuple(found)
+            values = [(run, value) for run, old in same if (value := measure.of(old)) is not None]
+            if regression := _regression(result, cell, measure, values):
+                lost.append(regression)
+    return tuple(lost)
 
 
-def _onset(
-    past: Sequence[Result],
-    values: Sequence[float | None],
-    line: float,
-    more_is_better: bool,
-    result: Result,
-) -> tuple[Result, Result]:
-    """The last run that was well, and the first that was not: what changed is between them."""
+def _regression(
+    result: Result, cell: Cell, measure: Measure, values: Sequence[tuple[Result, float]]
+) -> Regression | None:
+    """The regression of one measure, if it is one, by its earlier values."""
+    now, last = measure.of(cell), [value for _, value in values[-LAST:]]
+    if now is None or len(last) < LEAST:
+        return None
+    usual = statistics.median(last)
+    spread = statistics.median(abs(value - usual) for value in last)
+    bound = max(measure.noise * usual, _DEVIATIONS * _TO_SIGMA * spread)
+    sign = 1 if measure.more_is_better else -1
+    if not usual or sign * (usual - now) <= bound:
+        return None
+    # The median itself is within the bound: going back, some run is.
     first = result
-    for run, value in zip(reversed(past), reversed(values), strict=True):
-        if value is not None and (value >= line if more_is_better else value <= line):
-            return run, first
-        if value is not None:
-            first = run
-    return past[-1], result
+    for run, value in reversed(values):
+        if sign * (usual - value) <= bound:
+            break
+        first = run
+    return Regression(
+        cell, measure.name, measure.title, measure.unit, now, usual, bound, len(last),
+        changes(run, first), first.when,
+    )  # fmt: skip
 
 
 def changes(before: Result, after: Result) -> tuple[str, ...]:
@@ -124,23 +111,14 @@ def changes(before: Result, after: Result) -> tuple[str, ...]:
 
     Results of the version before have no kernel: that it is known now is no change.
     """
-    old, new = dict(facts(before)), dict(facts(after))
-    differing = [
-        name
-        for name in dict.fromkeys([*old, *new])
-        if old.get(name) != new.get(name)
-        and (name != "kernel" or {name} <= old.keys() & new.keys())
-    ]
+    old, new = before.facts, after.facts
+    # A release's name changes with all that is in it, and says the least.
+    names = sorted(dict.fromkeys([*old, *new]), key=lambda name: name == "release")
     return tuple(
         f"{name} {_short(old.get(name))} -> {_short(new.get(name))}"
-        for name in sorted(differing, key=_suspicion)
+        for name in names
+        if old.get(name) != new.get(name) and (name != "kernel" or (before.kernel and after.kernel))
     )
-
-
-def _suspicion(name: str) -> int:
-    """A release's name changes with all that is in it, and says the least."""
-    kinds = ("driver", "kernel", "image", "vLLM", "model", "setting", "GPU", "load generator")
-    return next((n for n, kind in enumerate(kinds) if name.startswith(kind)), len(kinds))
 
 
 def _short(value: str | None) -> str:

@@ -1,7 +1,8 @@
-"""What a host says of itself before, under and after the load (sparkwright/host/bench.py)."""
+"""Facts of a host before, under and after the load: what serves there, and on what."""
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from sparkwright.catalog.data import Scalar
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.engines import engine, metric_names
+from sparkwright.extras.bench import probe
+from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.extras.bench.results import GpuRun, ImageRun
-from sparkwright.host import bench
-from sparkwright.host.bench import BenchAnswer, BenchRequest, BenchService, Running
+from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
 
 if TYPE_CHECKING:
@@ -22,43 +24,61 @@ if TYPE_CHECKING:
 #: Samples of the GPU under load, one a second, and how long the program waits for the load: the
 #: generator takes 10 to 20 s to start.
 _SAMPLES, _SECONDS = 15, 90
+_DIGEST = re.compile(r":sha256-([0-9a-f]{64})$")
 
 
 @dataclass(frozen=True)
-class Facts(BenchAnswer):
-    """A host's answer, and its planned releases by service."""
+class Facts:
+    """Facts of a host.
 
+    Attributes:
+        running: services whose containers run, by the records of their releases.
+        planned: releases by service.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
+    """
+
+    probe: ProbeAnswer
+    running: dict[str, Service] = field(default_factory=dict)
     planned: dict[str, str] = field(default_factory=dict)
+    sleeping: dict[str, str] = field(default_factory=dict)
+
+    def release(self, name: str) -> str | None:
+        """The release of a service that runs; None where it does not, or without a record."""
+        return self.running[name].release if name in self.running else None
 
 
 def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
     """Facts of the hosts that answer: their services and GPUs; or the GPU while a service works."""
-    return hosts.ask(partial(_facts, samples=_SAMPLES if under_load else 0)).answers
+    return hosts.ask(partial(facts_of, samples=_SAMPLES if under_load else 0)).answers
 
 
-def _facts(host: Any, run: HostRun, *, samples: int) -> Facts:
+def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
+    """Ask one host.
+
+    Raises:
+        HostError: with the reason, in one line.
+    """
     from sparkwright.facts.asking import ask
+    from sparkwright.run.observation import status_of
 
-    request = BenchRequest(
-        services=tuple(
-            BenchService(
-                service.name,
-                service.home,
-                service.gate.address,
-                service.gate.port,
-                engine(service.gate.engine).probes.version,
-            )
-            for service in run.services
-        ),
-        samples=samples,
-        seconds=_SECONDS,
-        state=f"{run.settings.services_root}/state",
-        metric_names=metric_names(),
-    )
-    answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
-    return Facts(
-        **vars(answer), planned={service.name: service.release for service in run.services}
-    )
+    services = {
+        service.name: (gate.address, gate.port, engine(gate.engine).probes.version)
+        for service in run.services
+        for gate in [service.gate]
+    }
+    request = ProbeRequest(services, samples, _SECONDS, metric_names())
+    probed = ask(host, probe, request, ProbeAnswer, timeout=_SECONDS + 60)
+    if samples:
+        return Facts(probed)
+    status = status_of(host, run, texts=False)
+    running = {}
+    for name, service in status.services.items():
+        if service.container and service.container.running:
+            kept = service.releases.get(service.container.release or "")
+            if kept and kept.service:
+                running[name] = kept.service
+    planned = {service.name: service.release for service in run.services}
+    return Facts(probed, running, planned, status.sleeping)
 
 
 def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuRun:
@@ -66,46 +86,58 @@ def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuR
 
     An idle GPU clocks down within a second: its clock before or after says nothing of the run.
     """
-    samples = under_load.samples if under_load else ()
-    seen = [one for one in (before.gpu, *samples, after and after.gpu) if one]
-    clocks = [one.clock_mhz for one in samples if one.clock_mhz is not None]
-    most = [one.clock_max_mhz for one in seen if one.clock_max_mhz is not None]
-    heat = [one.temperature_c for one in seen if one.temperature_c is not None]
-    watts = [one.power_w for one in samples if one.power_w is not None]
+    samples = under_load.probe.samples if under_load else ()
+    first, last = before.probe.gpu, after.probe.gpu if after else None
+    looks = [look for look in (first, *samples, last) if look]
+    clocks = [look.clock_mhz for look in samples if look.clock_mhz is not None]
+    watts = [look.power_w for look in samples if look.power_w is not None]
+    limits = [look.clock_max_mhz for look in looks if look.clock_max_mhz is not None]
+    degrees = [look.temperature_c for look in looks if look.temperature_c is not None]
     return GpuRun(
-        name=before.gpu.name if before.gpu else "unknown GPU",
-        driver=before.gpu.driver if before.gpu else None,
+        name=first.name if first else "unknown GPU",
+        driver=first.driver if first else None,
         sm_clock_mhz=statistics.median(clocks) if clocks else None,
-        sm_clock_max_mhz=max(most) if most else None,
-        temperature_c=max(heat) if heat else None,
+        sm_clock_max_mhz=max(limits, default=None),
+        temperature_c=max(degrees, default=None),
         power_w=statistics.median(watts) if watts else None,
     )
 
 
-def image_of(running: Running, plan: ServicePlan) -> ImageRun:
+def image_of(running: Service | None, plan: ServicePlan) -> ImageRun:
     """The image with the tag that its release was made for; without one where that is not known."""
-    name = (running.image or plan.image.name).rpartition(":")[0]
-    return ImageRun(name=f"{name}:{running.tag}" if running.tag else name, digest=running.digest)
+    name, _, _ = (running.image if running else plan.image.name).rpartition(":")
+    if running is None:
+        return ImageRun(name=name)
+    digest = _DIGEST.search(running.image)
+    return ImageRun(name=f"{name}:{running.tag}", digest=digest and f"sha256:{digest[1]}")
 
 
 def settings_of(plan: ServicePlan) -> dict[str, Scalar]:
-    """The vLLM arguments that may matter to a comparison: single values, and the draft's length."""
-    found: dict[str, Scalar] = {
-        key: value for key, value in plan.arguments if isinstance(value, bool | int | float | str)
+    """The arguments that may matter to a comparison: single values, and the draft's length."""
+    arguments = dict(plan.arguments)
+    speculative = arguments.get("speculative_config")
+    drafted = speculative.get("num_speculative_tokens") if isinstance(speculative, dict) else None
+    return {
+        key: value
+        for key, value in {**arguments, "num_speculative_tokens": drafted}.items()
+        if isinstance(value, bool | int | float | str)
     }
-    speculative = dict(plan.arguments).get("speculative_config")
-    if isinstance(speculative, dict):
-        length = speculative.get("num_speculative_tokens")
-        if length is not None:
-            found["num_speculative_tokens"] = length
-    return found
 
 
-def changed(before: Facts, after: Facts, service: str) -> Iterator[str]:
-    """What is not the same after the run: its figures are then of neither."""
-    old, new = before.services.get(service), after.services.get(service)
-    if old and new and (old.release, old.image) != (new.release, new.image):
-        yield f"release {old.release} ran before and {new.release} after"
-    drivers = [one.gpu and one.gpu.driver for one in (before, after)]
-    if drivers[0] != drivers[1]:
-        yield f"driver {drivers[0]} before and {drivers[1]} after"
+def remarks(
+    name: str, before: Facts, under_load: Facts | None, after: Facts | None
+) -> Iterator[str]:
+    """What a reader of a service's figures must know."""
+    release, planned = before.release(name), before.planned.get(name)
+    if release is None:
+        yield "its container was not found on the host: image, models and release are unknown"
+    elif release != planned:
+        yield f"release {release} runs, not the planned {planned}: its arguments are not recorded"
+    if after is not None:
+        if release and release != after.release(name):
+            yield f"release {release} ran before and {after.release(name)} after"
+        drivers = [facts.probe.gpu and facts.probe.gpu.driver for facts in (before, after)]
+        if drivers[0] != drivers[1]:
+            yield f"driver {drivers[0]} before and {drivers[1]} after"
+    if under_load is None or not under_load.probe.samples:
+        yield "the GPU was not seen under load: its clock is unknown"

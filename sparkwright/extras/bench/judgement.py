@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pydantic import computed_field
+
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.causes import Cause
 from sparkwright.extras.bench.compare import CellComparison, Verdict, compare
@@ -21,7 +23,13 @@ from sparkwright.text.short import amount, figure
 
 @dataclass(frozen=True)
 class Bench:
-    """A service's newest result, judged."""
+    """A service's newest result, judged.
+
+    Attributes:
+        cells: each load beside the cards' figures, with likely causes of a gap.
+        regressions: what is worse than the service's own past.
+        runs: how many results there are.
+    """
 
     result: Result
     cells: tuple[CellComparison, ...]
@@ -34,19 +42,14 @@ class Bench:
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
     @property
-    def compared(self) -> int:
-        """How many figures a card has something to say of."""
-        return len(self.verdicts)
+    def worse(self) -> int:
+        """How many figures are on the wrong side of their range."""
+        return sum(verdict.state == "worse" for verdict in self.verdicts)
 
     @property
     def in_range(self) -> int:
-        """How many of them are in range."""
+        """How many figures are in range."""
         return sum(verdict.state == "in range" for verdict in self.verdicts)
-
-    @property
-    def worse(self) -> int:
-        """How many are on the wrong side of their range."""
-        return sum(verdict.state == "worse" for verdict in self.verdicts)
 
     @property
     def errors(self) -> int:
@@ -54,19 +57,22 @@ class Bench:
         return sum(cell.cell.errors for cell in self.cells)
 
     @property
-    def sources(self) -> tuple[tuple[str, str], ...]:
-        """The cards' tables that it was held against, and their sources."""
-        return tuple(dict.fromkeys((one.table, one.source) for one in self.verdicts))
+    def sources(self) -> dict[str, str]:
+        """The cards' tables that it was held against, with their sources."""
+        return {verdict.table: verdict.source for verdict in self.verdicts}
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
         """Whether nothing is wrong with it."""
         return not (self.worse or self.regressions or self.errors)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def summary(self) -> str:
         """Its figures in a line."""
-        parts = [f"{self.in_range} of {self.compared} in range" if self.compared else "no card"]
+        compared = len(self.verdicts)
+        parts = [f"{self.in_range} of {compared} in range" if compared else "no card"]
         parts += [f"{self.worse} worse than the card"] if self.worse else []
         parts += [f"{len(self.regressions)} worse than usual"] if self.regressions else []
         parts += [count(self.errors, "error")] if self.errors else []
@@ -95,7 +101,6 @@ class MeasureFinding:
         cell, worst: where it is worst.
     """
 
-    title: str
     loads: int
     of: int | None
     cell: Cell
@@ -106,8 +111,8 @@ class MeasureFinding:
         against = "than the card" if isinstance(self.worst, Verdict) else "than usual"
         loads = count(self.loads, "load") + (f" of {self.of}" if self.of else "")
         return (
-            f"{self.title} is worse {against} at {loads}; the worst: "
-            f"{cell_name(self.cell)}: {_figures(self.worst)}"
+            f"{self.worst.title} is worse {against} at {loads}; the worst: "
+            f"{self.cell.title}: {_figures(self.worst)}"
         )
 
 
@@ -116,8 +121,8 @@ def findings(bench: Bench) -> Iterator[MeasureFinding]:
     for measure in MEASURES:
         lost = [one for one in bench.regressions if one.measure == measure.name]
         if lost:
-            worst = max(lost, key=lambda one: abs(one.change))
-            yield MeasureFinding(measure.title, len(lost), None, worst.cell, worst)
+            worst = max(lost, key=lambda regression: abs(regression.change))
+            yield MeasureFinding(len(lost), None, worst.cell, worst)
     for measure in MEASURES:
         compared = [
             (cell.cell, verdict)
@@ -127,7 +132,7 @@ def findings(bench: Bench) -> Iterator[MeasureFinding]:
         slow = [(cell, verdict) for cell, verdict in compared if verdict.state == "worse"]
         if slow:
             cell, verdict = max(slow, key=lambda pair: _distance(pair[1]))
-            yield MeasureFinding(measure.title, len(slow), len(compared), cell, verdict)
+            yield MeasureFinding(len(slow), len(compared), cell, verdict)
 
 
 def likely(bench: Bench) -> list[tuple[Cause, int]]:
@@ -135,19 +140,9 @@ def likely(bench: Bench) -> list[tuple[Cause, int]]:
 
     Of causes that explain as much, the order of the catalog holds.
     """
-    causes = [cause for cell in bench.cells for cause in cell.causes]
-    by_id = {cause.id: cause for cause in causes}
-    counted = Counter(cause.id for cause in causes)
-    return [(by_id[name], loads) for name, loads in counted.most_common()]
-
-
-def cell_name(cell: Cell) -> str:
-    """A load in words: ``coding, 8 requests, 16000 prompt tokens``."""
-    sampled = f", temperature {cell.sampling_temperature:g}" if cell.sampling_temperature else ""
-    return (
-        f"{cell.category}, {count(cell.concurrency, 'request')}, "
-        f"{count(cell.prompt_tokens, 'prompt token')}{sampled}"
-    )
+    causes = {cause.id: cause for cell in bench.cells for cause in cell.causes}
+    loads = Counter(cause.id for cell in bench.cells for cause in cell.causes)
+    return [(causes[name], number) for name, number in loads.most_common()]
 
 
 def one_stream(result: Result) -> tuple[float | None, float | None]:

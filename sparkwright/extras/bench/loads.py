@@ -1,26 +1,47 @@
-"""Which loads are measured: categories x requests at a time, and long prompts one at a time."""
+"""Loads: categories x requests at a time, long prompts one at a time, and the prompts of each.
+
+The cards' own prompts are not published. A few of this project's own for each of the cards'
+categories are in ``prompts/``, one file a category; a change there makes new loads of old names, so
+that figures from before no longer compare: ``aiperf.LABEL`` changes with it.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from sparkwright.catalog.measurements import Category
-from sparkwright.extras.bench.texts import CATEGORIES, texts
 from sparkwright.findings.user_error import UserError, mistake, suggest
 
-#: As many requests at a time as the cards' tables have.
-CONCURRENCY = (1, 2, 4, 8, 16, 32, 64)
-CONTEXT = (2000, 16000, 33000)
-QUICK_CONCURRENCY = (1, 8)
-QUICK_CONTEXT = (2000,)
-QUICK_CATEGORIES: tuple[Category, ...] = ("coding", "prose")
+#: The categories with prompts, in the order of the cards.
+CATEGORIES: tuple[Category, ...] = (
+    "coding", "math", "reasoning", "prose", "natural-language", "extraction-json",
+)  # fmt: skip
 #: The cards' long contexts are of coding, where they say of what.
 CONTEXT_CATEGORY: Category = "coding"
 _CONTEXT_REQUESTS = 3
-_MOST = 1024
+_FOLDER = Path(__file__).with_name("prompts")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Categories, requests at a time (as many as the cards' tables have), and tokens of long
+    prompts."""
+
+    categories: tuple[Category, ...] = CATEGORIES
+    concurrency: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    context: tuple[int, ...] = (2000, 16000, 33000)
+
+
+FULL, QUICK = Sweep(), Sweep(("coding", "prose"), (1, 8), (2000,))
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,11 @@ class Load:
     requests: int
     warm_up: int
 
+    @property
+    def phase(self) -> str:
+        """The name of its phase in the generator's configuration and reports."""
+        return f"c{self.concurrency}"
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -53,37 +79,73 @@ class Batch:
     loads: tuple[Load, ...]
 
     @property
-    def requests(self) -> int:
-        """How many are sent, the warm-up's with them."""
-        return sum(load.warm_up + load.requests for load in self.loads)
+    def title(self) -> str:
+        """``coding, 2000 tokens``."""
+        length = f"{self.context} tokens" if self.context else "its own prompts"
+        return f"{self.category}, {length}"
+
+    def prompts(self, seed: str, characters_per_token: float) -> list[str]:
+        """What is sent: each of the category's prompts, or as many long ones as requests."""
+        if self.context is None:
+            return list(texts(self.category)["prompts"])
+        sent = sum(load.warm_up + load.requests for load in self.loads)
+        return [
+            long_prompt(self.category, self.context, f"{seed}-{number}", characters_per_token)
+            for number in range(sent)
+        ]
 
 
-def batches(
-    categories: Sequence[Category],
-    concurrency: Sequence[int],
-    contexts: Sequence[int],
-    *,
-    quick: bool,
-) -> tuple[Batch, ...]:
-    """The sweep. Every category's cell sends each of its prompts equally often."""
-    found = [
-        Batch(
-            category,
-            None,
-            tuple(_load(n, len(texts(category).prompts), quick) for n in concurrency),
-        )
-        for category in categories
-    ]
-    category = CONTEXT_CATEGORY if CONTEXT_CATEGORY in categories else categories[0]
+def batches(sweep: Sweep, *, quick: bool) -> tuple[Batch, ...]:
+    """The batches of a sweep. Every category's cell sends each of its prompts equally often."""
+    short = [
+        Batch(name, None, tuple(_load(number, len(texts(name)["prompts"]), quick)
+                                for number in sweep.concurrency))
+        for name in sweep.categories
+    ]  # fmt: skip
+    every = sweep.categories
+    category = CONTEXT_CATEGORY if CONTEXT_CATEGORY in every else every[0]
     long = Load(1, 1 if quick else _CONTEXT_REQUESTS, 1)
-    found += [Batch(category, tokens, (long,)) for tokens in contexts]
-    return tuple(found)
+    return (*short, *(Batch(category, tokens, (long,)) for tokens in sweep.context))
 
 
 def _load(concurrency: int, prompts: int, quick: bool) -> Load:
     """Twice as many requests as run at a time, so that the ends weigh little; quick: once."""
     rounds = math.ceil(concurrency * (1 if quick else 2) / prompts)
     return Load(concurrency, prompts * max(1, rounds), concurrency)
+
+
+@cache
+def texts(category: str) -> dict[str, Any]:
+    """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
+    or ``long-text`` with the ``notes`` that long prompts are made of."""
+    text = (_FOLDER / f"{category}.yaml").read_text(encoding="utf-8")
+    data: dict[str, Any] = yaml.safe_load(text)
+    return data
+
+
+def sample() -> str:
+    """All notes once: from its tokens follows how many characters a token has here."""
+    notes = texts("long-text")["notes"]
+    return "\n".join(note.format(number) for number, note in enumerate(notes, 1))
+
+
+def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
+    """A prompt of about so many tokens: notes in the seed's order, then the question.
+
+    Its first line is the seed's alone, so that no prefix cache knows its beginning.
+    """
+    question = texts(category)["context"]
+    length = tokens * characters_per_token - len(question)
+    order = list(texts("long-text")["notes"])
+    random.Random(seed).shuffle(order)
+    parts = [f"Workshop notes, copy {seed}."]
+    length -= len(parts[0])
+    for number, note in enumerate(cycle(order), 1):
+        if length <= 0:
+            break
+        parts.append(note.format(number)[: max(1, int(length))])
+        length -= len(parts[-1]) + 1
+    return "\n".join([*parts, "", question])
 
 
 def read_categories(text: str) -> tuple[Category, ...]:
@@ -93,33 +155,32 @@ def read_categories(text: str) -> tuple[Category, ...]:
         UserError: for a category without prompts.
     """
     names = list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-    wrong = [name for name in names if name not in CATEGORIES]
-    if wrong or not names:
+    unknown = [name for name in names if name not in CATEGORIES]
+    if unknown or not names:
         raise UserError(
             mistake(
                 f"--categories {name}", "there are no prompts for it", suggest(name, CATEGORIES)
             )
-            for name in wrong or [text]
+            for name in unknown or [text]
         )
     return tuple(category for category in CATEGORIES if category in names)
 
 
-def read_numbers(option: str, text: str, *, most: int = _MOST) -> tuple[int, ...]:
+def read_numbers(option: str, text: str, *, most: int = 1024) -> tuple[int, ...]:
     """``1,8,64`` or ``2k,16k`` (thousands), sorted; ``none`` is none.
 
     Raises:
         UserError: for what is no such list.
     """
-    found = set()
     if text.strip() == "none":
         return ()
+    numbers = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})([kK]?)\s*", part)
         number = int(match[1]) * (1000 if match[2] else 1) if match else 0
         if not 1 <= number <= most:
-            raise UserError(
-                [mistake(f"{option} {text}", f"{part!r} is no number from 1 to {most}",
-                         "write such as 1,8,64 or 2k,16k")]
-            )  # fmt: skip
-        found.add(number)
-    return tuple(sorted(found))
+            observed = f"{part!r} is no number from 1 to {most}"
+            remedy = "write such as 1,8,64 or 2k,16k"
+            raise UserError([mistake(f"{option} {text}", observed, remedy)])
+        numbers.add(number)
+    return tuple(sorted(numbers))

@@ -1,35 +1,25 @@
-"""Plots as inline SVG: text in, markup out, nothing drawn by anyone else.
-
-Colours come from the page's style by class (``s0`` to ``s6``), so that they follow its light and
-dark scheme. Nothing is shown by colour alone: the card's bars are outlines, lines have markers of
-their own, and every bar has its number. All text is escaped.
-"""
+"""Plots of a result as inline SVG: proportions, scales, labels (templates/bench/plots.svg.j2)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from sparkwright.config.templates import template
+from sparkwright.extras.bench.judgement import Bench
+from sparkwright.extras.bench.published import SHORT_PROMPT
+from sparkwright.extras.bench.results import Cell
 from sparkwright.text.short import number
 
-_WIDTH = 360
-_BAR, _GAP, _LABEL = 12, 30, 14
-_LEFT, _RIGHT, _TOP, _HEIGHT = 40, 12, 18, 170
+_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 360, 40, 348, 18, 188
+#: Pixels that a label below the axis takes.
+_LABEL = 26
 #: Up to here a figure is none: nothing that is measured is so small, and its scale has no number.
 _NOTHING = 1e-9
-#: One shape per line, about 4 units in radius around the origin.
-_MARKERS = (
-    '<circle r="3.5"/>',
-    '<rect x="-3.2" y="-3.2" width="6.4" height="6.4"/>',
-    '<path d="M0-4.4 4 3.2-4 3.2Z"/>',
-    '<path d="M0-4.6 4.6 0 0 4.6-4.6 0Z"/>',
-    '<path d="M0 4.4 4-3.2-4-3.2Z"/>',
-    '<path d="M-4-1.3h2.7v-2.7h2.6v2.7H4v2.6H1.3V4h-2.6V1.3H-4Z"/>',
-    '<circle r="3.2" class="hollow"/>',
-)
 
 
 @dataclass(frozen=True)
@@ -40,6 +30,14 @@ class Bar:
     measured: float
     published: tuple[float, float] | None = None
 
+    @property
+    def card(self) -> str:
+        """The card's figure in words."""
+        if self.published is None:
+            return "no figure on the card"
+        low, high = map(number, self.published)
+        return f"card {low}" if self.published[0] == self.published[1] else f"card {low} to {high}"
+
 
 @dataclass(frozen=True)
 class Line:
@@ -49,39 +47,75 @@ class Line:
     points: tuple[tuple[float, float], ...]
 
 
+def charts(bench: Bench) -> tuple[tuple[str, Markup], ...]:
+    """Title and drawing; what nothing was measured for is left out."""
+    cells = [compared.cell for compared in bench.cells]
+    short = [cell for cell in cells if cell.prompt_tokens < SHORT_PROMPT]
+    single = [cell for cell in cells if cell.concurrency == 1]
+    decode: dict[str, Bar] = {}
+    for compared in bench.cells:
+        cell = compared.cell
+        one_stream = cell.concurrency == 1 and cell.prompt_tokens < SHORT_PROMPT
+        if one_stream and cell.decode is not None:
+            verdict = compared.by_measure.get("decode")
+            bar = Bar(cell.category, cell.decode, verdict.published if verdict else None)
+            decode.setdefault(cell.category, bar)
+    throughput = _series(short, lambda cell: cell.concurrency, lambda cell: cell.decode_total)
+    first = _series(
+        short,
+        lambda cell: cell.concurrency,
+        lambda cell: 1000 * cell.ttft.p50 if cell.ttft else None,
+    )
+    acceptance = _series(
+        single,
+        lambda cell: max(cell.prompt_tokens, 1),
+        lambda cell: None if cell.acceptance is None else 100 * cell.acceptance,
+    )
+    by_concurrency = len({cell.concurrency for cell in short}) > 1
+    by_context = len({cell.prompt_tokens for cell in single}) > 1
+    at_a_time = "requests at a time"
+    drawn = (
+        ("Decode by category",
+         bars("Decode by category, one stream", "tokens/s", list(decode.values()))),
+        ("Throughput by concurrency",
+         by_concurrency and lines("Throughput", at_a_time, "tokens/s", throughput)),
+        ("First token by concurrency",
+         by_concurrency and lines("Time to first token, median", at_a_time, "ms", first)),
+        ("Acceptance by context",
+         by_context and lines("Draft acceptance", "prompt tokens", "%", acceptance)),
+    )  # fmt: skip
+    return tuple((title, plot) for title, plot in drawn if plot)
+
+
+def _series(
+    cells: Iterable[Cell], x: Callable[[Cell], float], y: Callable[[Cell], float | None]
+) -> list[Line]:
+    """A line per category; of several cells at one place the first."""
+    points: dict[str, dict[float, float]] = {}
+    for cell in cells:
+        value = y(cell)
+        if value is not None:
+            points.setdefault(cell.category, {}).setdefault(x(cell), value)
+    return [Line(label, tuple(line.items())) for label, line in points.items()]
+
+
 def bars(title: str, unit: str, rows: Sequence[Bar]) -> Markup:
     """Horizontal bars, a pair for each label: ours filled, the card's an outline."""
     if not rows:
         return Markup("")
     most = max(end for row in rows for end in (row.measured, *(row.published or ())))
-    scale = (_WIDTH - 92) / (most if most > _NOTHING else 1.0)
-    parts: list[str] = []
-    words: list[str] = []
-    y = 0.0
+    placed, y = [], 0.0
     for row in rows:
-        parts.append(_text(0, y + 10, row.label, "label"))
-        y += _LABEL
-        parts.append(_bar(y, row.measured * scale, "own"))
-        parts.append(_text(row.measured * scale + 5, y + 10, number(row.measured), "value"))
-        y += _BAR + 2
-        said = "no figure on the card"
-        if row.published:
-            low, high = row.published
-            figure = number(low) if low == high else f"{number(low)} to {number(high)}"
-            said = f"card {figure}"
-            parts.append(_bar(y, high * scale, "card"))
-            if low != high:  # the lower end of the card's range, as a stroke within its outline
-                parts.append(f'<path class="card" d="M{low * scale:.1f} {y}v{_BAR}"/>')
-            parts.append(_text(high * scale + 5, y + 10, said, "value"))
-            y += _BAR
-        words.append(f"{row.label} {number(row.measured)}, {said}")
-        y += _GAP - _LABEL - 6
-    return _svg(f"{title} in {unit}: {'; '.join(words)}", y, parts)
+        placed.append({**vars(row), "card": row.card, "y": y})
+        y += 50 if row.published else 38
+    words = "; ".join(f"{row.label} {number(row.measured)}, {row.card}" for row in rows)
+    scale = (_WIDTH - 92) / (most if most > _NOTHING else 1.0)
+    return _drawn("bars", f"{title} in {unit}: {words}", y, rows=placed, scale=scale)
 
 
-def lines(title: str, x_title: str, unit: str, series: Sequence[Line]) -> Markup:
+def lines(title: str, axis: str, unit: str, series: Sequence[Line]) -> Markup:
     """Lines over a logarithmic axis: concurrency and context double from point to point."""
-    drawn = [line for line in series if line.points]
+    drawn = [Line(line.label, tuple(sorted(line.points))) for line in series if line.points]
     if not drawn:
         return Markup("")
     xs = sorted({x for line in drawn for x, _ in line.points})
@@ -90,59 +124,31 @@ def lines(title: str, x_title: str, unit: str, series: Sequence[Line]) -> Markup
 
     def across(x: float) -> float:
         share = 0.5 if first == last else (math.log(x) - first) / (last - first)
-        return _LEFT + 8 + share * (_WIDTH - _LEFT - _RIGHT - 16)
+        return _LEFT + 8 + share * (_RIGHT - _LEFT - 16)
 
     def up(y: float) -> float:
-        return _TOP + _HEIGHT * (1 - y / ticks[-1])
+        return _BOTTOM - (_BOTTOM - _TOP) * y / ticks[-1]
 
-    parts = [_text(0, 10, unit, "axis")]
-    for tick in ticks:
-        parts.append(f'<path class="grid" d="M{_LEFT} {up(tick):.1f}H{_WIDTH - _RIGHT}"/>')
-        parts.append(_text(_LEFT - 5, up(tick) + 4, number(tick), "axis end"))
-    taken = -math.inf
+    columns: list[tuple[float, str]] = []
     for x in xs:
-        if across(x) - taken >= 26:  # a label takes about that much
-            parts.append(_text(across(x), _TOP + _HEIGHT + 15, _thousands(x), "axis middle"))
-            taken = across(x)
-    parts.append(_text(_WIDTH / 2 + 14, _TOP + _HEIGHT + 30, x_title, "axis middle"))
-    words: list[str] = []
-    for place, line in enumerate(drawn):
-        points = sorted(line.points)
-        path = "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in points)
-        marks = "".join(
-            f'<g transform="translate({across(x):.1f} {up(y):.1f})">{_marker(place)}</g>'
-            for x, y in points
-        )
-        parts.append(f'<g class="s{place % 7}"><path class="line" d="M{path}"/>{marks}</g>')
-        words.append(
-            f"{line.label}: {', '.join(f'{_thousands(x)}: {number(y)}' for x, y in points)}"
-        )
-    below = _TOP + _HEIGHT + 48
-    for place, line in enumerate(drawn):
-        x, y = (place % 2) * _WIDTH / 2, below + place // 2 * 17
-        sample = f'<g class="s{place % 7}" transform="translate({x + 10} {y})">{_marker(place)}</g>'
-        parts.append(sample + _text(x + 20, y + 4, line.label, "label"))
-    height = below + (len(drawn) + 1) // 2 * 17
-    return _svg(f"{title} in {unit} over {x_title}. {'; '.join(words)}", height, parts)
+        if not columns or across(x) - columns[-1][0] >= _LABEL:
+            columns.append((across(x), _thousands(x)))
+    words = [
+        f"{line.label}: {', '.join(f'{_thousands(x)}: {number(y)}' for x, y in line.points)}"
+        for line in drawn
+    ]
+    return _drawn(
+        "lines", f"{title} in {unit} over {axis}. {'; '.join(words)}",
+        _BOTTOM + 48 + (len(drawn) + 1) // 2 * 17, unit=unit, axis=axis, columns=columns,
+        rows=[(up(tick), number(tick)) for tick in ticks], left=_LEFT, right=_RIGHT, bottom=_BOTTOM,
+        series=[[(across(x), up(y)) for x, y in line.points] for line in drawn],
+        labels=[line.label for line in drawn],
+    )  # fmt: skip
 
 
-def _svg(words: str, height: float, parts: Sequence[str]) -> Markup:
-    return Markup(
-        f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(words)}">'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-def _text(x: float, y: float, words: str, kind: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(words)}</text>'
-
-
-def _bar(y: float, width: float, kind: str) -> str:
-    return f'<rect class="{kind}" y="{y}" width="{max(width, 0.5):.1f}" height="{_BAR}"/>'
-
-
-def _marker(place: int) -> str:
-    return _MARKERS[place % len(_MARKERS)]
+def _drawn(kind: str, words: str, height: float, **parts: Any) -> Markup:
+    parts |= {"kind": kind, "words": words, "width": _WIDTH, "height": height, "number": number}
+    return Markup(template("bench/plots.svg.j2").render(**parts))
 
 
 def _thousands(value: float) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.catalog import Catalog, Scalar
+from sparkwright.catalog import Catalog
 from sparkwright.catalog.measurements import Measurement, Row, Value
 from sparkwright.extras.bench.measures import Measure
 from sparkwright.extras.bench.results import Cell, Result
@@ -39,10 +39,15 @@ class Table:
     @property
     def basis(self) -> str:
         """What a reader must know of the comparison."""
-        own = self.measurement
-        tag = "" if self.exact else f"measured on tag {own.tag or 'unknown'}, not on this one"
-        note = "" if own.status == "measured" else f"the card calls it {own.status}"
+        card = self.measurement
+        tag = "" if self.exact else f"measured on tag {card.tag or 'unknown'}, not on this one"
+        note = "" if card.status == "measured" else f"the card calls it {card.status}"
         return "; ".join(filter(None, (tag, note, *self.differs)))
+
+    def condition(self, key: str) -> float | None:
+        """The number of a condition that the card names; None without it."""
+        value = self.measurement.conditions.get(key)
+        return float(value) if isinstance(value, int | float) else None
 
 
 @dataclass(frozen=True)
@@ -74,56 +79,57 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
               if model.repository in result.models}  # fmt: skip
     drafts = any(model.role == "drafter" for model in models.values())
     found = []
-    for measurement in catalog.measurements.values():
-        exact = measurement.tag is not None and measurement.tag == result.tag
+    for card in catalog.measurements.values():
+        exact = card.tag is not None and card.tag == result.tag
         if (
-            measurement.image in images
-            and measurement.body in models
-            and (measurement.drafter in models if measurement.drafter else not drafts)
-            and measurement.gpu.casefold() == result.gpu.name.casefold()
-            and (exact or measurement.status == "measured")
+            card.image in images
+            and card.body in models
+            and (card.drafter in models if card.drafter else not drafts)
+            and card.gpu.casefold() == result.gpu.name.casefold()
+            and (exact or card.status == "measured")
         ):
-            found.append(Table(measurement, exact, tuple(_differs(measurement, result))))
+            differs = tuple(
+                f"{key} {value} on the card, {result.settings[key]} here"
+                for key, value in card.conditions.items()
+                if result.settings.get(key, value) != value
+            )
+            found.append(Table(card, exact, differs))
     return tuple(sorted(found, key=lambda table: table.rank))
 
 
-def figure(cell: Cell, measure: Measure, found: Sequence[Table]) -> Figure | None:
+def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure | None:
     """The nearest published figure for a measure of a cell, or None where no card has one.
 
     Of the nearest tables the row that names the category, and not several or none; of those the
     one with answers of about the same length; of those the newest.
     """
     candidates = []
-    for table in found:
+    for table in published:
         for row in table.measurement.rows:
-            value = getattr(row, measure.published)
-            if value is None or not _speaks_of(row, table.measurement, cell, measure):
+            if getattr(row, measure.published) is None or not _speaks_of(row, table, cell, measure):
                 continue
-            tokens = _middle(row.output_tokens or _condition(table.measurement, "output_tokens"))
+            length = row.output_tokens or table.condition("output_tokens")
+            tokens = sum(_ends(length)) / 2 if length else None
             distance = abs(math.log(cell.max_tokens / tokens)) if tokens else 0.0
             key = table.rank, row.category is None, distance, -table.measurement.date.toordinal()
             candidates.append((key, table, row, tokens))
     if not candidates:
         return None
     _, table, row, tokens = min(candidates, key=lambda candidate: candidate[0])
-    low, high = (end * measure.scale for end in _ends(getattr(row, measure.published)))
-    own = [
-        end * measure.scale
-        for suffix in ("min", "max")
-        if (value := getattr(row, f"{measure.published}_{suffix}", None)) is not None
-        for end in _ends(value)
-    ]
-    return Figure(table, low, high, min(low, *own, low), max(high, *own, high), tokens)
+    spread = (getattr(row, f"{measure.published}{end}", None) for end in ("", "_min", "_max"))
+    middle, *ends = (_ends(value) for value in spread if value is not None)
+    low, high = (end * measure.scale for end in middle)
+    around = [end * measure.scale for pair in ends for end in pair]
+    return Figure(table, low, high, min(low, *around, low), max(high, *around, high), tokens)
 
 
-def _speaks_of(row: Row, measurement: Measurement, cell: Cell, measure: Measure) -> bool:
+def _speaks_of(row: Row, table: Table, cell: Cell, measure: Measure) -> bool:
     temperature = row.temperature
     if temperature is None:
-        temperature = _condition(measurement, "temperature")
-    concurrency = row.concurrency or (1 if measure.one_stream else None)
+        temperature = table.condition("temperature")
     return (
         _same_category(row, cell, measure)
-        and concurrency == cell.concurrency
+        and (row.concurrency or (1 if measure.one_stream else None)) == cell.concurrency
         and (temperature is None or (temperature > 0) == (cell.sampling_temperature > 0))
         and _same_length(row.prompt_tokens, cell.prompt_tokens)
     )
@@ -146,21 +152,5 @@ def _same_length(published: Value | None, tokens: int) -> bool:
     return low / _SAME_LENGTH <= tokens <= high * _SAME_LENGTH
 
 
-def _differs(measurement: Measurement, result: Result) -> Iterator[str]:
-    for key, value in measurement.conditions.items():
-        ran = result.settings.get(key)
-        if ran is not None and ran != value:
-            yield f"{key} {value} on the card, {ran} here"
-
-
-def _condition(measurement: Measurement, key: str) -> float | None:
-    value: Scalar | None = measurement.conditions.get(key)
-    return float(value) if isinstance(value, int | float) else None
-
-
 def _ends(value: Value) -> tuple[float, float]:
     return value if isinstance(value, tuple) else (value, value)
-
-
-def _middle(value: Value | None) -> float | None:
-    return sum(_ends(value)) / 2 if value else None

@@ -6,37 +6,27 @@ which keep the cards' milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from sparkwright.catalog.data import Scalar
 from sparkwright.catalog.measurements import Category
+from sparkwright.findings.render import count
 from sparkwright.results.page import Moment
 
 #: Kind of prompt: the cards' categories, or tokens without sense (the drafters' worst case).
 Kind = Category | Literal["random"]
-
 #: Raised when a result's meaning changes so that an older reader would misread it.
 SCHEMA = 1
-
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
 Folder = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
-
 #: Bounds beyond anything that can be measured: what is drawn and counted stays a number.
 _MOST = 10**9
-_Seconds = Annotated[float, Field(ge=0, le=_MOST)]
-_Rate = Annotated[float, Field(ge=0, le=_MOST)]
+_Amount = Annotated[float, Field(ge=0, le=_MOST)]
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
-_Least1 = Annotated[int, Field(ge=1, le=_MOST)]
-_Share = Annotated[float, Field(ge=0, le=1)]
+_Positive = Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class _Stored(BaseModel):
@@ -48,8 +38,8 @@ class _Stored(BaseModel):
 class Spread(_Stored):
     """A time's distribution over requests, in seconds: the median and the 95th percentile."""
 
-    p50: _Seconds
-    p95: _Seconds | None = None
+    p50: _Amount
+    p95: _Amount | None = None
 
 
 class Cell(_Stored):
@@ -65,35 +55,38 @@ class Cell(_Stored):
         decode: tokens/s of one stream while decoding, median over requests.
         decode_total: tokens/s of all streams together.
         prefill: tokens/s of the prompt.
-        acceptance: accepted ÷ draft tokens, from vLLM's counters.
+        acceptance: accepted ÷ draft tokens, from the engine's counters.
         acceptance_length: mean tokens per target step, 1 + accepted ÷ drafts.
     """
 
     category: Kind
-    concurrency: _Least1
+    concurrency: _Positive
     prompt_tokens: _Count
-    max_tokens: _Least1
+    max_tokens: _Positive
     sampling_temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     requests: _Count
     errors: _Count = 0
     ttft: Spread | None = None
     tpot: Spread | None = None
-    decode: _Rate | None = None
-    decode_total: _Rate | None = None
-    prefill: _Rate | None = None
-    acceptance: _Share | None = None
+    decode: _Amount | None = None
+    decode_total: _Amount | None = None
+    prefill: _Amount | None = None
+    acceptance: Annotated[float, Field(ge=0, le=1)] | None = None
     acceptance_length: Annotated[float, Field(ge=1, le=_MOST)] | None = None
 
     @property
     def load(self) -> tuple[Kind, int, int, int, float]:
         """What makes two cells of different runs comparable."""
-        return (
-            self.category,
-            self.concurrency,
-            self.prompt_tokens,
-            self.max_tokens,
-            self.sampling_temperature,
-        )
+        load = self.category, self.concurrency, self.prompt_tokens, self.max_tokens
+        return (*load, self.sampling_temperature)
+
+    @property
+    def title(self) -> str:
+        """The load in words: ``coding, 8 requests, 16000 prompt tokens``."""
+        parts = [self.category, count(self.concurrency, "request")]
+        parts += [count(self.prompt_tokens, "prompt token")]
+        sampled = self.sampling_temperature
+        return ", ".join([*parts, f"temperature {sampled:g}"] if sampled else parts)
 
 
 class ImageRun(_Stored):
@@ -128,6 +121,10 @@ class LoadGenerator(_Stored):
     version: str | None = None
     command: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version or ''}".strip()
+
 
 class Result(_Stored):
     """One run of a benchmark on one service of one host.
@@ -141,8 +138,6 @@ class Result(_Stored):
         kernel: Linux's release on the host.
         settings: vLLM arguments that ran, as far as they matter to a comparison.
     """
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     version: Annotated[int, Field(alias="schema", ge=1, le=SCHEMA)] = SCHEMA
     host: Folder
@@ -165,19 +160,19 @@ class Result(_Stored):
         tag = self.image.name.rpartition(":")[2]
         return None if tag == self.image.name or "/" in tag else tag
 
-
-def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """What may explain that two runs differ: name and value, in the order of a table."""
-    for name, value in (
-        ("image", result.image.digest or result.image.name),
-        ("release", result.release),
-        *((f"model {repository}", commit) for repository, commit in sorted(result.models.items())),
-        ("vLLM", result.vllm),
-        ("GPU", result.gpu.name),
-        ("driver", result.gpu.driver),
-        ("kernel", result.kernel),
-        ("load generator", f"{result.generator.name} {result.generator.version or ''}".strip()),
-        *((f"setting {key}", str(value)) for key, value in sorted(result.settings.items())),
-    ):
-        if value is not None:
-            yield name, value
+    @property
+    def facts(self) -> dict[str, str | None]:
+        """What may explain that two runs differ, the first suspect first."""
+        return {
+            "driver": self.gpu.driver,
+            "kernel": self.kernel,
+            "image": self.image.digest or self.image.name,
+            "vLLM": self.vllm,
+            **{
+                f"model {repository}": self.models[repository] for repository in sorted(self.models)
+            },
+            **{f"setting {key}": str(self.settings[key]) for key in sorted(self.settings)},
+            "GPU": self.gpu.name,
+            "load generator": str(self.generator),
+            "release": self.release,
+        }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import requests
 
 from sparkwright.config.secrets import Secret
+from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 
@@ -33,14 +37,53 @@ class Service:
     ca: str | None = None
 
     def tokens(self, text: str) -> int:
-        """How many tokens vLLM makes of a text.
+        """How many tokens the engine makes of a text.
 
         Raises:
             UserError: when it does not answer.
         """
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
-        answer = _ask("POST", f"{self.url}/tokenize", self.key, body, self.ca)
-        return int(answer["count"])
+        url = f"{self.url}{engine(DEFAULT).probes.tokenizer}"
+        return int(_ask("POST", url, self.key, body, self.ca)["count"])
+
+    def metrics(self, *, with_key: bool) -> tuple[int, bytes]:
+        """Status and text of its metrics; 502 without an answer."""
+        shown = {"Authorization": f"Bearer {self.key.value}"} if with_key else {}
+        try:
+            answer = requests.get(
+                f"{self.url}/metrics", headers=shown, timeout=_SECONDS, verify=self.ca or True
+            )
+        except requests.RequestException:
+            return 502, b""
+        return answer.status_code, answer.content
+
+
+@contextmanager
+def metrics_without_key(service: Service) -> Iterator[str | None]:
+    """Where a load generator that can't show a key reads the service's metrics: on loopback, for a
+    run's time; None where the service asks for no key."""
+    if service.metrics(with_key=False)[0] == 200:
+        yield None
+        return
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = service.metrics(with_key=True)
+            self.send_response(status if self.path == "/metrics" else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Read three times a second: nothing is logged."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def reach(
@@ -63,27 +106,22 @@ def reach(
     Raises:
         UserError: when none answers, the key is refused, or the model is not served there.
     """
-    said: list[Finding] = []
+    problems: list[Finding] = []
     for address in addresses:
         url = f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
         try:
             listed = _ask("GET", f"{url}/v1/models", key, ca=ca)["data"]
         except UserError as error:
-            said += error.findings
+            problems += error.findings
             continue
         for entry in listed:
             if entry["id"] == model:
                 return Service(url, model, key, entry.get("max_model_len"), ca)
-        raise UserError(
-            [
-                mistake(
-                    name, f"{url} does not serve {model!r}", "deploy first: pyinfra ... deploy.py"
-                )
-            ]
-        )
+        observed = f"{url} does not serve {model!r}"
+        raise UserError([mistake(name, observed, "deploy first: pyinfra ... deploy.py")])
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
-        for problem in said
+        for problem in problems
     )
 
 
@@ -93,16 +131,12 @@ def _ask(method: str, url: str, key: Secret, body: Any = None, ca: str | None = 
             method, url, json=body, headers={"Authorization": f"Bearer {key.value}"},
             timeout=_SECONDS, verify=ca or True,
         )  # fmt: skip
-        if answer.status_code == 401:
-            raise UserError(
-                [mistake(url, "the API key is refused", "take the key of the fleet that serves: "
-                         "api_key_file, or SPARKWRIGHT_API_KEY")]
-            )  # fmt: skip
-        answer.raise_for_status()
-        return answer.json()
+        if answer.status_code != 401:
+            answer.raise_for_status()
+            return answer.json()
+        observed = "the API key is refused"
+        remedy = "take the key of the fleet that serves: api_key_file, or SPARKWRIGHT_API_KEY"
     except (requests.RequestException, ValueError) as error:
-        short = str(error).splitlines()[0][:160]
-        raise UserError(
-            [mistake(url, f"no answer from the controller: {short}",
-                     "is it deployed, and its port open to the controller (bind, firewall)?")]
-        ) from None  # fmt: skip
+        observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
+        remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
+    raise UserError([mistake(url, observed, remedy)])

@@ -7,7 +7,7 @@ fails as a whole: a file or entry that can't be read is reported by name, the ot
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ _NAME = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True)
 class Stored:
-    """What a directory holds.
+    """Contents of a directory, or of an exported file.
 
     Attributes:
         services: (host, service) -> results, the oldest first.
@@ -88,98 +88,76 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
         last: only so many of each service, the newest: a page needs no more, however long a
             fleet has been measured. None for all.
     """
+    problems: list[Finding] = []
     if directory.is_file():
-        return _load_exported(directory, last)
-    services: dict[tuple[str, str], tuple[Result, ...]] = {}
-    problems: list[Finding] = []
-    for folder in sorted(_folders(directory)):
+        entries = enumerate(_entries(directory, problems))
+        read = [_valid(f"{directory}: results.{n}", entry, problems) for n, entry in entries]
+    else:
+        folders = sorted(directory.glob("*/*"))
         # The names sort by time. Broken files count too, so that each is reported.
-        files = sorted(folder.glob("*.json"))[-last if last else None :]
-        results = [result for path in files if (result := _read(path, problems)) is not None]
-        if results:
-            key = folder.parent.name, folder.name
-            services[key] = tuple(sorted(results, key=lambda result: result.when))
-    return Stored(services, tuple(problems))
-
-
-def _load_exported(path: Path, last: int | None) -> Stored:
-    problems: list[Finding] = []
-    found: dict[tuple[str, str], list[Result]] = {}
-    for number, entry in enumerate(_entries(path, problems)):
-        try:
-            result = Result.model_validate(entry)
-        except ValidationError as error:
-            problems.extend(_problems(error, f"{path}: results.{number}"))
-        else:
-            found.setdefault((result.host, result.service), []).append(result)
-    return Stored(
-        {
-            key: tuple(sorted(results, key=lambda result: result.when))[-last if last else None :]
-            for key, results in sorted(found.items())
-        },
-        tuple(problems),
-    )
+        newest = (sorted(folder.glob("*.json"))[-last if last else None :] for folder in folders)
+        read = [_of_file(path, problems) for paths in newest for path in paths]
+    services: dict[tuple[str, str], list[Result]] = {}
+    for result in sorted(filter(None, read), key=lambda one: (one.host, one.service, one.when)):
+        services.setdefault((result.host, result.service), []).append(result)
+    kept = {key: tuple(runs[-last if last else None :]) for key, runs in services.items()}
+    return Stored(kept, tuple(problems))
 
 
 def _entries(path: Path, problems: list[Finding]) -> list[Any]:
     """The entries of an exported file."""
-    try:
-        data = from_json(path.read_bytes(), allow_inf_nan=False)
-    except OSError as error:
-        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
+    if (text := _bytes(path, problems)) is None:
         return []
+    try:
+        data = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         problems.append(mistake(str(path), f"not valid JSON: {error}", "export it again"))
         return []
     entries = data.get("results") if isinstance(data, dict) else None
     if not isinstance(entries, list):
-        problems.append(
-            mistake(str(path), "not a file of results", "make one: sparkwright bench --export")
-        )
+        remedy = "make one: sparkwright bench --export"
+        problems.append(mistake(str(path), "not a file of results", remedy))
         return []
     return entries
 
 
-def _folders(directory: Path) -> Iterator[Path]:
-    if directory.is_dir():
-        for host in directory.iterdir():
-            if host.is_dir():
-                yield from (service for service in host.iterdir() if service.is_dir())
+def _of_file(path: Path, problems: list[Finding]) -> Result | None:
+    text = _bytes(path, problems)
+    result = _valid(str(path), text, problems) if text is not None else None
+    service, host = (folder.name for folder in path.parents[:2])
+    if result is None or (result.host, result.service) == (host, service):
+        return result
+    observed = f"it is a result of {result.host}/{result.service}, not of {host}/{service}"
+    remedy = "move it where it belongs: another host's figures would count as this one's past"
+    problems.append(mistake(str(path), observed, remedy))
+    return None
 
 
-def _read(path: Path, problems: list[Finding]) -> Result | None:
+def _bytes(path: Path, problems: list[Finding]) -> bytes | None:
     try:
-        result = Result.model_validate_json(path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
         return None
+
+
+def _valid(path: str, data: Any, problems: list[Finding]) -> Result | None:
+    """The result of a text or of an entry."""
+    try:
+        if isinstance(data, bytes):
+            return Result.model_validate_json(data)
+        return Result.model_validate(data)
     except ValidationError as error:
-        problems.extend(_problems(error, str(path)))
-        return None
-    named = path.parent.parent.name, path.parent.name
-    if (result.host, result.service) != named:
-        problems.append(
-            mistake(
-                str(path),
-                f"it is a result of {result.host}/{result.service}, not of {'/'.join(named)}",
-                "move it where it belongs: another host's figures would count as this one's past",
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            observed, remedy = (
+                "not valid JSON, or only the beginning of it",
+                "measure again, or remove it",
             )
-        )
+            problems.append(mistake(path, observed, remedy))
+        elif first["loc"] == ("schema",):
+            observed = f"{first['input']!r}: this version reads results up to schema {SCHEMA}"
+            problems.append(mistake(f"{path}: schema", observed, "update sparkwright"))
+        else:
+            problems += problems_of(error, path)
         return None
-    return result
-
-
-def _problems(error: ValidationError, path: str) -> Iterator[Finding]:
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        yield mistake(
-            path, "not valid JSON, or only the beginning of it", "measure again, or remove it"
-        )
-    elif first["loc"] == ("schema",):
-        yield mistake(
-            f"{path}: schema",
-            f"{first['input']!r}: this version reads results up to schema {SCHEMA}",
-            "update sparkwright",
-        )
-    else:
-        yield from problems_of(error, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -14,38 +13,24 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
-from sparkwright.extras.endpoints import as_json as json_format
-from sparkwright.extras.endpoints import dotenv, litellm, open_webui, openclaw
+from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
-from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.site.endpoints import Endpoint, cas, key_command, keys
+from sparkwright.findings.user_error import UserError
+from sparkwright.site.endpoints import cas, key_command, keys
 
-#: Format -> what renders it; the command's choices.
-FORMATS: Mapping[str, Callable[[Sequence[Endpoint]], str]] = {
-    "openclaw": openclaw.render,
-    "litellm": litellm.render,
-    "open-webui": open_webui.render,
-    "env": dotenv.render,
-    "json": json_format.render,
-}
-DOCUMENT = json_format.Endpoints
+DOCUMENT = Endpoints
 
 
 @click.command("endpoints")
 @inventory_argument
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMATS)),
-    default="json",
-    show_default=True,
+    "--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
     help="Whose configuration to write.",
-)
+)  # fmt: skip
 @click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    "--output", type=click.Path(path_type=Path, dir_okay=False),
     help="A file instead of standard output.",
-)
+)  # fmt: skip
 @click.option(
     "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
     help="A client's key of `keys`; else the fleet's own.",
@@ -71,7 +56,7 @@ def command(
         for host in read_inventory(inventory, overrides)
     }
     exported = export(hosts, addresses, key)
-    text = FORMATS["json" if as_json else form](exported.endpoints)
+    text = render("json" if as_json else form, exported.endpoints)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -90,12 +75,6 @@ def _write(output: Path, text: str) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(
-            [
-                mistake(
-                    f"--output {output}",
-                    f"this can't be written: {error.strerror}",
-                    "name a file in a folder of yours",
-                )
-            ]
-        ) from None
+        what = f"this can't be written: {error.strerror}"
+        remedy = "name a file in a folder of yours"
+        raise UserError.of(f"--output {output}", what, remedy) from None

@@ -44,73 +44,62 @@ def export(
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):
         what = "no host has a key of this name"
-        raise UserError([mistake(f"--key {name}", what, suggest(name, named))])
-    names = _variables(hosts, name)
+        raise UserError.of(f"--key {name}", what, suggest(name, named))
+    variables: dict[Source, str] = {}
     problems: list[Finding] = []
-    found: list[Endpoint] = []
+    endpoints: list[Endpoint] = []
     notes: list[str] = []
     for host, planned in hosts.items():
-        settings = planned.plan.settings
-        address = settings.lan_address or addresses[host]
+        plan = planned.plan
+        key = _key(plan, name, variables)
+        address = plan.settings.lan_address or addresses[host]
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
-            problems.append(
-                mistake(
-                    "lan_address",
-                    f"clients can't reach {address!r}",
-                    "set lan_address to what others reach this host at",
-                    host,
-                )
+            what, remedy = (
+                f"clients can't reach {address!r}",
+                "set lan_address to what others reach",
             )
+            problems.append(mistake("lan_address", what, f"{remedy} this host at", host))
             continue
-        for service in planned.plan.services:
+        for service in plan.services:
+            bind = service.client_bind
             if service.follower:
                 continue  # the head of its cluster answers for it
-            bind = service.client_bind
             if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
-                continue
-            reached = address if not bind or bind in EVERY_ADDRESS else bind
-            if name != DEFAULT and (name not in settings.keys or not service.proxy):
+            elif key is None or (name != DEFAULT and not service.proxy):
                 notes.append(f"{host}: {service.name} does not know the key {name!r}")
-                continue
-            source = source_of(settings, name)
-            key = Key(names[source], source)
-            found.append(endpoint_of(planned.plan, service, planned.catalog, reached, key))
-        notes.extend(_taking_turns(planned.plan))
-    if not found and not problems:
-        problems.append(
-            mistake(
-                "services",
-                "no service of these hosts can be reached from elsewhere",
-                'bind one to an address of its host, or to all: "bind": "0.0.0.0"',
-            )
-        )
+            else:
+                reached = address if not bind or bind in EVERY_ADDRESS else bind
+                endpoints.append(endpoint_of(plan, service, planned.catalog, reached, key))
+        notes.extend(_taking_turns(plan))
+    if not endpoints and not problems:
+        what = "no service of these hosts can be reached from elsewhere"
+        remedy = 'bind one to an address of its host, or to all: "bind": "0.0.0.0"'
+        problems.append(mistake("services", what, remedy))
     if problems:
         raise UserError(problems)
-    return Exported(tuple(found), (*notes, *_ambiguous(found)))
+    return Exported(tuple(endpoints), (*notes, *_ambiguous(endpoints)))
 
 
-def _variables(hosts: Mapping[str, PlannedHost], name: str) -> dict[Source, str]:
-    """A variable for each key; those beyond the first are named after their first host."""
-    found: dict[Source, str] = {}
-    for host, planned in hosts.items():
-        settings = planned.plan.settings
-        if name not in (DEFAULT, *settings.keys):
-            continue
-        source = source_of(settings, name)
-        if source not in found:
-            own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', host.upper()).strip('_')}"
-            variable = own if found else VARIABLE
-            while variable in found.values():  # hosts that differ in what a variable can't have
-                variable += "_"
-            found[source] = variable
-    return found
+def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
+    """A host's key, with a variable for each source: those beyond the first are named after their
+    first host."""
+    if name not in (DEFAULT, *plan.settings.keys):
+        return None
+    source = source_of(plan.settings, name)
+    if source not in variables:
+        own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
+        variable = own if variables else VARIABLE
+        while variable in variables.values():  # hosts that differ in what a variable can't have
+            variable += "_"
+        variables[source] = variable
+    return Key(variables[source], source)
 
 
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
     """Services of which all but one sleep: which one is awake, the host alone knows."""
     for group, names in plan.groups.items():
-        asked = any(one.on_request for one in plan.services if one.name in names)
+        asked = any(service.on_request for service in plan.services if service.name in names)
         sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
         yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
 

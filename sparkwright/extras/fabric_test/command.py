@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from sparkwright.checks.fabric.facts import Fabric
-from sparkwright.checks.fabric.groups import FabricLook, of_looks
+from sparkwright.checks.fabric.groups import Fabric, FabricLook, of_looks
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.connecting import hosts_argument
@@ -20,8 +19,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.extras.fabric_test.measure import Plan, measured, plan
 from sparkwright.extras.fabric_test.result import FabricResult, result, rows
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.findings.user_error import UserError
 from sparkwright.text.table import columns
 
 DOCUMENT = list[FabricResult]
@@ -45,21 +43,22 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
         looks = session.ask(questions.fabric)
         fabrics = of_looks(looks.answers)
         if not fabrics and looks.answers:
-            observed = "no host has a ConnectX"
-            remedy = "name other hosts with --limit"
-            raise UserError([mistake(str(hosts.inventory), observed, remedy)])
+            what, remedy = "no host has a ConnectX", "name other hosts with --limit"
+            raise UserError.of(str(hosts.inventory), what, remedy)
         plans = [Plan() if look else _plan(fabric, looks.answers) for fabric in fabrics]
-        measures = measured(session, _together(plans))
+        answers = measured(session, plans)
     told(looks)
     results = [
-        _result(fabric, planned, measures, look=look)
-        for fabric, planned in zip(fabrics, plans, strict=True)
+        result(fabric, CHECKS.findings(fabric), plan, answers)
+        for fabric, plan in zip(fabrics, plans, strict=True)
     ]
+    if look:
+        results = [replace(each, measures=()) for each in results]
     if as_json:
-        print_json([asdict(one) for one in results])
-    for one in [] if as_json else results:
-        echo(_rendered(one))
-    sys.exit(int(bool(looks.failures) or not results or not all(one.well for one in results)))
+        print_json([asdict(each) for each in results])
+    for each in [] if as_json else results:
+        echo(_rendered(each))
+    sys.exit(int(bool(looks.failures) or not results or not all(each.well for each in results)))
 
 
 def _plan(fabric: Fabric, looks: Mapping[str, FabricLook]) -> Plan:
@@ -70,24 +69,8 @@ def _plan(fabric: Fabric, looks: Mapping[str, FabricLook]) -> Plan:
     )
 
 
-def _result(
-    fabric: Fabric, planned: Plan, measured: Mapping[str, MeasureAnswer], *, look: bool
-) -> FabricResult:
-    found = result(fabric, CHECKS.findings(fabric), planned, measured)
-    return replace(found, measures=()) if look else found
-
-
-def _together(planned: list[Plan]) -> Plan:
-    """All fabrics' in one run: each is between hosts of its own."""
-    return Plan(
-        {host: one for each in planned for host, one in each.pings.items()},
-        tuple(pair for each in planned for pair in each.pairs),
-        {host: one for each in planned for host, one in each.gathers.items()},
-    )
-
-
-def _rendered(one: FabricResult) -> str:
-    head = f"{', '.join(one.hosts)}: {one.shape}, {'well' if one.well else 'not well'}"
-    said = text(one.findings, indent=2, paint=paint)
-    table = columns(rows(one)) if one.measures else []
-    return "\n".join(filter(None, [head, said, *(f"  {line}" for line in table)]))
+def _rendered(result: FabricResult) -> str:
+    head = f"{', '.join(result.hosts)}: {result.shape}, {'well' if result.well else 'not well'}"
+    findings = text(result.findings, indent=2, paint=paint)
+    table = columns(rows(result)) if result.measures else []
+    return "\n".join(filter(None, [head, findings, *(f"  {line}" for line in table)]))

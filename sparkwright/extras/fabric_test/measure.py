@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sparkwright.checks.fabric.facts import MTU, Fabric
-from sparkwright.host import fabric_measure
+from sparkwright.checks.fabric.groups import MTU, Fabric
+from sparkwright.extras.fabric_test import fabric_measure
+from sparkwright.extras.fabric_test.fabric_measure import (
+    Gather,
+    MeasureAnswer,
+    Measurement,
+    MeasureRequest,
+    Stream,
+)
 from sparkwright.host.fabric import Rail
-from sparkwright.host.fabric_measure import Gather, MeasureAnswer, MeasureRequest, Stream
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.ranks.collective import NoFabric, collective_environment, entrance
 
 if TYPE_CHECKING:
     from sparkwright.run.session import Session
+    from sparkwright.run.state import HostRun
 
 #: Seconds: an all-gather has three minutes, and Docker one for what was left of another.
 _SECONDS = 330
@@ -53,33 +61,31 @@ def plan(fabric: Fabric, images: Mapping[str, str], tools: Mapping[str, bool]) -
         images: host -> name of the image that it serves with.
         tools: host -> whether ib_write_bw is installed there.
     """
-    pings: dict[str, tuple[Ping, ...]] = {}
-    for host in fabric.states:
-        each = [
-            Ping(_number(theirs), mine.name, max(mine.mtu, MTU) - 28)
-            for other in fabric.states
-            if other != host
-            for mine, theirs in joined(fabric, host, other)
-        ]
-        if each:
-            pings[host] = tuple(each)
-    pairs = tuple(
-        _pair(fabric, one, other)
-        for one, other in neighbours(fabric)
-        if tools.get(one) and tools.get(other)
-    )
-    return Plan(pings, tuple(one for one in pairs if one.write), _gathers(fabric, images))
-
-
-def neighbours(fabric: Fabric) -> list[tuple[str, str]]:
-    """The pairs of hosts that are measured: each cable of a ring, else each host and the next."""
     hosts = list(fabric.states)
-    if fabric.shape == "ring":
-        hosts.append(hosts[0])
-    return [(one, other) for one, other in pairwise(hosts) if joined(fabric, one, other)]
+    pings = {
+        host: tuple(
+            Ping(_number(theirs), mine.name, max(mine.mtu, MTU) - 28)
+            for other in hosts
+            if other != host
+            for mine, theirs in _joined(fabric, host, other)
+        )
+        for host in hosts
+    }
+    # Each cable of a ring, else each host and the next.
+    neighbours = pairwise([*hosts, hosts[0]] if fabric.shape == "ring" else hosts)
+    pairs = (
+        _pair(fabric, server, client)
+        for server, client in neighbours
+        if tools.get(server) and tools.get(client)
+    )
+    return Plan(
+        {host: each for host, each in pings.items() if each},
+        tuple(pair for pair in pairs if pair.write),
+        _gathers(fabric, images),
+    )
 
 
-def joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
+def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
     """Rails of two hosts that are in one network."""
     return [
         (mine, theirs)
@@ -91,17 +97,20 @@ def joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
 
 
 def _pair(fabric: Fabric, server: str, client: str) -> Pair:
-    both = [(mine, theirs) for mine, theirs in joined(fabric, server, client)
-            if mine.rdma and theirs.rdma]  # fmt: skip
-    ports = [_WRITE_PORT + number for number in range(len(both))]
+    both = [
+        (mine.rdma.name, theirs.rdma.name, _number(mine))
+        for mine, theirs in _joined(fabric, server, client)
+        if mine.rdma and theirs.rdma
+    ]
     return Pair(
         server,
         client,
-        tuple(Stream(mine.rdma.name, port) for port, (mine, _) in zip(ports, both, strict=True)
-              if mine.rdma),
-        tuple(Stream(theirs.rdma.name, port, _number(mine))
-              for port, (mine, theirs) in zip(ports, both, strict=True) if theirs.rdma),
-    )  # fmt: skip
+        tuple(Stream(device, port) for port, (device, _, _) in enumerate(both, _WRITE_PORT)),
+        tuple(
+            Stream(device, port, address)
+            for port, (_, device, address) in enumerate(both, _WRITE_PORT)
+        ),
+    )
 
 
 def _gathers(fabric: Fabric, images: Mapping[str, str]) -> dict[str, Gather]:
@@ -131,54 +140,35 @@ def _number(rail: Rail) -> str:
     return str(ip_interface(str(rail.ipv4)).ip)
 
 
-def measured(session: Session, planned: Plan) -> dict[str, MeasureAnswer]:
+def measured(session: Session, plans: Sequence[Plan]) -> dict[str, tuple[Measurement, ...]]:
     """Measure in turn: pings side by side, then pair after pair, then the all-gathers.
 
-    A step that a host does not answer is missing in its answer, and later steps leave it out.
+    Fabrics are measured side by side, since no two share a host. A step that a host does not
+    answer is missing in its answer.
     """
-    from sparkwright.run.session import program
-
-    answers = {name: MeasureAnswer() for name in (*planned.pings, *planned.gathers)}
+    answers: dict[str, tuple[Measurement, ...]] = {}
 
     def step(requests: Mapping[str, MeasureRequest]) -> None:
-        question = program(
-            fabric_measure, lambda run: requests[run.name], MeasureAnswer, timeout=_SECONDS
-        )
+        question = partial(fabric_measured, requests=requests)
         for name, answer in session.ask(question, only=requests).answers.items():
-            before = answers.get(name, MeasureAnswer())
-            answers[name] = MeasureAnswer(
-                (*before.pings, *answer.pings),
-                (*before.writes, *answer.writes),
-                answer.gather or before.gather,
-            )
+            answers[name] = (*answers.get(name, ()), *answer.measured)
 
-    step({name: MeasureRequest(pings=pings) for name, pings in planned.pings.items()})
-    for pair in planned.pairs:
+    step(
+        {host: MeasureRequest(pings=pings) for plan in plans for host, pings in plan.pings.items()}
+    )
+    for pair in (pair for plan in plans for pair in plan.pairs):
         step({pair.server: MeasureRequest(listen=pair.listen)})
         step({pair.client: MeasureRequest(write=pair.write)})
-    step({name: MeasureRequest(gather=gather) for name, gather in planned.gathers.items()})
+    step(
+        {host: MeasureRequest(gather=rank) for plan in plans for host, rank in plan.gathers.items()}
+    )
     return answers
 
 
-@dataclass(frozen=True)
-class Published:
-    """A figure that others measured, and the least that passes here."""
+def fabric_measured(
+    host: Any, run: HostRun, *, requests: Mapping[str, MeasureRequest]
+) -> MeasureAnswer:
+    """A host's measures. One remote execution."""
+    from sparkwright.facts.asking import ask
 
-    what: str
-    least: float
-    unit: str
-    said: str
-    source: str
-
-
-def published(shape: str) -> Iterator[Published]:
-    """The figures of a shape."""
-    yield Published(
-        "ib_write_bw", 90.0, "Gb/s", "92 to 97 a twin", "NVIDIA/dgx-spark-playbooks (sum 189.85)"
-    )
-    if shape == "ring":
-        yield Published("all-gather", 10.0, "GB/s", "10", "NVIDIA's pass mark for a ring")
-    else:
-        yield Published(
-            "all-gather", 20.0, "GB/s", "20.4 to 25.7", "users; NVIDIA's pass mark is 21.875"
-        )
+    return ask(host, fabric_measure, requests[run.name], MeasureAnswer, timeout=_SECONDS)

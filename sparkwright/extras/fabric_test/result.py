@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from sparkwright.checks.fabric.facts import Fabric
-from sparkwright.extras.fabric_test.measure import Plan, Published, published
+import yaml
+
+from sparkwright.checks.fabric.groups import Fabric
+from sparkwright.extras.fabric_test.fabric_measure import Measurement
+from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.host.fabric_measure import MeasureAnswer
 
 #: What a measurement came to.
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -50,87 +54,80 @@ class FabricResult:
         return not errors(self.findings) and all(one.verdict != FAILED for one in self.measures)
 
 
+@dataclass(frozen=True)
+class _Test:
+    """A test: its unit, the least that passes, what others measured, and why it is skipped."""
+
+    unit: str
+    skipped: str
+    least: float = 0.0
+    published: str = ""
+
+
+_FILE = Path(__file__).with_name("tests.yaml")
+
+
 def result(
-    fabric: Fabric, findings: Sequence[Finding], planned: Plan, answers: Mapping[str, MeasureAnswer]
+    fabric: Fabric,
+    findings: Sequence[Finding],
+    planned: Plan,
+    answers: Mapping[str, Sequence[Measurement]],
 ) -> FabricResult:
     """The result of a fabric; ``answers`` by host, of those that answered."""
-    known = {one.what: one for one in published(fabric.shape)}
-    measures = (
-        *_pings(planned, answers),
-        *_writes(planned, answers, known["ib_write_bw"]),
-        *_gather(fabric, planned, answers, known["all-gather"]),
-    )
-    return FabricResult(tuple(fabric.states), fabric.shape, tuple(findings), measures)
+    names = ("ping", "ib_write_bw", "all-gather")
+    known: dict[str, dict[str, Any]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    tests = {name: _Test(**known.get(f"{name} {fabric.shape}", known[name])) for name in names}
+    ranks = f"{len(fabric.states)} ranks"
 
+    def found(host: str, test: str) -> list[Measurement]:
+        return [each for each in answers.get(host, ()) if each.test == test]
 
-def _pings(planned: Plan, answers: Mapping[str, MeasureAnswer]) -> Iterator[Measure]:
+    def judged(test: str, where: str, measured: Measurement | None) -> Measure:
+        """A measurement against the published figure; None failed for want of an answer."""
+        value, wrong = (measured.value, measured.wrong) if measured else (None, "no answer")
+        passed = not wrong and value is not None and value >= tests[test].least
+        verdict, about = PASSED if passed else FAILED, tests[test]
+        return Measure(test, where, verdict, value, about.unit, about.published, wrong)
+
+    measures: list[Measure] = []
     for host in planned.pings:
-        if host not in answers:
-            yield Measure("ping", host, FAILED, said="no answer")
-            continue
-        for one in answers[host].pings:
-            verdict = FAILED if one.wrong else PASSED
-            where = f"{host} {one.device} to {one.address}"
-            yield Measure("ping", where, verdict, one.size, "bytes", said=one.wrong)
-    if not planned.pings:
-        yield Measure("ping", "", SKIPPED, said="no two hosts have rails in one subnet")
-
-
-def _writes(
-    planned: Plan, answers: Mapping[str, MeasureAnswer], known: Published
-) -> Iterator[Measure]:
+        measures += [
+            judged("ping", f"{host} {each.device} to {each.address}", each)
+            for each in found(host, "ping")
+        ] or [judged("ping", host, None)]
     for pair in planned.pairs:
-        wanted = {(one.device, one.address) for one in pair.write}
-        found = [
-            one
-            for one in answers.get(pair.client, MeasureAnswer()).writes
-            if (one.device, one.address) in wanted
-        ]
-        if not found:
-            where = f"{pair.client} to {pair.server}"
-            yield Measure(known.what, where, FAILED, None, known.unit, known.said, "no answer")
-        for one in found:
-            well = one.gbits is not None and one.gbits >= known.least
-            where = f"{pair.client} {one.device} to {pair.server}"
-            yield Measure(
-                known.what, where, PASSED if well else FAILED, one.gbits, known.unit, known.said,
-                one.wrong,
-            )  # fmt: skip
-    if not planned.pairs:
-        why = "ib_write_bw is not installed on two of the hosts: sudo apt install perftest"
-        yield Measure(known.what, "", SKIPPED, published=known.said, said=why)
+        wanted = {(stream.device, stream.address) for stream in pair.write}
+        measures += [
+            judged("ib_write_bw", f"{pair.client} {each.device} to {pair.server}", each)
+            for each in found(pair.client, "ib_write_bw")
+            if (each.device, each.address) in wanted
+        ] or [judged("ib_write_bw", f"{pair.client} to {pair.server}", None)]
+    if planned.gathers:
+        # The slowest rank, or the first that failed.
+        gathers = [each for host in planned.gathers for each in found(host, "all-gather")]
+        gathers.sort(key=lambda each: (not each.wrong, each.value or 0.0))
+        measure = judged("all-gather", ranks, gathers[0] if gathers else None)
+        backends = sorted({each.backend for each in gathers})
+        if not measure.said and backends != ["nccl"]:
+            said = f"over {', '.join(backends)}, not nccl: no GPU"
+            measure = replace(measure, verdict=SKIPPED, said=said)
+        measures.append(measure)
+    kinds = (planned.pings, planned.pairs, planned.gathers)
+    for (test, about), kind in zip(tests.items(), kinds, strict=True):
+        if not kind:
+            where = ranks if test == "all-gather" else ""
+            skipped = Measure(test, where, SKIPPED, published=about.published, said=about.skipped)
+            measures.append(skipped)
+    measures.sort(key=lambda measure: names.index(measure.what))
+    return FabricResult(tuple(fabric.states), fabric.shape, tuple(findings), tuple(measures))
 
 
-def _gather(
-    fabric: Fabric, planned: Plan, answers: Mapping[str, MeasureAnswer], known: Published
-) -> Iterator[Measure]:
-    where = f"{len(fabric.states)} ranks"
-    found = [one for host in planned.gathers if (one := answers.get(host, MeasureAnswer()).gather)]
-    wrong = [one.wrong for one in found if one.wrong]
-    rates = [one.gbytes for one in found if one.gbytes is not None]
-    if not planned.gathers:
-        why = "no image to run it in on every host, or no address: deploy a service first"
-        yield Measure(known.what, where, SKIPPED, published=known.said, said=why)
-    elif wrong or not rates:
-        said = wrong[0] if wrong else "no answer"
-        yield Measure(known.what, where, FAILED, None, known.unit, known.said, said)
-    else:
-        backends = {one.backend for one in found}
-        if backends != {"nccl"}:
-            said = f"over {', '.join(sorted(backends))}, not nccl: no GPU"
-            yield Measure(known.what, where, SKIPPED, min(rates), known.unit, known.said, said)
-        else:
-            verdict = PASSED if min(rates) >= known.least else FAILED
-            yield Measure(known.what, where, verdict, min(rates), known.unit, known.said)
-
-
-def rows(found: FabricResult) -> list[tuple[str, ...]]:
+def rows(result: FabricResult) -> list[tuple[str, ...]]:
     """The table."""
-    head = ("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")
-    return [head, *(
-        (one.what, one.where or "-", one.verdict,
-         f"{one.value:g} {one.unit}" if one.unit == "bytes" and one.value is not None
-         else f"{one.value:.1f} {one.unit}" if one.value is not None else "-",
-         f"{one.published} {one.unit}".strip() if one.published else "-", one.said)
-        for one in found.measures
-    )]  # fmt: skip
+    table: list[tuple[str, ...]] = [("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")]
+    for each in result.measures:
+        form = "g" if each.unit == "bytes" else ".1f"
+        value = f"{each.value:{form}} {each.unit}" if each.value is not None else "-"
+        published = f"{each.published} {each.unit}".strip() if each.published else "-"
+        table.append((each.what, each.where or "-", each.verdict, value, published, each.said))
+    return table

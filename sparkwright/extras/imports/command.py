@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,8 +12,9 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
 from sparkwright.config.places import catalogs
+from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.files import write
-from sparkwright.extras.imports.formats import Result, import_texts
+from sparkwright.extras.imports.formats import import_texts
 from sparkwright.extras.imports.sources import chosen, texts_of
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count, text
@@ -55,21 +56,9 @@ DOCUMENT = list[Finding]
 )  # fmt: skip
 @format_option
 def command(
-    source: str,
-    recipes: tuple[str, ...],
-    name: str | None,
-    gpu: str,
-    variants: tuple[str, ...],
-    image: str | None,
-    vllm: str | None,
-    remote_code: bool,
-    cluster: bool,
-    directory: Path,
-    replace: bool,
-    dry: bool,
-    inventory: Path | None,
-    form: str,
-) -> None:
+    source: str, recipes: tuple[str, ...], directory: Path, replace: bool, dry: bool,
+    inventory: Path | None, form: str, **options: Any,
+) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
     Of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
@@ -84,49 +73,47 @@ def command(
     texts = texts_of(source, inventory)
     if source.startswith("@") and "/" in source:
         recipes = (source.partition("/")[2], *recipes)
-    texts = chosen(texts, recipes)
-    own = [directory] if directory.is_dir() else []
-    catalog = load_catalog(catalogs(own))
-    options = Options(gpu, name, vllm, image, variants, remote_code, cluster)
-    results = list(import_texts(texts, catalog, options))
-    if name is not None and len(results) > 1:
+    catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
+    results = list(import_texts(chosen(texts, recipes), catalog, Options(**options)))
+    if options["name"] is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
     lines: list[str] = []
     problems: list[Finding] = []
-    for result in results:
+    for imported in results:
         try:
-            lines += _one(result, directory, replace=replace, dry=dry)
+            lines += _lines(imported, directory, replace=replace, dry=dry)
         except UserError as error:
             problems += error.findings
-    findings = [*(one for result in results for one in result.findings), *problems]
     lines += [text(problems, paint=paint)] if problems else []
-    print_findings(findings, form, "\n".join([*lines, _summary(results, len(problems))]))
-    sys.exit(int(bool(problems) or any(result.imported is None for result in results)))
+    lines.append(_summary(results, len(problems)))
+    findings = [*(finding for imported in results for finding in imported.findings), *problems]
+    print_findings(findings, form, "\n".join(lines))
+    sys.exit(int(bool(problems) or not all(imported.entries for imported in results)))
 
 
-def _one(result: Result, directory: Path, *, replace: bool, dry: bool) -> list[str]:
-    """Write one recipe; what is said of it."""
-    imported = result.imported
-    said = text(result.findings, indent=2, paint=paint)
-    if imported is None:
-        head = f"{click.style('not imported', fg='red')}: {visible(result.source)}"
-        return list(filter(None, [head, said]))
-    head = f"{click.style(imported.name, bold=True)}: {visible(result.source)} ({result.format})"
-    if dry:
-        where = [f"  would write {kind} {name}" for kind, name in imported.entries]
+def _lines(imported: Imported, directory: Path, *, replace: bool, dry: bool) -> list[str]:
+    """Write a recipe, and tell what became of it."""
+    if not imported.entries:
+        files = []
+        head = f"{click.style('not imported', fg='red')}: {visible(imported.source)}"
     else:
-        done = write(imported, directory, replace=replace)
-        where = [f"  wrote {path}" for path in done.written]
-        where += [f"  unchanged {path}" for path in done.unchanged if not done.written]
-    return list(filter(None, [head, *where, said]))
+        head = f"{click.style(imported.name, bold=True)}: {visible(imported.source)}"
+        head += f" ({imported.format})"
+        if dry:
+            files = [f"  would write {kind} {name}" for kind, name in imported.entries]
+        else:
+            written = write(imported, directory, replace=replace)
+            files = [f"  wrote {path}" for path in written if written[path]]
+            files = files or [f"  unchanged {path}" for path in written]
+    return list(filter(None, [head, *files, text(imported.findings, indent=2, paint=paint)]))
 
 
-def _summary(results: list[Result], failed: int) -> str:
-    made = [result.imported for result in results if result.imported]
-    whole = sum(one.whole for one in made)
-    refused = Counter(result.imported is None for result in results)[True] + failed
-    said = f"{count(len(results), 'recipe')}: {whole} imported whole, {len(made) - whole - failed} "
-    said += f"with something left out, {refused} not imported"
+def _summary(results: list[Imported], failed: int) -> str:
+    made = [imported for imported in results if imported.entries]
+    whole = sum(imported.whole for imported in made)
+    refused = len(results) - len(made) + failed
+    summary = f"{count(len(results), 'recipe')}: {whole} imported whole, "
+    summary += f"{len(made) - whole - failed} with something left out, {refused} not imported"
     if made and not failed:
-        said += f". Next: sparkwright check --recipe {made[0].name}"
-    return said
+        summary += f". Next: sparkwright check --recipe {made[0].name}"
+    return summary

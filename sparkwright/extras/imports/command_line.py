@@ -14,18 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.recipes.recipe import Refused, Remarks
+from sparkwright.recipes.recipe import Refused, texts
 from sparkwright.recipes.serve_arguments import PLACEHOLDER
 
 _ROUNDS = 10
 _LONGEST = 64 * 1024
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-#: Programs of other engines, by the first words of a command.
-_ENGINES = {
-    "sglang": "SGLang", "sglang.launch_server": "SGLang", "llama-server": "llama.cpp",
-    "trtllm-serve": "TensorRT-LLM", "mpirun": "TensorRT-LLM", "atlas": "Atlas",
-    "vllm-omni": "vLLM-Omni", "ollama": "Ollama",
-}  # fmt: skip
 _MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main")
 
 
@@ -45,26 +39,25 @@ class Command:
 
 
 def filled(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
-    """``{key}`` filled in again and again, as sparkrun does it; what has no value stays, as JSON
+    """Fill in ``{key}`` again and again, as sparkrun does; a key without a value stays, as JSON
     does. Also the keys that were used."""
     used: set[str] = set()
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in values:
-            return found[0]
-        used.add(found[1])
-        return str(values[found[1]])
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            return match[0]
+        used.add(match[1])
+        return str(values[match[1]])
 
     for _ in range(_ROUNDS):
-        before, text = text, PLACEHOLDER.sub(value, text)
-        _bounded(text)
+        before, text = text, _bounded(PLACEHOLDER.sub(value, text))
         if text == before:
             break
     return text, frozenset(used)
 
 
 def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
-    """The same once, by the rules of ``str.format``: ``{{`` is a brace.
+    """Fill in ``{key}`` once, by the rules of ``str.format``: ``{{`` is a brace.
 
     Raises:
         Refused: for a field that reaches into a value, or formats it.
@@ -82,11 +75,11 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         if not name.isidentifier() or form or conversion:
             raise Refused("command", f"the field {{{name}}}", "only a key's name is filled in")
         used.add(name)
-        parts.append(str(values[name]) if name in values else f"{{{name}}}")
+        parts.append(str(values.get(name, f"{{{name}}}")))
     return _bounded("".join(parts)), frozenset(used)
 
 
-def command(text: str, used: frozenset[str], remarks: Remarks) -> Command:
+def command(text: str, used: frozenset[str]) -> Command:
     """The words of a command whose placeholders are filled in.
 
     Raises:
@@ -99,42 +92,38 @@ def command(text: str, used: frozenset[str], remarks: Remarks) -> Command:
         environment[name] = value
     while split and split[0] in ("exec", "env"):
         split.pop(0)
-    return Command(tuple(_after_serve(split, remarks)), environment, used)
+    for word in split[:3]:
+        if engine := texts()["engines"].get(word):
+            raise Refused("command", f"{engine} ({word})", "this tool serves with vLLM")
+    if split[:2] == ["vllm", "serve"]:
+        arguments = split[2:]
+    elif split and split[0].startswith("python") and split[1:2] == ["-m"] and split[2] in _MODULES:
+        arguments = split[4:] if split[3:4] == ["serve"] else split[3:]
+    else:
+        observed = f"it starts {split[0]!r}" if split and split[0] else "it is empty"
+        raise Refused("command", observed, "only vllm serve is known")
+    return Command(tuple(arguments), environment, used)
 
 
 def _split(text: str) -> list[str]:
     joined = re.sub(r"\\[ \t]*\r?\n", " ", text)
-    lines = [one for one in joined.splitlines() if one.strip() and not one.lstrip().startswith("#")]
+    lines = [
+        each for each in joined.splitlines() if each.strip() and not each.lstrip().startswith("#")
+    ]
     reader = shlex.shlex("\n".join(lines), posix=True, punctuation_chars=True)
     reader.whitespace_split, reader.commenters = True, ""
     try:
-        found = list(reader)
+        split = list(reader)
     except ValueError as error:
         raise Refused("command", f"it can't be split: {error}", "a quote is open") from None
-    scripts = [one for one in found if one and set(one) <= set("();<>|&")]
+    scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
-        what = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
+        observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
         raise Refused(
-            "command", f"a script: {what}", "a recipe here is one vllm serve, started without "
+            "command", f"a script: {observed}", "a recipe here is one vllm serve, started without "
             "a shell", "import a copy in which the command is vllm serve alone",
         )  # fmt: skip
-    return found
-
-
-def _after_serve(split: list[str], remarks: Remarks) -> list[str]:
-    start = split[:3]
-    for word in start:
-        if word in _ENGINES:
-            raise Refused("command", f"{_ENGINES[word]} ({word})", "this tool serves with vLLM")
-    if start[:2] == ["vllm", "serve"]:
-        return split[2:]
-    if start and start[0].startswith("python") and start[1:2] == ["-m"] and start[2] in _MODULES:
-        rest = split[3:]
-        return rest[1:] if rest[:1] == ["serve"] else rest
-    first = split[0] if split else ""
-    raise Refused(
-        "command", f"it starts {first!r}" if first else "it is empty", "only vllm serve is known"
-    )
+    return split
 
 
 def _bounded(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from sparkwright.catalog import Catalog, Model
@@ -12,8 +12,8 @@ from sparkwright.extras.imports.images import image_of
 from sparkwright.extras.imports.names import distinct, family, repository, slug
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.carried_over import ranks, settled, variables
-from sparkwright.recipes.recipe import Foreign, Options, Refused
-from sparkwright.recipes.serve_arguments import Arguments, read_arguments
+from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Refused
+from sparkwright.recipes.serve_arguments import read_arguments
 from sparkwright.recipes.yaml_mapping import line
 
 #: Least MemTotal: of a Spark, as every recipe for one has it; of a box with a card of its own.
@@ -21,69 +21,88 @@ _SPARK_GIB, _BOX_GIB = 110.0, 32.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
 _CALLED = {"auto-round": "autoround", "none": "bf16"}
+#: Findings that stay in the recipe's notes -> how they begin there.
+_KINDS = {LEFT_OUT: "left out", CHANGED: "changed"}
+
+
+#: (kind, name) -> the new entry, as YAML has it.
+Entries = dict[tuple[str, str], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What becomes of one recipe.
+    """A recipe of another project, and its entries; without entries it was refused.
 
     Attributes:
+        source: the recipe's file.
+        format: of its file.
+        findings: what was left out or changed, and what it takes.
         name: of the new recipe.
-        entries: (kind, name) -> the new entry, as YAML has it.
         original: the text that it was made from.
-        whole: whether nothing was left out.
     """
 
-    name: str
     source: str
-    entries: dict[tuple[str, str], dict[str, Any]]
-    original: str
-    remarks: tuple[Finding, ...]
-    whole: bool
+    format: str
+    findings: tuple[Finding, ...]
+    name: str = ""
+    entries: Entries = field(default_factory=dict)
+    original: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it was imported, and nothing was left out."""
+        return bool(self.entries) and all(finding.id != LEFT_OUT for finding in self.findings)
 
 
-def make(foreign: Foreign, catalog: Catalog, options: Options) -> Imported:
-    """The entries of a recipe.
+def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Entries]:
+    """The name and the entries of a recipe.
 
     Raises:
         Refused: for a recipe that can't be one of ours.
     """
+    remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
-    read = read_arguments(foreign.words, image.vllm, foreign.remarks)
+    read = read_arguments(foreign.words, image.vllm, remarks)
     named = repository(read.model or foreign.model)
     if read.model and read.model != foreign.model:
-        foreign.remarks.changed("model", f"{foreign.model}; the command serves {named}",
-                                "what is started is what counts")  # fmt: skip
+        remarks.note("another-model", "model", f"{foreign.model}; the command serves {named}")
     arguments = settled(foreign, read.values, named, image.vllm, options)
-    made: dict[tuple[str, str], dict[str, Any]] = {}
-    if image.entry:
-        made["image", image.name] = image.entry
-    speculative = arguments.get("speculative_config")
-    body = _model(foreign, named, foreign.revision, "body", _abilities(arguments), catalog, made)
+    made: Entries = {("image", image.name): image.entry} if image.entry else {}
+    models = _Models(foreign, catalog, made)
+    body = models.name(named, foreign.revision, "body", _abilities(arguments))
     mounted = {"model": body, "mount": f"/models/{body}"}
     drafter = None
-    if isinstance(speculative, dict) and isinstance(speculative.get("model"), str):
-        drafter, speculative = _drafter(foreign, speculative, named, body, catalog, made)
-        arguments["speculative_config"] = speculative
+    config = arguments.get("speculative_config")
+    if isinstance(config, dict) and isinstance(config.get("model"), str):
+        drafts = repository(str(config["model"]))
+        if drafts != named:
+            drafter = models.drafter(drafts, named, body)
+        arguments["speculative_config"] = {**config, "model": (drafter or mounted)["mount"]}
     name = _free(foreign, catalog, options)
     spread = ranks(arguments) if options.cluster else {}
-    made["recipe", name] = {
+    cap, spark = GPUS[options.gpu], unified(GPUS[options.gpu])
+    recipe = {
         "kind": "recipe", "name": name, "title": foreign.title, "system": f"Imported: {named}",
-        "status": "unproven", "source": foreign.text.source, "date": foreign.text.date,
-        "image": image.name, "tag": image.tag, "body": mounted,
-        **({"drafter": drafter} if drafter else {}),
-        "served_names": _served_names(read, named),
-        "needs": _needs(options),
-        **({"ranks": spread} if spread else {}),
+        "status": "unproven", "source": text.source, "date": text.date,
+        "image": image.name, "tag": image.tag, "body": mounted, "drafter": drafter,
+        "served_names": list(read.served_names) or [named],
+        "needs": {"compute_caps": [cap], "memory_gib": _SPARK_GIB if spark else _BOX_GIB,
+                  **({} if spark else {"vram_gib": float(int(VRAM[options.gpu]))})},
+        "ranks": spread,
         "environment": variables(foreign, image.vllm), "arguments": arguments,
-        **({"shm_gib": round(foreign.shm_gib, 3)} if foreign.shm_gib else {}),
-        **({"memlock": True} if foreign.memlock else {}),
-        "notes": [*foreign.notes, *_said(foreign)],
+        "shm_gib": round(foreign.shm_gib, 3) if foreign.shm_gib else None,
+        "memlock": foreign.memlock,
     }  # fmt: skip
-    return Imported(
-        name, foreign.remarks.source, made, foreign.text.text,
-        tuple(foreign.remarks.findings), foreign.remarks.carried_whole,
-    )  # fmt: skip
+    for optional in ("drafter", "ranks", "shm_gib", "memlock"):
+        if not recipe[optional]:
+            del recipe[optional]
+    # For who reads the recipe a month later.
+    recipe["notes"] = [
+        *foreign.notes,
+        *(line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)
+          for finding in remarks.findings if finding.id in _KINDS),
+    ]  # fmt: skip
+    return name, {**made, ("recipe", name): recipe}
 
 
 def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
@@ -105,21 +124,6 @@ def _place(source: str | None) -> str:
     return re.sub(r"@[0-9a-f]{40}(?=:)", "", source or "")
 
 
-def _served_names(read: Arguments, named: str) -> list[str]:
-    return list(read.served_names) or [named]
-
-
-def _needs(options: Options) -> dict[str, Any]:
-    cap = GPUS[options.gpu]
-    if unified(cap):
-        return {"compute_caps": [cap], "memory_gib": _SPARK_GIB}
-    return {
-        "compute_caps": [cap],
-        "memory_gib": _BOX_GIB,
-        "vram_gib": float(int(VRAM[options.gpu])),
-    }
-
-
 def _abilities(arguments: dict[str, Any]) -> list[str]:
     """What the recipe starts the model for."""
     config = arguments.get("speculative_config")
@@ -132,64 +136,49 @@ def _abilities(arguments: dict[str, Any]) -> list[str]:
     return [name for name, has in abilities.items() if has]
 
 
-def _model(
-    foreign: Foreign, named: str, revision: str | None, role: str, abilities: list[str],
-    catalog: Catalog, made: dict[tuple[str, str], dict[str, Any]],
-) -> str:  # fmt: skip
-    """The name of the catalog's entry of a repository, or of a new one."""
-    for known in catalog.models.values():
-        same = known.repository.lower() == named.lower() and known.role == role
-        if same and revision in (None, known.revision):
-            _more(known, abilities, made)
-            return known.name
-    name = slug(f"{named}-{revision}" if revision else named)
-    name = distinct(name, name in catalog.models, named, revision, role)
-    weights = _CALLED.get(str(foreign.format), foreign.format)
-    made["model", name] = {
-        "kind": "model", "name": name, "repository": named,
-        "family": family(named if role == "body" else foreign.model),
-        **({"revision": revision} if revision else {}),
-        "role": role, "status": "unproven",
-        "format": weights if role == "body" and weights in _FORMATS else None,
-        **({"context": foreign.context} if foreign.context and role == "body" else {}),
-        **({"capabilities": abilities} if abilities else {}),
-        "source": foreign.text.source, "date": foreign.text.date,
-    }  # fmt: skip
-    return name
+@dataclass(frozen=True)
+class _Models:
+    """The catalog's models, and those that the recipe adds."""
 
+    foreign: Foreign
+    catalog: Catalog
+    made: Entries
 
-def _more(known: Model, abilities: list[str], made: dict[tuple[str, str], dict[str, Any]]) -> None:
-    """An entry that an import wrote gets what another recipe of the model starts it for."""
-    more = [one for one in abilities if one not in known.capabilities]
-    if more and known.status == "unproven":
-        data = known.model_dump(mode="python", exclude_defaults=True)
-        data["format"] = known.format
-        made["model", known.name] = {**data, "capabilities": [*known.capabilities, *more]}
+    def name(self, named: str, revision: str | None, role: str, abilities: list[str]) -> str:
+        """The name of the catalog's entry of a repository, or of a new one."""
+        for known in self.catalog.models.values():
+            same = known.repository.lower() == named.lower() and known.role == role
+            if same and revision in (None, known.revision):
+                self._extend(known, abilities)
+                return known.name
+        name = slug(f"{named}-{revision}" if revision else named)
+        name = distinct(name, name in self.catalog.models, named, revision, role)
+        foreign, body = self.foreign, role == "body"
+        weights = _CALLED.get(str(foreign.format), foreign.format)
+        self.made["model", name] = {
+            "kind": "model", "name": name, "repository": named,
+            "family": family(named if body else foreign.model),
+            **({"revision": revision} if revision else {}),
+            "role": role, "status": "unproven",
+            "format": weights if body and weights in _FORMATS else None,
+            **({"context": foreign.context} if foreign.context and body else {}),
+            **({"capabilities": abilities} if abilities else {}),
+            "source": foreign.text.source, "date": foreign.text.date,
+        }  # fmt: skip
+        return name
 
+    def _extend(self, known: Model, abilities: list[str]) -> None:
+        """An entry that an import wrote gets what another recipe of the model starts it for."""
+        more = [ability for ability in abilities if ability not in known.capabilities]
+        if more and known.status == "unproven":
+            data = known.model_dump(mode="python", exclude_defaults=True)
+            data |= {"format": known.format, "capabilities": [*known.capabilities, *more]}
+            self.made["model", known.name] = data
 
-def _drafter(
-    foreign: Foreign, config: dict[str, Any], named: str, body: str, catalog: Catalog,
-    made: dict[tuple[str, str], dict[str, Any]],
-) -> tuple[dict[str, str] | None, dict[str, Any]]:  # fmt: skip
-    """The model that drafts, with its mount; none where the body drafts for itself."""
-    own = repository(str(config["model"]))
-    if own == named:
-        return None, {**config, "model": f"/models/{body}"}
-    name = _model(foreign, own, None, "drafter", [], catalog, made)
-    if ("model", name) in made:
-        known = catalog.models.get(body)
-        made["model", name]["family"] = known.family if known else family(named)
-    mount = f"/models/{name}"
-    return {"model": name, "mount": mount}, {**config, "model": mount}
-
-
-def _said(foreign: Foreign) -> list[str]:
-    """What was left out or changed, for who reads the recipe a month later."""
-    return [
-        line(
-            f"{one.id.removeprefix('import-').replace('-', ' ')}: {one.observed} ({one.reason})",
-            300,
-        )
-        for one in foreign.remarks.findings
-        if one.id in ("import-left-out", "import-changed")
-    ]
+    def drafter(self, drafts: str, named: str, body: str) -> dict[str, str]:
+        """The model that drafts, with its mount."""
+        name = self.name(drafts, None, "drafter", [])
+        if ("model", name) in self.made:
+            known = self.catalog.models.get(body)
+            self.made["model", name]["family"] = known.family if known else family(named)
+        return {"model": name, "mount": f"/models/{name}"}

@@ -2,95 +2,68 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sparkwright.catalog.load import validated
+from sparkwright.documents import files as documents
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.findings.user_error import UserError, mistake
 
-_FOLDERS = {"image": "images", "model": "models", "recipe": "recipes"}
 _HEAD = """\
 # Imported by `sparkwright import` from {source}
 # What was left out is in the recipe's notes; the original text: recipes/{name}.original
 """
 
 
-@dataclass(frozen=True)
-class Written:
-    """Files of one import: those that were written, and those that were as they had to be."""
-
-    written: tuple[Path, ...]
-    unchanged: tuple[Path, ...]
-
-
-def write(imported: Imported, directory: Path, *, replace: bool) -> Written:
-    """Write entries and original.
+def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, bool]:
+    """Write entries and original. Returns each file, and whether it had to be written.
 
     Raises:
         UserError: for files that are there with another content, unless they are to be replaced;
             nothing is written then.
     """
     texts = {
-        directory / _FOLDERS[kind] / f"{name}.yaml": _text(imported, entry)
+        directory / f"{kind}s" / f"{name}.yaml": _text(imported, entry)
         for (kind, name), entry in imported.entries.items()
     }
     texts[directory / "recipes" / f"{imported.name}.original"] = imported.original
-    same = [path for path, text in texts.items() if _is_same(path, text)]
-    others = [path for path in texts if path not in same and path.exists()]
+    changed = {path: not _is_same(path, text) for path, text in texts.items()}
     # A model that another recipe brought gets what this one adds.
-    kept = [] if replace else [path for path in others if path.parent.name != "models"]
-    if kept:
+    kept = [path for path in texts
+            if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
+    if kept and not replace:
         remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"
         raise UserError(mistake(str(path), "it is there already", remedy) for path in kept)
     for path, text in texts.items():
-        if path not in same:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _put(path, text)
-    return Written(tuple(path for path in texts if path not in same), tuple(same))
+        if changed[path]:
+            documents.write(path, text)
+    return changed
 
 
 def _text(imported: Imported, entry: dict[str, Any]) -> str:
-    head = _HEAD.format(source=_one_line(imported.source), name=imported.name)
+    source = "".join(each if each.isprintable() else "?" for each in imported.source)
     body = validated(entry, imported.source).model_dump(
         mode="json", exclude_unset=True, exclude_none=False
     )
-    return head + yaml.safe_dump(body, sort_keys=False, width=100, allow_unicode=True)
+    data = yaml.safe_dump(body, sort_keys=False, width=100, allow_unicode=True)
+    return _HEAD.format(source=source, name=imported.name) + data
 
 
 def _is_same(path: Path, text: str) -> bool:
     """Whether a file says the same; the day and the commit of an import are no difference."""
     try:
         there = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-    if path.suffix != ".yaml":
-        return there == text
-    try:
+        if path.suffix != ".yaml":
+            return there == text
         return bool(_lasting(yaml.safe_load(there)) == _lasting(yaml.safe_load(text)))
-    except yaml.YAMLError:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return False
 
 
 def _lasting(data: Any) -> Any:
     if isinstance(data, dict):
         return {k: _lasting(v) for k, v in data.items() if k not in ("date", "source", "notes")}
-    return [_lasting(one) for one in data] if isinstance(data, list) else data
-
-
-def _put(path: Path, text: str) -> None:
-    """Whole or not at all; a link at its place is replaced, not followed."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    beside.replace(path)
-
-
-def _one_line(text: str) -> str:
-    return "".join(one if one.isprintable() else "?" for one in text)
+    return [_lasting(item) for item in data] if isinstance(data, list) else data

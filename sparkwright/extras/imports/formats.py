@@ -1,14 +1,13 @@
-"""Which format a file is of, and its recipes."""
+"""Recipes of every known format, read and made into entries of the catalog."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.load import validated
-from sparkwright.extras.imports import eugr, sparkrun
+from sparkwright.extras.imports import sparkrun
 from sparkwright.extras.imports.entries import Imported, make
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.user_error import UserError
@@ -16,89 +15,64 @@ from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Refused, Text
 from sparkwright.recipes.yaml_mapping import read_yaml
 
-
-@dataclass(frozen=True)
-class Format:
-    """One format of recipes."""
-
-    title: str
-    is_one: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Text, dict[str, Any], Options], Iterator[Foreign | Refused]]
+#: Title -> whether a file's keys are of the format, and its reader; in the order of trying.
+FORMATS = {
+    "vllm-project/recipes": (vllm_recipes.is_one, vllm_recipes.read),
+    "eugr/spark-vllm-docker, version 1": (sparkrun.is_version_1, sparkrun.read_version_1),
+    "sparkrun, version 2": (sparkrun.is_one, sparkrun.read),
+}
 
 
-#: In the order in which they are tried.
-FORMATS = (
-    Format("vllm-project/recipes", vllm_recipes.is_one, vllm_recipes.read),
-    Format("eugr/spark-vllm-docker, version 1", eugr.is_one, eugr.read),
-    Format("sparkrun, version 2", sparkrun.is_one, sparkrun.read),
-)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What became of one recipe: its entries, or why there are none.
-
-    Attributes:
-        source: where it is.
-        format: of its file.
-    """
-
-    source: str
-    format: str
-    imported: Imported | None
-    findings: tuple[Finding, ...]
-
-
-def format_of(data: Mapping[str, Any]) -> Format | None:
+def format_of(data: Mapping[str, Any]) -> str | None:
     """The format of a file's keys; None for what is no recipe."""
-    return next((one for one in FORMATS if one.is_one(data)), None)
+    return next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
 
 
-def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Result]:
+def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
     """Every recipe of every file, each with the entries of those before it in the catalog.
 
     A file that is no recipe at all is passed over where there are several.
     """
     # Those of the folder itself have the short names.
-    for text in sorted(texts, key=lambda one: (one.name.count("/"), one.name)):
+    for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):
         try:
             data = read_yaml(text.text)
-            found = format_of(data)
-            if found is None:
+            title = format_of(data)
+            if title is None:
                 if len(texts) == 1:
-                    titles = ", ".join(one.title for one in FORMATS)
-                    raise Refused("", "of no format that is known", f"known: {titles}")
+                    known = f"known: {', '.join(FORMATS)}"
+                    raise Refused("", "of no format that is known", known)
                 continue
-            recipes = list(found.read(text, data, options))
+            recipes = list(FORMATS[title][1](text, data, options))
         except Refused as refused:
-            yield Result(text.source, "", None, (refused.finding(text.source),))
+            yield Imported(text.source, "", (refused.finding(text.source),))
             continue
-        for one in recipes:
-            result = _result(one, text, found, catalog, options)
-            if result.imported:
-                catalog = _with(catalog, result.imported)
-            yield result
+        for recipe in recipes:
+            imported = _imported(recipe, text, title, catalog, options)
+            catalog = _with(catalog, imported)
+            yield imported
 
 
-def _result(
-    one: Foreign | Refused, text: Text, found: Format, catalog: Catalog, options: Options
-) -> Result:
-    if isinstance(one, Refused):
-        return Result(text.source, found.title, None, (one.finding(text.source),))
+def _imported(
+    recipe: Foreign | Refused, text: Text, title: str, catalog: Catalog, options: Options
+) -> Imported:
+    if isinstance(recipe, Refused):
+        return Imported(text.source, title, (recipe.finding(text.source),))
+    remarks = recipe.remarks
     try:
-        made = make(one, catalog, options)
-        for entry in made.entries.values():
-            validated(entry, one.remarks.source)
+        name, entries = make(recipe, catalog, options)
+        for entry in entries.values():
+            validated(entry, remarks.source)
     except Refused as refused:
-        said = (*one.remarks.findings, refused.finding(one.remarks.source))
-        return Result(one.remarks.source, found.title, None, said)
+        findings = (*remarks.findings, refused.finding(remarks.source))
+        return Imported(remarks.source, title, findings)
     except UserError as error:
-        return Result(one.remarks.source, found.title, None, tuple(map(_refusal, error.findings)))
-    return Result(one.remarks.source, found.title, made, made.remarks)
+        return Imported(remarks.source, title, tuple(map(_refusal, error.findings)))
+    return Imported(remarks.source, title, tuple(remarks.findings), name, entries, text.text)
 
 
 def _refusal(problem: Finding) -> Finding:
-    """What our catalog's own types do not take."""
+    """The finding of an entry that the catalog's own types do not take."""
     return Finding(
         REFUSED, Severity.ERROR, problem.subject, problem.observed,
         reason="the catalog does not take it", remedy="correct a copy, and import that",
@@ -107,11 +81,8 @@ def _refusal(problem: Finding) -> Finding:
 
 def _with(catalog: Catalog, imported: Imported) -> Catalog:
     """The catalog with the entries of an import."""
-    groups: dict[str, dict[str, Any]] = {
-        "image": dict(catalog.images), "model": dict(catalog.models),
-        "recipe": dict(catalog.recipes),
-    }  # fmt: skip
+    groups: dict[str, dict[str, Any]] = {}
     for (kind, name), entry in imported.entries.items():
-        groups[kind][name] = validated(entry, imported.source)
-    update = {f"{kind}s": entries for kind, entries in groups.items()}
-    return catalog.model_copy(update=update)
+        group = groups.setdefault(f"{kind}s", dict(getattr(catalog, f"{kind}s")))
+        group[name] = validated(entry, imported.source)
+    return catalog.model_copy(update=groups)

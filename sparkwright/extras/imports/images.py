@@ -51,10 +51,10 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     reference = options.image or foreign.container
     if reference is None:
         return _stock(foreign, catalog, options)
-    found = _REFERENCE.fullmatch(reference)
-    if found is None:
+    parts = _REFERENCE.fullmatch(reference)
+    if parts is None:
         raise Refused("container", repr(reference), "it is no reference of an image")
-    host, path = found["host"], found["path"]
+    host, path, tag, digest = parts.group("host", "path", "tag", "digest")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = None, f"{host}/{path}"
     if host in (None, "docker.io", "index.docker.io"):
@@ -64,8 +64,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
                 "container", repr(reference), "a local name: no registry has this image",
                 "--image REFERENCE names one that a registry has",
             )  # fmt: skip
-    digest = found["digest"]
-    tag = found["tag"] or (f"sha256-{digest[7:19]}" if digest else "latest")
+    tag = tag or (f"sha256-{digest[7:19]}" if digest else "latest")
     repository = f"{host}/{path}"
     for image in catalog.images.values():
         own = image.tags.get(tag)
@@ -74,7 +73,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
             moves = tag in _MOVING and own.digest is None
             # Of an import, or one that the library knows no more of than an import does.
             if image.name == _name(repository, tag) or vllm is None or moves:
-                _risks(foreign, repository, tag, own.digest, vllm)
+                _note_risks(foreign, repository, tag, own.digest, vllm)
             return Chosen(image.name, tag, vllm, None)
     return _new(foreign, catalog, repository, tag, digest, options)
 
@@ -93,16 +92,15 @@ def _new(
     foreign: Foreign, catalog: Catalog, repository: str, tag: str, digest: str | None,
     options: Options,
 ) -> Chosen:  # fmt: skip
-    architecture = FAMILIES[GPUS[options.gpu]].architecture
     version = re.match(r"v?(\d+\.\d+\.\d+)", tag) if repository == _VLLMS else None
     vllm = options.vllm or (version[1] if version else None)
-    _risks(foreign, repository, tag, digest, vllm)
-    own: dict[str, Any] = {
-        "date": foreign.text.date, "vllm": vllm, "architectures": [architecture],
+    _note_risks(foreign, repository, tag, digest, vllm)
+    own = {
+        "date": foreign.text.date, "vllm": vllm,
+        "architectures": [FAMILIES[GPUS[options.gpu]].architecture],
         "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
+        **({"digest": digest} if digest else {}),
     }  # fmt: skip
-    if digest:
-        own["digest"] = digest
     name = _name(repository, tag)
     name = distinct(name, name in catalog.images, repository, tag, digest)
     estimate = "an estimate; the registry's manifest is what preflight counts"
@@ -118,24 +116,14 @@ def _name(repository: str, tag: str) -> str:
     return slug(f"{repository.removeprefix(_HUB + '/')}-{tag}")
 
 
-def _risks(
+def _note_risks(
     foreign: Foreign, repository: str, tag: str, digest: str | None, vllm: str | None
 ) -> None:
-    """Whom a deploy trusts with what is in it."""
-    shown = f"{repository.removeprefix(_HUB + '/')}:{tag}"
+    """Note whom a deploy trusts with what is in it."""
+    shown, note = f"{repository.removeprefix(_HUB + '/')}:{tag}", foreign.remarks.note
     if repository != _VLLMS:
-        foreign.remarks.risk(
-            "container", shown, "everything in it runs as its publisher made it, beside your data",
-            "deploy it only if you trust them; `sparkwright lock` pins what it holds today",
-        )  # fmt: skip
+        note("publisher", "container", shown)
     if tag in _MOVING and not digest:
-        foreign.remarks.risk(
-            "container", f"{tag} moves", "another build is another engine",
-            "`sparkwright lock` pins the digest of today; or name a dated tag with --image",
-        )  # fmt: skip
+        note("moving-tag", "container", f"{tag} moves")
     if vllm is None:
-        foreign.remarks.risk(
-            "container", f"{shown}: nobody says which vLLM it holds",
-            "its arguments can't be judged by that version's own parser",
-            "--vllm VERSION, once you know it (docker run --rm --entrypoint vllm IMAGE --version)",
-        )  # fmt: skip
+        note("unknown-vllm", "container", f"{shown}: nobody says which vLLM it holds")

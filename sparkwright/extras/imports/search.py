@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,24 +34,28 @@ class Found:
     name: str
     title: str
 
+    def has(self, words: Iterable[str], more: str = "") -> bool:
+        """Whether every word is in its name, its title, or more of it."""
+        text = f"{self.name} {self.title} {more}".lower()
+        return all(word.lower() in text for word in words)
 
-def in_catalog(catalog: Catalog, words: Iterable[str]) -> Iterator[Found]:
+
+def in_catalog(catalog: Catalog, words: Sequence[str]) -> Iterator[Found]:
     """Entries that have every word in name, title or repository."""
-    wanted = [word.lower() for word in words]
     rows = [
-        *(("recipe", one.name, f"{one.title} ({one.status})", one.body.model)
-          for one in catalog.recipes.values()),
-        *(("model", one.name, one.repository, one.family) for one in catalog.models.values()),
-        *(("image", one.name, one.repository, "") for one in catalog.images.values()),
+        *(("recipe", recipe.name, f"{recipe.title} ({recipe.status})", recipe.body.model)
+          for recipe in catalog.recipes.values()),
+        *(("model", model.name, model.repository, model.family)
+          for model in catalog.models.values()),
+        *(("image", image.name, image.repository, "") for image in catalog.images.values()),
     ]  # fmt: skip
     for kind, name, title, more in sorted(rows):
-        if _has(wanted, name, title, more):
-            yield Found("catalog", kind, name, title)
+        if (entry := Found("catalog", kind, name, title)).has(words, more):
+            yield entry
 
 
-def in_registry(name: str, texts: Iterable[Text], words: Iterable[str]) -> Iterator[Found]:
+def in_registry(name: str, texts: Iterable[Text], words: Sequence[str]) -> Iterator[Found]:
     """Recipes of a registry that have every word in path, model or description."""
-    wanted = [word.lower() for word in words]
     for text in texts:
         try:
             data = read_yaml(text.text)
@@ -62,14 +66,10 @@ def in_registry(name: str, texts: Iterable[Text], words: Iterable[str]) -> Itera
             continue
         model = data["model"]
         named = model if isinstance(model, str) else str(model.get("model_id"))
-        said = about.get("title") or about.get("description") or data.get("description") or ""
-        if _has(wanted, text.name, named, str(said)):
-            yield Found(f"@{name}", "recipe", text.name, line(f"{named}: {said}", 100))
-
-
-def _has(wanted: list[str], *texts: str) -> bool:
-    everything = " ".join(texts).lower()
-    return all(word in everything for word in wanted)
+        title = about.get("title") or about.get("description") or data.get("description") or ""
+        entry = Found(f"@{name}", "recipe", text.name, line(f"{named}: {title}", 100))
+        if entry.has(words, f"{named} {title}"):
+            yield entry
 
 
 DOCUMENT = list[Found]
@@ -79,10 +79,9 @@ DOCUMENT = list[Found]
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @catalog_directories
 @click.option(
-    "--inventory",
-    type=click.Path(path_type=Path, dir_okay=False),
+    "--inventory", type=click.Path(path_type=Path, dir_okay=False),
     help="Look through the `registries` of this inventory; else the site's own.",
-)
+)  # fmt: skip
 @json_option
 def command(
     words: tuple[str, ...], directories: tuple[Path, ...], inventory: Path | None, as_json: bool
@@ -92,13 +91,13 @@ def command(
     A registry is fetched once per commit. Its recipes are imported with `sparkwright import
     @NAME/RECIPE`.
     """
-    found = list(in_catalog(load_catalog(catalogs(directories)), words))
-    for name, texts in registries_of(inventory):
-        found += in_registry(name, texts, words)
+    entries = list(in_catalog(load_catalog(catalogs(directories)), words))
+    for registry, texts in registries_of(inventory):
+        entries += in_registry(registry, texts, words)
     if as_json:
-        print_json([vars(one) for one in found])
+        print_json([vars(entry) for entry in entries])
         return
-    for one in found:
-        name = one.name if one.place == "catalog" else f"{one.place}/{one.name}"
-        echo(visible(f"{one.kind:7} {name}  {one.title}"))
-    echo(f"{len(found)} found")
+    for entry in entries:
+        name = entry.name if entry.place == "catalog" else f"{entry.place}/{entry.name}"
+        echo(visible(f"{entry.kind:7} {name}  {entry.title}"))
+    echo(f"{len(entries)} found")

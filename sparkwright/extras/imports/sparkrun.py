@@ -1,65 +1,26 @@
-"""sparkrun's recipes, version 2, and what they share with version 1 (eugr/spark-vllm-docker)."""
+"""sparkrun's recipes: version 2, and version 1, which is eugr/spark-vllm-docker's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from sparkwright.extras.imports.command_line import Command, command, filled
-from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text
-from sparkwright.recipes.yaml_mapping import environment, line, mapping, words
-
-_SCRIPT = "a script of the recipe's, and none is run"
-#: Keys that are not carried over -> why.
-LEFT_OUT = {
-    "mods": "a mod is a script that changes the container before it serves, and none is run",
-    "pre_exec": _SCRIPT,
-    "post_exec": _SCRIPT,
-    "post_commands": f"{_SCRIPT}; this one is for the controller's own shell",
-    "stop_after_post": "it ends the service after scripts that are not run",
-    "builder": "images are pulled, not built",
-    "builder_config": "images are pulled, not built",
-    "build_args": "images are pulled, not built",
-    "benchmark": "`sparkwright bench` has loads of its own",
-    "distribution_config": "hosts take images and models from each other by themselves",
-    "runtime_config": "it is for another engine's start, or not known",
-    "runtime_version": "the image's tag says which version it holds",
-    "auth": "secrets are settings of the site",
-}
-_EXECUTOR = {
-    "user": "the container's user is the image's own",
-    "devices": "a container is given its GPUs and no other device",
-    "cap_add": "name the one that it needs in `exceptions`, with the reason",
-    "privileged": "a container is never privileged",
-    "memory_limit": "gpu_memory_utilization and preflight bound the memory",
-    "entrypoint": "the image's entry is `vllm`; name another one in the image's `entrypoint`",
-    "auto_remove": "systemd owns the container",
-    "restart_policy": "systemd owns restarts",
-    "network": "the network is set by `hardening`",
-    "ipc": "it is the same here",
-    "gpus": "name GPUs in `services.NAME.gpus`",
-    "volumes": "only body and drafter are mounted",
-}
-_KNOWN = {
-    *("sparkrun_version", "recipe_version", "name", "description", "model", "model_revision"),
-    *("runtime", "mode", "min_nodes", "max_nodes", "solo_only", "cluster_only", "container"),
-    *("defaults", "env", "command", "metadata", "executor_config"),
-}
-_ENGINES = ("sglang", "llama-cpp", "trtllm", "atlas")
-#: sparkrun's names of defaults -> vLLM's argument.
-_DEFAULTS = {
-    "tensor_parallel": "tensor_parallel_size",
-    "pipeline_parallel": "pipeline_parallel_size",
-    "data_parallel": "data_parallel_size",
-}
+from sparkwright.extras.imports.command_line import Command, command, filled, formatted
+from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
     """Whether a file's keys are those of such a recipe."""
-    return isinstance(data.get("model"), str) and bool(
-        {"command", "defaults", "container", "runtime"} & set(data)
-    )
+    keys = {"command", "defaults", "container", "runtime"}
+    return isinstance(data.get("model"), str) and bool(keys & set(data))
+
+
+def is_version_1(data: Mapping[str, Any]) -> bool:
+    """Whether a file's keys are those of a recipe of version 1."""
+    return is_one(data) and str(data.get("recipe_version", "")) == "1"
 
 
 def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
@@ -70,29 +31,45 @@ def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
     """
     remarks = Remarks(text.source)
     values = {"model": data["model"], **mapping(data, "defaults")}
-    written = data.get("command")
-    if written:
-        found = command(*filled(str(written), values), remarks)
-        unused(values, found.used, remarks)
+    if written := data.get("command"):
+        started = command(*filled(str(written), values))
+        _note_unused(values, started, remarks)
     else:
-        found = Command(_generated(values), {}, frozenset(values))
-    yield foreign(text, data, found, remarks)
+        started = Command(_generated(values), {}, frozenset(values))
+    yield _foreign(text, data, started, remarks)
 
 
-def foreign(text: Text, data: dict[str, Any], found: Command, remarks: Remarks) -> Foreign:
-    """What both versions say alike."""
+def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
+    """The one recipe of a file of version 1.
+
+    Raises:
+        Refused: without a command, and for an image that no registry has.
+    """
+    remarks, values = Remarks(text.source), mapping(data, "defaults")
+    if not data.get("command"):
+        raise Refused("command", "it has none", "version 1 has nothing else to start")
+    started = command(*formatted(str(data["command"]), values))
+    _note_unused(values, started, remarks)
+    recipe = _foreign(text, data, started, remarks)
+    if image := texts()["sparkrun"]["images"].get(recipe.container):
+        remarks.note("published-image", "container", f"{recipe.container} is {image}")
+    # It runs on one host as well as on two, unless it says that it needs them.
+    alone = data.get("cluster_only") is not True and "min_nodes" not in data
+    yield replace(
+        recipe, container=image or recipe.container, may_be_one=recipe.may_be_one or alone
+    )
+
+
+def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remarks) -> Foreign:
     runtime = str(data.get("runtime") or "vllm")
-    if runtime in _ENGINES:
+    if runtime in texts()["sparkrun"]["runtimes"]:
         raise Refused("runtime", runtime, "this tool serves with vLLM")
-    _left_out(data, remarks)
-    about = mapping(data, "metadata")
+    about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
+    noted = texts()["sparkrun"]["notes"]
+    _note_left_out(data, executor, remarks)
     solo = data.get("solo_only") is True or data.get("max_nodes") == 1
-    cluster = data.get("cluster_only") is True
-    least = _number(data.get("min_nodes")) or (2 if cluster else 1)
-    executor = mapping(data, "executor_config")
+    least = positive(data.get("min_nodes")) or (2 if data.get("cluster_only") is True else 1)
     name, longer = text.names
-    notes = [f"{key}: {line(about[key])}" for key in ("maintainer", "category", "model_params",
-             "model_dtype", "model_vram") if about.get(key)]  # fmt: skip
     return Foreign(
         name=name,
         longer_name=longer,
@@ -102,52 +79,50 @@ def foreign(text: Text, data: dict[str, Any], found: Command, remarks: Remarks) 
         model=str(data["model"]),
         revision=str(data["model_revision"]) if data.get("model_revision") else None,
         container=str(data.get("container") or "").strip() or None,
-        words=found.words,
-        environment={**environment(mapping(data, "env")), **found.environment},
+        words=started.words,
+        environment={**environment(mapping(data, "env")), **started.environment},
         gpus=1 if solo else least,
         may_be_one=solo,
         format=str(about["quantization"]) if about.get("quantization") else None,
         shm_gib=_gib(executor.get("shm_size")),
         memlock="memlock" in str(executor.get("ulimit") or ""),
-        notes=notes,
+        notes=[f"{key}: {line(about[key])}" for key in noted if about.get(key)],
     )
 
 
-def unused(values: Mapping[str, Any], used: frozenset[str], remarks: Remarks) -> None:
-    """Defaults that the command does not have."""
-    for key, value in values.items():
-        if key not in used and key not in ("model", "port", "host"):
-            shown = key if key == "api_key" else f"{key}: {line(value)}"
-            remarks.left_out(f"defaults.{key}", shown, "the recipe's command does not use it")
-
-
 def _generated(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """What sparkrun starts for a recipe without a command."""
+    """The words that sparkrun starts a recipe without a command with."""
+    names = texts()["sparkrun"]["defaults"]
     made = [str(values["model"])]
     for key, value in values.items():
         if key == "model" or value is None or value is False:
             continue
-        made.append(f"--{_DEFAULTS.get(key, key).replace('_', '-')}")
+        made.append(f"--{names.get(key, key).replace('_', '-')}")
         if value is not True:
-            made += [str(value)] if not isinstance(value, list) else [str(one) for one in value]
+            made += map(str, value if isinstance(value, list) else [value])
     return tuple(made)
 
 
-def _left_out(data: dict[str, Any], remarks: Remarks) -> None:
+def _note_unused(values: Mapping[str, Any], started: Command, remarks: Remarks) -> None:
+    """Note the defaults that the command does not have."""
+    for key in values:
+        if key in {*started.used, "model", "port", "host"}:
+            continue
+        shown = key if key == "api_key" else f"{key}: {line(values[key])}"
+        remarks.note("default-unused", f"defaults.{key}", shown)
+
+
+def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Remarks) -> None:
+    tables = texts()["sparkrun"]
     for key, value in data.items():
-        if key in _KNOWN or value in (None, [], {}, False, ""):
-            continue
-        shown = ", ".join(map(line, words(data, key))) if isinstance(value, list) else line(value)
-        remarks.left_out(key, f"{key}: {line(shown)}", LEFT_OUT.get(key, "the key is not known"))
-    for key, value in mapping(data, "executor_config").items():
-        if key == "shm_size" or (key == "ulimit" and "memlock" in str(value)):
-            continue
-        reason = _EXECUTOR.get(key, "containers are set by this tool")
-        remarks.left_out(f"executor_config.{key}", f"{key}: {line(value)}", reason)
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        if key not in tables["known"] and value not in (None, [], {}, False, ""):
+            shown = line(", ".join(map(line, value)) if isinstance(value, list) else line(value))
+            reason = tables["left_out"].get(key, "the key is not known")
+            remarks.left_out(key, f"{key}: {shown}", reason)
+    for key, value in executor.items():
+        if key != "shm_size" and (key != "ulimit" or "memlock" not in str(value)):
+            reason = tables["executor"].get(key, "containers are set by this tool")
+            remarks.left_out(f"executor_config.{key}", f"{key}: {line(value)}", reason)
 
 
 def _gib(size: Any) -> float | None:

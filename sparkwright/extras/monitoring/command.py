@@ -11,7 +11,6 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import lan_address, read_inventory
 from sparkwright.extras.monitoring.files import KEY, files
-from sparkwright.extras.monitoring.targets import Scraped
 from sparkwright.findings.user_error import UserError, mistake
 
 DOCUMENT = list[str]
@@ -45,10 +44,10 @@ def command(
     """
     hosts = load(inventory, overrides, limit).or_raise()
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    scraped = [Scraped(host.plan, lan_address(name, data[name])) for name, host in hosts.items()]
+    plans = [(lan_address(name, data[name]), host.plan) for name, host in hosts.items()]
     written = []
     try:
-        for path, text in files(scraped, node_port).items():
+        for path, text in files(plans, node_port).items():
             place = output / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
@@ -65,7 +64,7 @@ def command(
         "(readable by nobody else)",
         err=True,
     )
-    echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
+    echo(f"{len(written)} files for {len(plans)} hosts in {output}")
     if any("/local/" in path for path in written):
         echo(
             "services that only their own host reaches: an agent there scrapes "

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import yaml
 
-from sparkwright.config.tls import clients_ca
+from sparkwright.config.settings import is_loopback
+from sparkwright.config.templates import template
+from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.extras.monitoring.alerts import rules
 from sparkwright.extras.monitoring.dashboard import dashboard
-from sparkwright.extras.monitoring.targets import Scraped, node_targets, vllm_targets
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.plan.service import own_address
 
 #: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
 KEY = "api_key"
@@ -19,52 +23,62 @@ CA = "ca.crt"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 
 
-def files(hosts: Iterable[Scraped], node_port: int) -> dict[str, str]:
-    """Every file's text by its path below the output directory.
+def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, str]:
+    """Text of every file by its path below the output directory.
 
     Args:
+        plans: address and plan of each host.
         node_port: where node_exporter listens on every host.
     """
-    known = list(hosts)
-    local = {
-        f"targets/local/{host.name}.json": _json(found)
-        for host in known
-        if (found := vllm_targets([host], local=True))
+    ca = CA if any(clients_ca(plan.settings) for _, plan in plans) else None
+    rule_file = yaml.safe_dump(rules(), sort_keys=False, width=100, allow_unicode=True)
+    nodes = [_target(address, node_port, host=plan.host) for address, plan in plans]
+    local = {plan.host: _of_host(plan) for _, plan in plans}
+    published = [target for address, plan in plans for target in _of_others(address, plan)]
+    data = {
+        "targets/vllm.json": published,
+        "targets/node.json": nodes,
+        "grafana/sparkwright.json": dashboard(),
+        **{f"targets/local/{host}.json": targets for host, targets in local.items() if targets},
     }
     return {
-        "prometheus.yml": _HEAD + _yaml(_prometheus(_ca(known))),
-        "rules/sparkwright.yml": _HEAD + _yaml(rules()),
-        "targets/vllm.json": _json(vllm_targets(known, local=False)),
-        "targets/node.json": _json(node_targets(known, node_port)),
-        "grafana/sparkwright.json": _json(dashboard()),
-        **local,
+        "prometheus.yml": template("monitoring/prometheus.yml.j2").render(key=KEY, ca=ca),
+        "rules/sparkwright.yml": f"{_HEAD}{rule_file}",
+        **{path: json.dumps(document, indent=1) + "\n" for path, document in data.items()},
     }
 
 
-def _ca(hosts: Iterable[Scraped]) -> bool:
-    return any(clients_ca(host.plan.settings) for host in hosts)
+def _of_others(address: str, plan: HostPlan) -> list[dict[str, Any]]:
+    """Targets that other machines reach: behind a proxy with the key."""
+    return [
+        _target(address, service.client_port, **_labels(plan, service), **_https(plan, service))
+        for service in plan.services
+        if not service.follower and not is_loopback(service.client_bind)
+    ]
 
 
-def _prometheus(ca: bool) -> dict[str, object]:
-    """What a Prometheus that has nothing else is started with; elsewhere two jobs to copy."""
+def _of_host(plan: HostPlan) -> list[dict[str, Any]]:
+    """Targets that only their own host reaches, as an agent on it scrapes them."""
+    return [
+        _target(own_address(service), service.port, **_labels(plan, service))
+        for service in plan.services
+        if not service.follower and is_loopback(service.client_bind)
+    ]
+
+
+def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
+    at = f"[{address}]" if ":" in address else address
+    return {"targets": [f"{at}:{port}"], "labels": labels}
+
+
+def _https(plan: HostPlan, service: ServicePlan) -> dict[str, str]:
+    secured = scheme(plan.settings, proxied=service.proxy is not None) == "https"
+    return {"__scheme__": "https"} if secured else {}
+
+
+def _labels(plan: HostPlan, service: ServicePlan) -> dict[str, str]:
+    group = {"exclusive": service.exclusive} if service.exclusive else {}
     return {
-        "global": {"scrape_interval": "15s", "evaluation_interval": "15s"},
-        "rule_files": ["rules/sparkwright.yml"],
-        "scrape_configs": [
-            {
-                "job_name": name,
-                "file_sd_configs": [{"files": [f"targets/{name}.json"]}],
-                **({"authorization": {"credentials_file": KEY}} if name == "vllm" else {}),
-                **({"tls_config": {"ca_file": CA}} if name == "vllm" and ca else {}),
-            }
-            for name in ("vllm", "node")
-        ],
-    }
-
-
-def _json(data: object) -> str:
-    return json.dumps(data, indent=1) + "\n"
-
-
-def _yaml(data: object) -> str:
-    return yaml.safe_dump(data, sort_keys=False, width=100, allow_unicode=True)
+        **group, "host": plan.host, "service": service.name, "recipe": service.recipe,
+        "tag": service.image.tag,
+    }  # fmt: skip

@@ -5,23 +5,24 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import re
 import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host import observe
-from sparkwright.host.lib import docker, documents, gpu, memory, systemd
+from sparkwright.host.lib import apt, documents, memory, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.observation import Distribution
+from sparkwright.host.observation import Observation, ObservationRequest
 
 
 @dataclass(frozen=True)
 class BootstrapRequest:
-    """What is looked at beyond what every host has: packages by name, small files by path."""
+    """What is looked at beyond what every host has: packages by name."""
 
+    observation: ObservationRequest = field(default_factory=ObservationRequest)
     packages: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,60 +35,46 @@ class Firewall:
 
 @dataclass(frozen=True)
 class BootstrapState:
-    """What a host is before its bootstrap.
+    """What a host is before its bootstrap: its observation, and what that leaves out.
 
     Attributes:
-        sudo: why the look could not be taken as root; None when it was.
-        user: who logs in.
-        passwordless: whether that user's sudo asks for no password.
+        passwordless: whether the sudo of the user who logs in asks for no password.
         groups: names of that user's groups.
         codename: of /etc/os-release, e.g. ``noble``.
-        architecture: as ``uname -m`` has it.
         gb10: whether a GB10 is on the PCI bus.
         nvidia: whether any GPU of NVIDIA's is.
         apt: whether there is apt-get.
-        docker: whether the docker command is there.
-        docker_kind: snap, desktop, rootless or podman, where Docker is one of these.
-        compose, toolkit: whether the Compose plugin and nvidia-ctk answer.
         docker_is_older: whether Docker runs since before the toolkit's hook, which it looks for at
             its start.
-        driver: version of the driver that answers; None without one.
         driver_installer: whether a driver was installed by NVIDIA's own installer (.run).
         secure_boot: whether only signed kernel modules are loaded.
         packages: those of the request that are installed.
         fresh: those of them that were installed since the boot.
-        texts: of the files of the request; None where there is none.
-        swap: bytes of swap.
         networks: addresses with their networks, e.g. ``192.168.1.21/24``.
         boot: the kernel's id of this boot.
     """
 
-    user: str
-    architecture: str
-    sudo: str | None = None
+    observed: Observation
     passwordless: bool = False
     groups: tuple[str, ...] = ()
-    distribution: Distribution = field(default_factory=Distribution)
     codename: str = ""
     gb10: bool = False
     nvidia: bool = False
     apt: bool = False
-    docker: bool = False
-    docker_kind: str | None = None
-    compose: bool = False
-    toolkit: bool = False
     docker_is_older: bool = False
-    driver: str | None = None
     driver_installer: bool = False
     secure_boot: bool = False
     packages: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
-    texts: dict[str, str | None] = field(default_factory=dict)
-    swap: int = 0
     swappiness: int | None = None
     firewall: Firewall | None = None
     networks: tuple[str, ...] = ()
     boot: str = ""
+
+    @property
+    def driver(self) -> str | None:
+        """Version of the driver that answers; None without one."""
+        return next((device.driver for device in self.observed.gpu.gpus), None)
 
 
 _PCI = Path("/sys/bus/pci/devices")
@@ -99,28 +86,11 @@ _LISTS = Path("/var/lib/dpkg/info")
 _UFW = Path("/etc/ufw")
 
 
-def installed(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the packages that are installed, whole."""
-    if not names:
-        return ()
-    form = "${Package} ${db:Status-Status}\n"
-    lines = run("dpkg-query", "-W", "-f", form, *names, timeout=30).out.splitlines()
-    return tuple(dict.fromkeys(line.split()[0] for line in lines if line.endswith(" installed")))
-
-
 def booted() -> float:
     """When this system booted, seconds since the epoch: a container has no other clock for it."""
     started = Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19]
-    kernel = documents_of("/proc/stat").get("btime", "0")
-    return int(kernel) + int(started) / os.sysconf("SC_CLK_TCK")
-
-
-def documents_of(path: str) -> dict[str, str]:
-    """First word -> the rest, of each line."""
-    text = documents.text(path) or ""
-    return {
-        line.split()[0]: " ".join(line.split()[1:]) for line in text.splitlines() if line.split()
-    }
+    kernel = re.search(r"^btime (\d+)", documents.text("/proc/stat") or "", re.MULTILINE)
+    return int(kernel[1] if kernel else 0) + int(started) / os.sysconf("SC_CLK_TCK")
 
 
 def fresh(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,38 +161,25 @@ def passwordless(user: str) -> bool:
 
 def main(request: BootstrapRequest) -> BootstrapState:
     """Look at the host."""
-    root = os.geteuid() == 0
-    gpus, compose = gpu.Question(gpu.IDENTITY), run(*observe.compose_command())
-    user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    observed = observe.main(request.observation)
+    root = observed.sudo is None
     release = documents.pairs(documents.text("/etc/os-release") or "")
-    packages = installed(request.packages)
+    packages = apt.installed(*request.packages) if request.packages else ()
     nvidia, gb10 = gpus_on_bus()
-    devices = gpus.answer().gpus
-    info = docker.get("/info") if root else None
-    toolkit = run("nvidia-ctk", "--version", timeout=20)
+    devices = observed.gpu.gpus
     return BootstrapState(
-        user=user,
-        architecture=os.uname().machine,
-        sudo=None if root else observe.why_no_sudo(),
-        passwordless=passwordless(user) if root else False,
-        groups=groups_of(user),
-        distribution=observe.distribution(),
+        observed=observed,
+        passwordless=passwordless(observed.user) if root else False,
+        groups=groups_of(observed.user),
         codename=release.get("VERSION_CODENAME", "").strip("\"'"),
         gb10=gb10 or any(device.compute_cap == "12.1" for device in devices),
         nvidia=nvidia or bool(devices),
         apt=shutil.which("apt-get") is not None,
-        docker=shutil.which("docker") is not None,
-        docker_kind=docker.kind(info),
-        compose=compose.ok,
-        toolkit=toolkit.ok,
         docker_is_older=docker_is_older(),
-        driver=next((device.driver for device in devices), None),
         driver_installer=Path("/usr/bin/nvidia-uninstall").exists(),
         secure_boot=_SECURE_BOOT.is_file() and _SECURE_BOOT.read_bytes()[-1:] == b"\x01",
         packages=packages,
         fresh=fresh(packages),
-        texts={path: documents.text(path) for path in request.files},
-        swap=memory.meminfo().get("SwapTotal", 0),
         swappiness=memory.swappiness(),
         firewall=firewall() if root else None,
         networks=networks(),

@@ -5,15 +5,13 @@ Runs on the host as root. Recorded first, so that a step which was cut off is un
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files
+from sparkwright.host.lib import apt, documents, files
 from sparkwright.host.lib.processes import run
 
 #: What bootstrap has changed on a host, so that it can be undone. Not below services_root, which
@@ -71,18 +69,7 @@ class Record:
     steps: dict[str, Step] = field(default_factory=dict)
 
 
-#: Held by whoever installs: unattended-upgrades at boot, or a run that was cut off.
-_LOCKS = ("/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
-_SECONDS = 600
-_JOURNAL = Path("/var/lib/dpkg/updates")
 _SUDOERS = Path("/etc/sudoers.d")
-
-
-def installed() -> tuple[str, ...]:
-    """Every package that is installed."""
-    form = "${Package} ${db:Status-Status}\n"
-    lines = run("dpkg-query", "-W", "-f", form, timeout=60).out.splitlines()
-    return tuple(sorted({line.split()[0] for line in lines if line.endswith(" installed")}))
 
 
 def record(step: str, undo: Undo) -> None:
@@ -100,37 +87,9 @@ def record(step: str, undo: Undo) -> None:
             commands=tuple(dict.fromkeys((*undo.commands, *first.commands))),
         )
     else:
-        before = installed() if undo.packages else ()
+        before = apt.installed() if undo.packages else ()
     steps = {**earlier.steps, step: Step(undo, before)}
     files.write_record(Path(RECORD), Record(steps), 0o600)
-
-
-def free_apt() -> None:
-    """Wait until nobody installs any more, and bring to an end what was cut off."""
-    deadline = time.monotonic() + _SECONDS
-    while busy := [lock for lock in _LOCKS if _held(lock)]:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"apt is in use for {_SECONDS // 60} minutes ({busy[0]}): look who "
-                             f"has it (sudo fuser {busy[0]}), then run again")  # fmt: skip
-        time.sleep(1)
-    if _JOURNAL.is_dir() and any(file.name.isdigit() for file in _JOURNAL.iterdir()):
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        done = run("dpkg", "--force-confdef", "--force-confold", "--configure", "-a",
-                   environment=quiet)  # fmt: skip
-        if not done.ok:
-            raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.said}")
-
-
-def _held(place: str) -> bool:
-    """Whether a process has apt's or dpkg's lock of a file."""
-    try:
-        with Path(place).open("r+b") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 def sudoers(place: Path, text: str) -> None:
@@ -154,7 +113,7 @@ def sudoers(place: Path, text: str) -> None:
 def main(request: PrepareRequest) -> tuple[str, ...]:
     """Prepare the step."""
     if request.apt:
-        free_apt()
+        apt.free()
     record(request.step, request.undo)
     if request.sudoers is None:
         return ()

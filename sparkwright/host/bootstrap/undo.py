@@ -10,10 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.bootstrap.prepare import RECORD, Record, Step, free_apt, installed
-from sparkwright.host.lib import docker, documents, files, systemd
+from sparkwright.host.bootstrap.prepare import RECORD, Record, Step
+from sparkwright.host.lib import apt, docker, documents, files, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.proxy.install import apt_get
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
 
 def packages(step: Step) -> tuple[list[str], str | None]:
     """Remove a step's packages and what came with them alone; or why they stay."""
-    before = set(installed())
+    before = set(apt.installed())
     installed_now = [package for package in step.undo.packages if package in before]
     if not installed_now:
         return [], None
@@ -75,10 +74,10 @@ def packages(step: Step) -> tuple[list[str], str | None]:
         return [], f"{', '.join(need)} need {', '.join(installed_now)}: they stay"
     all_gone = _simulated("purge", "--auto-remove", *installed_now)
     alone = ["--auto-remove"] if not set(all_gone) & set(step.before) else []
-    ended = apt_get("purge", "-qq", "--yes", *alone, *installed_now, environment={})
+    ended = apt.get("purge", "-qq", "--yes", *alone, *installed_now, environment={})
     if not ended.ok:
         return [], f"apt-get purge {' '.join(installed_now)}: {ended.said}"
-    return sorted(before - set(installed())), None
+    return sorted(before - set(apt.installed())), None
 
 
 def _simulated(*words: str) -> list[str]:
@@ -95,7 +94,7 @@ def main(request: UndoRequest) -> UndoAnswer:
     left: list[str] = []
     steps = dict(recorded.steps)
     if any(step.undo.packages for step in steps.values()):
-        free_apt()
+        apt.free()
     last_first = list(reversed(steps))
     # sudo's own file goes last: nothing could be undone after it.
     last_first.sort(key="sudoers".__eq__)

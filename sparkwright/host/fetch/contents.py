@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
+from sparkwright.host.lib import documents
 
 #: No header of a real model is larger.
 _LARGEST_HEADER = 100 << 20
@@ -70,16 +70,8 @@ def _header(path: Path) -> set[str] | str:
     return set(header)
 
 
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
 def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]]) -> list[str]:
-    index = _json(base / name)
-    places = index.get("weight_map") if isinstance(index, dict) else None
+    places = (documents.read(base / name) or {}).get("weight_map")
     if not isinstance(places, dict):
         return [f"{name} has no weight_map"]
     folder = name.rpartition("/")[0]
@@ -100,8 +92,8 @@ def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]])
 
 def _format(base: Path, expected: str | None) -> list[str]:
     """Compare the format in config.json, if there is one, with the catalog's, if it has one."""
-    config = _json(base / "config.json")
-    if expected is None or not isinstance(config, dict):
+    config = documents.read(base / "config.json")
+    if expected is None or config is None:
         return []
     quantization = config.get("quantization_config")
     method = quantization.get("quant_method") if isinstance(quantization, dict) else None
@@ -120,8 +112,7 @@ def _check(base: Path, tensors: set[str], check: ContentCheck) -> str | None:
     if check.present is not None:
         found = any(name.startswith(check.present) for name in tensors)
         return None if found else f"no tensor is named {check.present}..."
-    document = _json(base / (check.file or ""))
-    value = document.get(check.key) if isinstance(document, dict) else None
+    value = (documents.read(base / (check.file or "")) or {}).get(check.key or "")
     values = value if isinstance(value, list) else [value]
     missing = [item for item in check.contains or () if item not in values]
     if not missing:

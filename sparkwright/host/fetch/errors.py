@@ -1,8 +1,20 @@
-"""How a fetch ends when it fails. The texts are messages for the user: cause and remedy."""
+"""How a fetch ends when it fails. messages.json has the texts for the user: cause and remedy."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 OK, FAILED, TEMPORARY = 0, 1, 75
+MESSAGES = Path(__file__).with_name("messages.json")
+_TEXTS: dict[str, Any] = json.loads(MESSAGES.read_text(encoding="utf-8"))
+
+
+def text(name: str, /, **facts: Any) -> str:
+    """Return a message with its facts."""
+    return str(_TEXTS[name]).format(**facts)
 
 
 class Failed(Exception):
@@ -10,11 +22,22 @@ class Failed(Exception):
 
     exit_code = FAILED
 
+    def __init__(self, name: str, /, **facts: Any) -> None:
+        super().__init__(text(name, **facts))
+
 
 class Temporary(Failed):
     """Another run may succeed; what was fetched so far is kept."""
 
     exit_code = TEMPORARY
+
+
+def refusal(source: str, answer: Mapping[str, object], /, **facts: Any) -> Failed:
+    """Explain an HTTP error of a hub or registry by the first rule that its answer meets."""
+    for conditions, name in _TEXTS["refusals"][source]:
+        if all(answer[key] in values for key, values in conditions.items()):
+            return Failed(name, **facts)
+    raise LookupError(source)
 
 
 def size(count: float) -> str:

@@ -1,134 +1,251 @@
-"""Finds the files of a request that are on this host already, so that they are not fetched."""
+"""Finds the files of a request that are on this host already, so that they are not fetched.
+
+Besides the destination and other revisions, the request names directories that the user already
+has: a plain download, a cache, another layout. Their files are found by the hash of their content;
+names and directories do not matter. Their owners may change them later, so root keeps a copy of its
+own, which takes no space where the file system can clone files (Btrfs, XFS), and hashes that. Only
+what root alone can write, the file and every directory above it, is hard linked. The user's
+directories are not changed.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from io import FileIO
+from pathlib import Path, PurePosixPath
+from threading import Event
 
-from sparkwright.host.fetch import adopt, place, verify
-from sparkwright.host.fetch.complete import same
+from sparkwright.host.fetch import verify, workspace
+from sparkwright.host.fetch.errors import Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
 
+#: Levels below the given directories that are searched: a home has many files.
+_DEPTH = 7
+_BUFFER = 4 << 20
+#: How a file was taken, besides "cloned" and "copied".
+_LINKED = "linked"
+_FICLONE = 0x40049409  # linux/fs.h
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-class Existing:
-    """Looks in the target directory, in other revisions, and where the request says."""
 
-    def __init__(self, work: Workspace) -> None:
-        self._work = work
+def missing(work: Workspace) -> list[FetchFile]:
+    """Return the files that have to be fetched, the largest first.
 
-    def missing(self, files: tuple[FetchFile, ...]) -> list[FetchFile]:
-        """Return the files that have to be fetched, the largest first."""
-        known = self._work.stage.verified()
-        old = receipt.read(str(self._work.base)) if self._work.repairs else None
-        if old is not None and old.commit == self._work.request.revision:
-            known = {**old.files, **known}
-        missing = self._check(files, known)
-        others = place.other_revisions(self._work.destination)
-        missing = [file for file in missing if not any(self._link(file, *one) for one in others)]
-        return self._adopt(missing)
+    They are looked for in the target directory, in other revisions, and where the request says.
+    """
+    absent = _check(work)
+    for directory in sorted(work.destination.parent.glob("*")):
+        known = receipt.read(str(directory)) if directory != work.destination else None
+        if absent and known is not None and trusted.exposed(directory) is None:
+            absent = [file for file in absent if not _link(work, file, directory, known.files)]
+    if not absent or not work.request.adopt:
+        return absent
+    work.progress.show(state="looking for earlier downloads")
+    found = _candidates(work.request.adopt, absent)
+    absent = _each(absent, lambda file: _use(work, file, _worth_copying(file, found)))
+    work.progress.show(state="running")
+    return absent
 
-    def _check(
-        self, files: tuple[FetchFile, ...], known: dict[str, ReceiptEntry]
-    ) -> list[FetchFile]:
-        """Return the files that are not in the target directory, or not good there."""
-        missing: list[FetchFile] = []
-        doubtful: list[FetchFile] = []
-        foreign: list[FetchFile] = []
-        for file in files:
-            path, entry = self._work.base / file.path, known.get(file.path)
-            if place.beyond_link(self._work.base, file.path):
-                log(f"{file.path} is a symlink; replacing it by a regular file")
-                missing.append(file)
-            elif not path.is_file() or path.lstat().st_size != file.size:
-                if path.exists():
-                    fault = (
-                        "is a Git LFS pointer" if verify.is_pointer(path) else "has another size"
-                    )
-                    log(f"{file.path} {fault}; fetching it")
-                missing.append(file)
-            elif reason := trusted.why(path.lstat()):
-                log(f"{file.path} {reason}; replacing it by a copy")
-                foreign.append(file)
-            elif entry and same(file, entry) and receipt.fault(str(path), entry) is None:
-                self._work.add(file, entry)
-            else:
-                doubtful.append(file)
-        if doubtful:
-            self._work.progress.state = "verifying"
-            with ThreadPoolExecutor(verify.cpus()) as pool:
-                verdicts = pool.map(self._hash, doubtful)
-                missing += [file for file, good in zip(doubtful, verdicts) if not good]  # noqa: B905
-            self._work.progress.state = "running"
-        missing += self._each(foreign, lambda file: self._use(file, [self._work.base / file.path]))
-        return sorted(missing, key=lambda file: -file.size)
 
-    def _hash(self, file: FetchFile) -> bool:
-        """Hash a file that has no valid receipt entry. Returns whether it is good."""
-        path = self._work.base / file.path
-        entry = self._work.verify(file, path)
-        if isinstance(entry, str):
-            log(f"{file.path}: {entry}; fetching it again")
-            return False
-        self._work.owner.file(path)
-        self._work.add(file, entry, keep=True)
-        return True
+def _check(work: Workspace) -> list[FetchFile]:
+    """Return the files that are not in the target directory, or not good there."""
+    known = work.known()
+    absent: list[FetchFile] = []
+    doubtful: list[FetchFile] = []
+    foreign: list[FetchFile] = []
+    for file in work.request.files:
+        path, entry = work.base / file.path, known.get(file.path)
+        below = [work.base / parent for parent in PurePosixPath(file.path).parents]
+        if any(directory.is_symlink() for directory in (path, *below[:-1])):
+            log(f"{file.path} is a symlink; replacing it by a regular file")
+            absent.append(file)
+        elif not path.is_file() or path.lstat().st_size != file.size:
+            if path.exists():
+                pointer = verify.is_pointer(path)
+                fault = "is a Git LFS pointer" if pointer else "has another size"
+                log(f"{file.path} {fault}; fetching it")
+            absent.append(file)
+        elif reason := trusted.why(path.lstat()):
+            log(f"{file.path} {reason}; replacing it by a copy")
+            foreign.append(file)
+        elif entry and workspace.same(file, entry) and receipt.fault(str(path), entry) is None:
+            work.add(file, entry)
+        else:
+            doubtful.append(file)
+    if doubtful:
+        work.progress.show(state="verifying")
+        absent += _each(doubtful, lambda file: _hash(work, file))
+        work.progress.show(state="running")
+    absent += _each(foreign, lambda file: _use(work, file, [work.base / file.path]))
+    return sorted(absent, key=lambda file: -file.size)
 
-    def _link(self, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]) -> bool:
-        """Link a file of another revision, if it is the same by that revision's receipt."""
-        entry, source = entries.get(file.path), directory / file.path
-        if entry is None or not same(file, entry) or receipt.fault(str(source), entry) is not None:
-            return False
-        if not place.link(source, self._work.base, file.path):
-            return False
-        log(f"{file.path}: shared with revision {directory.name[:12]}")
-        self._work.add(file, entry)
-        return True
 
-    def _adopt(self, missing: list[FetchFile]) -> list[FetchFile]:
-        """Use what the user has elsewhere on this host. Returns what is still missing."""
-        if not missing or not self._work.request.adopt:
-            return missing
-        self._work.progress.state = "looking for earlier downloads"
-        found = adopt.candidates(self._work.request.adopt, missing)
-        missing = self._each(
-            missing, lambda file: self._use(file, adopt.worth_copying(file, found))
-        )
-        self._work.progress.state = "running"
-        return missing
+def _each(files: list[FetchFile], use: Callable[[FetchFile], bool]) -> list[FetchFile]:
+    """Return the files that could not be used; several are tried at once."""
+    with ThreadPoolExecutor(verify.cpus()) as pool:
+        return [file for file, done in zip(files, pool.map(use, files), strict=True) if not done]
 
-    @staticmethod
-    def _each(files: list[FetchFile], use: Callable[[FetchFile], bool]) -> list[FetchFile]:
-        """Return the files that could not be used; several are tried at once."""
-        with ThreadPoolExecutor(verify.cpus()) as pool:
-            return [file for file, done in zip(files, pool.map(use, files)) if not done]  # noqa: B905
 
-    def _use(self, file: FetchFile, paths: list[Path]) -> bool:
-        """Use the first of the likely files that has the right content.
-
-        What is hashed is what stays: root's own copy, which nobody changes between the two.
-        """
-        work, copy = self._work, self._work.stage.copy(file.path)
-        for path in paths:
-            place.real_directories(work.stage.parts, file.path)
-            room = work.stage.free() - work.request.headroom
-            how = adopt.take(path, copy, file.size, room, work.stop)
-            if how is None:
-                continue
-            sha256, blob_id = verify.digests(copy, file.size, file.sha256 is None, work.stop)
-            if verify.mismatch(file, sha256, blob_id) is not None:
-                copy.unlink()
-                continue
-            if how is not adopt.How.LINKED:  # a link is a file of root's that is there already
-                work.owner.file(copy)
-                place.sync(copy)
-            entry = ReceiptEntry(file.size, copy.lstat().st_mtime_ns, sha256, file.blob_id)
-            copy.replace(work.base / file.path)
-            work.add(file, entry, keep=True)
-            log(f"{file.path}: {how.value} from {path}")
-            return True
+def _hash(work: Workspace, file: FetchFile) -> bool:
+    """Hash a file that has no valid receipt entry. Returns whether it is good."""
+    path = work.base / file.path
+    entry = verify.entry(file, path, work.stop)
+    if isinstance(entry, str):
+        log(f"{file.path}: {entry}; fetching it again")
         return False
+    workspace.publish(path)
+    work.add(file, entry, keep=True)
+    return True
+
+
+def _link(
+    work: Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
+) -> bool:
+    """Link a file of another revision, if it is the same by that revision's receipt."""
+    entry, source = entries.get(file.path), directory / file.path
+    if entry is None or not workspace.same(file, entry) or receipt.fault(str(source), entry):
+        return False
+    workspace.real_directories(work.base, file.path)
+    target = work.base / file.path
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # the file system has no hard links
+        return False
+    log(f"{file.path}: shared with revision {directory.name[:12]}")
+    work.add(file, entry)
+    return True
+
+
+def _use(work: Workspace, file: FetchFile, paths: list[Path]) -> bool:
+    """Use the first of the likely files that has the right content.
+
+    What is hashed is what stays: root's own copy, which nobody changes between the two.
+    """
+    copy = work.part(file.path, "copy")
+    for path in paths:
+        workspace.real_directories(work.parts, file.path)
+        room = work.free() - work.request.headroom
+        how = _take(path, copy, file.size, room, work.stop)
+        if how is None:
+            continue
+        entry = verify.entry(file, copy, work.stop)
+        if isinstance(entry, str):
+            copy.unlink()
+            continue
+        if how != _LINKED:  # a link is a file of root's that is there already
+            workspace.publish(copy)
+            workspace.sync(copy)
+        copy.replace(work.base / file.path)
+        work.add(file, entry, keep=True)
+        log(f"{file.path}: {how} from {path}")
+        return True
+    return False
+
+
+def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, list[Path]]:
+    """Return the regular files below the roots that have the size of a requested file, by size.
+
+    A hub's cache keeps content in ``blobs/`` under its hash and links in ``snapshots/``: the blobs
+    are found like any other file, and links are not followed.
+    """
+    sizes = {file.size for file in files}
+    found: dict[int, list[Path]] = {}
+    matching = (path for root in roots for path in sorted(Path("/").glob(root.lstrip("/"))))
+    for root in dict.fromkeys(map(str, matching)):
+        base = root.count("/")
+        for directory, names, entries in os.walk(root):
+            if directory.count("/") - base >= _DEPTH:
+                names.clear()
+            names[:] = [name for name in names if not name.startswith(".staging-")]
+            for name in entries:
+                path = Path(directory, name)
+                try:
+                    stat = path.lstat()
+                except OSError:
+                    continue
+                if path.is_symlink() or stat.st_size not in sizes or stat.st_size == 0:
+                    continue
+                found.setdefault(stat.st_size, []).append(path)
+    return found
+
+
+def _worth_copying(file: FetchFile, found: dict[int, list[Path]]) -> list[Path]:
+    """Return the three likeliest, best first: those with the hash or name of the file come first.
+
+    Small files are likely only by their name, large ones always.
+    """
+    name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
+    paths = found.get(file.size, [])
+    if file.size < 1 << 20:
+        paths = [path for path in paths if path.name == name or path.name in hashes]
+    return sorted(paths, key=lambda path: (path.name not in hashes, path.name != name))[:3]
+
+
+def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
+    """Link, clone or copy a file of so many bytes. Returns how, None if it can't be done.
+
+    The copy shares its blocks with the source where the file system can (a reflink).
+
+    Args:
+        room: bytes that a copy may take on the file system.
+    """
+    target.unlink(missing_ok=True)
+    if _second_name(source, target):
+        return _LINKED
+    try:
+        descriptor = os.open(source, _READ)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+                return None
+            return _copy(file, target, size, room, stop)
+    except OSError as error:
+        log(f"cannot copy {source}: {error.strerror}")
+        target.unlink(missing_ok=True)
+        return None
+
+
+def _second_name(source: Path, target: Path) -> bool:
+    """Give a file a second name, if root alone can write to it and everybody read it."""
+    if os.geteuid() != 0 or trusted.exposed(source) is not None:
+        return False
+    try:
+        if not source.lstat().st_mode & 0o004:
+            return False
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> str | None:
+    """Copy exactly so many bytes, whatever the source becomes meanwhile."""
+    with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
+        try:
+            fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
+        except OSError:
+            if size > room:
+                target.unlink()
+                return None
+        else:
+            os.ftruncate(copy.fileno(), size)
+            return "cloned"
+        left = size
+        while left:
+            piece = file.read(min(left, _BUFFER))
+            if not piece:
+                break  # it is shorter now: its hash will be wrong
+            if stop.is_set():
+                raise Temporary("stopped")
+            left -= copy.write(piece)
+    return "copied"

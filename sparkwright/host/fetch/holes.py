@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.request import PAGE
 from sparkwright.host.lib import disks
 
@@ -101,13 +102,22 @@ def missing(part: Path, size: int) -> list[tuple[int, int]]:
 class Writer:
     """Writes into a part, and marks in its map what is written; see ``writing``."""
 
-    def __init__(self, part: int, beside: int | None, size: int) -> None:
+    def __init__(self, path: Path, part: int, beside: int | None, size: int) -> None:
+        self._path = path
         self._part = part
         self._map = beside
         self._size = size
 
     def write(self, data: memoryview, start: int) -> None:
-        """Write bytes at a position. Raises OSError. Safe for threads."""
+        """Write bytes at a position. Raises Failed. Safe for threads."""
+        try:
+            self._write(data, start)
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise Failed("disk_full", parent=self._path.parent) from error
+            raise Failed("disk_fault", path=self._path, reason=error.strerror) from error
+
+    def _write(self, data: memoryview, start: int) -> None:
         written = 0
         while written < len(data):
             written += os.pwrite(self._part, data[written:], start + written)
@@ -127,7 +137,7 @@ def writing(part: Path) -> Iterator[Writer]:
     try:
         if map_of(part).exists():
             beside = os.open(map_of(part), flags)
-        yield Writer(descriptor, beside, os.fstat(descriptor).st_size)
+        yield Writer(part, descriptor, beside, os.fstat(descriptor).st_size)
     finally:
         os.close(descriptor)
         if beside is not None:

@@ -116,11 +116,8 @@ def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
     if file is None:
         return None
     with file:
-        return (
-            os.read(file.descriptor, largest).decode(errors="replace")
-            if (file.size <= largest)
-            else None
-        )
+        content = os.read(file.descriptor, largest)
+    return content.decode(errors="replace") if file.size <= largest else None
 
 
 class Store:
@@ -175,10 +172,6 @@ class Store:
             found = {one.name.removeprefix(".staging-") for one in listed}
             return [Place(self._roots["images"], (), one) for one in found if _HEX.fullmatch(one)]
         return []
-
-    def any_fetching(self) -> bool:
-        """Whether any image is being fetched."""
-        return any(map(self.fetching, self.images()))
 
     def _is_directory(self, place: Place, name: str) -> bool:
         try:

@@ -2,27 +2,47 @@
 
 systemd holds the port and passes it: no local program can take it. Where there is no systemd (a
 bundle on the controller), the server listens itself. It ends when nobody with a key has asked for
-long enough. What it answers: peer_conversation.py.
+long enough.
+
+`GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
+`/files/images/<digest>/<path>`, signed with it, return a range of a file of at most PIECE bytes.
+With `?ranges` they list the ranges that are on the disk, whether a fetch runs that will add more
+("alive"), and whether the file will not change any more ("ended"). Every answer is signed, its
+body's hash included, and brings the next challenge.
+
+`/v2/` is the reading half of a container registry over this host's images, for its own Docker. It
+sends a blob's bytes as they arrive, so that Docker unpacks while the rest is downloaded. Docker
+can't sign: it shows a password by Basic authentication, which counts over loopback only.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import io
+import json
 import os
+import re
 import selectors
 import signal
 import socket
 import ssl
 import time
 from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from sparkwright.host.fetch import peer_auth, peer_files
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
-from sparkwright.host.fetch.peer_conversation import UNKNOWN, Conversation
-from sparkwright.host.fetch.peer_files import Keys, Store
-from sparkwright.host.fetch.peer_wire import Broken
+from sparkwright.host.fetch.peer_files import Keys, OpenFile, Place, Store
+from sparkwright.host.fetch.peers import PIECE, Held
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PeerServerRequest, read_peer_server
+from sparkwright.host.lib import bounded
+from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
@@ -30,6 +50,25 @@ _BACKLOG = 256
 #: Connections at once, and of them with one address.
 MOST = 256
 MOST_OF_ONE = 64
+#: Bytes of one read from the disk.
+_BLOCK = 256 << 10
+#: Bytes of a request's head, and seconds for it: of somebody unknown, and until a known peer asks
+#: again.
+_HEAD = 16 << 10
+UNKNOWN, _KNOWN = 10.0, 60.0
+#: Headers that may come once only: two readers could take different ones.
+_ONCE = ("Authorization", "Content-Length", "Host", "Range", "Transfer-Encoding")
+#: Seconds for sending a head, a piece to a peer, and a piece to Docker, which may be busy.
+_HEAD_TIME, _PIECE_TIME, _DOCKER_TIME = 10.0, 60.0, 120.0
+#: Seconds in which the other side of a refused TLS handshake reads the answer.
+_LAST = 0.5
+#: Seconds that Docker's request waits for a fetch to start or to continue, and between two looks.
+_PATIENCE, _WAIT = 10.0, 0.1
+_LARGEST_MANIFEST = 4 << 20
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_KIND = re.compile(r"application/[\w.+-]{1,100}", re.ASCII)
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})", re.ASCII)
 
 
 class Connections:
@@ -49,8 +88,8 @@ class Connections:
     def admit(self, connection: socket.socket, address: str) -> bool:
         """Whether there is room for a connection; an older one may be closed for it."""
         with self._lock:
-            of_one = [one for one, other in self._addresses.items() if other == address]
-            if len(of_one) >= self._most_of_one and not self._make_room(of_one):
+            same = [other for other, its in self._addresses.items() if its == address]
+            if len(same) >= self._most_of_one and not self._make_room(same):
                 return False
             if len(self._addresses) >= self._most and not self._make_room(list(self._unknown)):
                 return False
@@ -71,13 +110,13 @@ class Connections:
             connection.close()
 
     def _make_room(self, among: list[socket.socket]) -> bool:
-        for one in among:  # in the order of their arrival
-            if one in self._unknown:
-                self._addresses.pop(one, None)
-                self._unknown.pop(one)
+        for connection in among:  # in the order of their arrival
+            if connection in self._unknown:
+                self._addresses.pop(connection, None)
+                self._unknown.pop(connection)
                 with suppress(OSError):
                     # Not TLS's own: another thread may be in the middle of its handshake.
-                    socket.socket.shutdown(one, socket.SHUT_RDWR)
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
                 return True
         return False
 
@@ -92,21 +131,17 @@ class PeerServer:
         self._listening = listening
         self._idle = request.idle
         self._last = time.monotonic()
-        self._ended = Event()
-        self._tls = _tls(request.certificate) if request.certificate else None
+        #: Set to end it, from any thread or signal.
+        self.ended = Event()
+        self._tls: ssl.SSLContext | None = None
+        if request.certificate:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._tls.load_cert_chain(request.certificate)
 
     def used(self, connection: socket.socket) -> None:
         """Somebody with a key asks: the idle time begins anew."""
         self._connections.known(connection)
         self._last = time.monotonic()
-
-    def stopped(self) -> bool:
-        """Whether the server ends."""
-        return self._ended.is_set()
-
-    def stop(self) -> None:
-        """End it, from any thread or signal."""
-        self._ended.set()
 
     def run(self) -> None:
         """Serve until it is stopped, was idle for long enough, or has lost what it served.
@@ -115,17 +150,17 @@ class PeerServer:
         every request would be refused until it is idle.
         """
         with selectors.DefaultSelector() as selector:
-            for one in self._listening:
-                one.setblocking(False)
-                selector.register(one, selectors.EVENT_READ)
+            for listening in self._listening:
+                listening.setblocking(False)
+                selector.register(listening, selectors.EVENT_READ)
             while (
-                not self.stopped()
+                not self.ended.is_set()
                 and time.monotonic() - self._last <= self._idle
                 and self.keys.are_there()
             ):
                 for ready, _ in selector.select(0.2):
                     self._accept(ready.fileobj)
-        self.stop()
+        self.ended.set()
 
     def _accept(self, listening: object) -> None:
         assert isinstance(listening, socket.socket)
@@ -149,24 +184,317 @@ class PeerServer:
     def _converse(self, connection: socket.socket, address: str) -> None:
         try:
             # Whoever breaks off, is too slow or asks for nonsense only loses its connection.
-            with suppress(Broken, OSError):
+            with suppress(OSError):
                 if isinstance(connection, ssl.SSLSocket):
                     connection.settimeout(UNKNOWN)
                     connection.do_handshake()
-                Conversation(self, connection, own_docker=is_own_docker(address)).run()
+                    connection.settimeout(None)
+                Conversation(self, connection, own_docker=is_own_docker(address))
         finally:
             self._connections.leave(connection)
+
+
+@dataclass(frozen=True)
+class _Signed:
+    """A request of a known peer: its key and nonce, and the words that both sides sign."""
+
+    key: str
+    nonce: str
+    words: tuple[str, ...]
+
+
+class Conversation(BaseHTTPRequestHandler):
+    """One connection: its requests are answered one after the other, until somebody ends it.
+
+    http.server limits the time of one read, not of a whole head: who sends a byte now and then
+    would hold it for ever. Here every head is bounded in size and time.
+    """
+
+    protocol_version = default_request_version = request_version = "HTTP/1.1"
+
+    def __init__(self, server: PeerServer, connection: socket.socket, *, own_docker: bool) -> None:
+        self._server = server
+        self._own_docker = own_docker
+        self._challenge = ""
+        self._is_known = False
+        super().__init__(connection, ("", 0), server)  # type: ignore[arg-type]
+
+    def setup(self) -> None:
+        self.connection = self.request
+        self._guard = bounded.Guarded(self.connection, _HEAD, UNKNOWN)
+        self.rfile = self._reader = io.BufferedReader(self._guard)
+        self.wfile = self.connection.makefile("wb")
+
+    def handle_one_request(self) -> None:
+        self._guard.allow(_HEAD, _KNOWN if self._is_known else UNKNOWN)
+        if self._reader.peek(1)[:1] == b"\x16":
+            # A TLS handshake. Docker with containerd's image store takes an answer in HTTP, and
+            # that alone, for a reason to try without TLS.
+            self.send_error(400)
+            self._end()
+        else:
+            super().handle_one_request()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that is not valid, and end the connection."""
+        self._say(400, close=True)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: anybody can ask."""
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        path, _, query = self.path.partition("?")
+        # Headers that two readers could take differently, and requests with a body.
+        twice = [name for name in _ONCE if len(self.headers.get_all(name, [])) > 1]
+        body = self.headers.get("Content-Length", "0") != "0" or self._header("Transfer-Encoding")
+        if twice or body or self.headers.defects or not path.startswith("/"):
+            self.send_error(400)
+        elif path.startswith("/v2/"):
+            self._docker(path)
+        elif self.path == "/challenge":
+            self._say(200)
+        elif (signed := self._signed()) is None:
+            self._say(401)
+        else:
+            self._used()
+            self._file(path, query, signed)
+
+    do_HEAD = do_GET
+
+    def _header(self, name: str) -> str:
+        return self.headers.get(name, "")
+
+    def _used(self) -> None:
+        self._is_known = True
+        self._server.used(self.connection)
+
+    def _signed(self) -> _Signed | None:
+        challenge, self._challenge = self._challenge, ""
+        claimed = peer_auth.claimed(self._header("Authorization"))
+        if claimed is None or not challenge or self.command != "GET":
+            return None
+        run, peer, number, made = claimed
+        server_key = self._server.keys.of(run)
+        if server_key is None:
+            return None
+        key = peer_auth.peer_key(server_key, peer)
+        words = (challenge, self.command, self.path, self._header("Range"))
+        if not peer_auth.is_request(key, made, number, *words, peer_auth.EMPTY):
+            return None
+        return _Signed(key, number, words)
+
+    def _file(self, path: str, query: str, signed: _Signed) -> None:
+        store = self._server.store
+        names = peer_files.names(path)
+        found = store.place(names[1:]) if names and names[0] == "files" else None
+        if found is None or query not in ("", "ranges"):
+            self._say(404, signed=signed)
+            return
+        place, below = found
+        file = store.find(place, below)
+        if query == "ranges":
+            held = Held(_listed(file), store.fetching(place), store.ended(place))
+            self._say(200, json.dumps(encode(held)).encode(), signed=signed)
+        elif file is None:
+            self._say(404, signed=signed)
+        else:
+            with file:
+                self._piece(file, signed)
+
+    def _piece(self, file: OpenFile, signed: _Signed) -> None:
+        wanted = _RANGE.fullmatch(self._header("Range"))
+        start, end = (int(wanted[1]), int(wanted[2]) + 1) if wanted and wanted[2] else (0, 0)
+        if not 0 < end - start <= PIECE or end > file.size:
+            self._say(416, signed=signed)
+            return
+        # Twice over the bytes, which are in memory the second time: the peer keeps nothing that
+        # is not signed, and nothing of it is held here.
+        hashed, at = hashlib.sha256(), start
+        while at < end:
+            block = os.pread(file.descriptor, min(_BLOCK, end - at), at)
+            if not block:
+                raise ConnectionAbortedError("the file became shorter")
+            hashed.update(block)
+            at += len(block)
+        content_range = f"bytes {start}-{end - 1}/{file.size}"
+        self._head(206, end - start, hashed.hexdigest(), signed, content_range)
+        self._send_file(file.descriptor, start, end, _PIECE_TIME)
+
+    def _say(
+        self, status: int, body: bytes = b"", *, signed: _Signed | None = None, close: bool = False
+    ) -> None:
+        hashed = hashlib.sha256(body).hexdigest()
+        self._head(status, len(body), hashed, signed, **({"Connection": "close"} if close else {}))
+        self.wfile.write(body)
+
+    def _head(
+        self, status: int, length: int, hashed: str, signed: _Signed | None,
+        content_range: str = "", **headers: str,
+    ) -> None:  # fmt: skip
+        self._challenge = headers["Sparkwright-Challenge"] = peer_auth.nonce()
+        if content_range:
+            headers["Content-Range"] = content_range
+        if signed is not None:
+            words = (*signed.words, str(status), content_range, hashed)
+            headers["Sparkwright-Answer"] = peer_auth.answer(signed.key, signed.nonce, *words)
+        self._send_head(status, length, headers)
+
+    def _send_head(self, status: int, length: int, headers: dict[str, str]) -> None:
+        self.connection.settimeout(_HEAD_TIME)
+        self.send_response_only(status)
+        for name, value in ({"Content-Length": str(length)} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send_file(self, descriptor: int, start: int, end: int, seconds: float) -> None:
+        """Send a range of a file, without a copy of it here but for TLS, within so many seconds."""
+        self.wfile.flush()
+        deadline = time.monotonic() + seconds
+        with open(descriptor, "rb", closefd=False) as file:
+            while start < end:
+                self.connection.settimeout(max(0.01, deadline - time.monotonic()))
+                if isinstance(self.connection, ssl.SSLSocket):
+                    # Its own sendfile() reads 8 KiB at a time.
+                    block = os.pread(descriptor, min(end - start, 1 << 20), start)
+                    sent = self.connection.send(block)
+                else:
+                    sent = self.connection.sendfile(file, start, min(end - start, 1 << 20))
+                if not sent or time.monotonic() > deadline:
+                    raise TimeoutError("it does not read")
+                start += sent
+
+    def _end(self) -> None:
+        """End the connection so that the answer is read: unread bytes here would reset it."""
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_WR)
+        until = time.monotonic() + _LAST
+        while (left := until - time.monotonic()) > 0:
+            self.connection.settimeout(left)
+            if not self.connection.recv(4096):
+                return
+
+    def _docker(self, path: str) -> None:
+        if not self._own_docker:
+            self._say(404)
+            return
+        if not self._has_password():
+            self._send_head(401, 0, {"WWW-Authenticate": 'Basic realm="sparkwright"'})
+            return
+        self._used()
+        names = peer_files.names(path) or []
+        digest = _DIGEST.fullmatch(names[-1]) if len(names) > 3 else None
+        is_file = digest is not None and names[-2] in ("manifests", "blobs")
+        found = self._wait_for(digest[1]) if digest and is_file else None
+        if digest is None or found is None:
+            self._send_head(200 if path == "/v2/" else 404, 0, {"Content-Type": "text/plain"})
+            return
+        place, file = found
+        with file:
+            kind = _media_type(file) if names[-2] == "manifests" else "application/octet-stream"
+            self._blob(place, file, digest[1], kind)
+
+    def _has_password(self) -> bool:
+        scheme, _, given = self._header("Authorization").partition(" ")
+        try:
+            account = base64.b64decode(given, validate=True).decode("ascii")
+        except ValueError:
+            return False
+        run, _, password = account.partition(":")
+        key = self._server.keys.of(run) if scheme == "Basic" else None
+        return key is not None and hmac.compare_digest(password, peer_auth.docker_password(key))
+
+    def _wait_for(self, digest: str) -> tuple[Place, OpenFile] | None:
+        """Wait for a blob to appear; for small ones to be complete, since manifests are parsed."""
+        store, until = self._server.store, time.monotonic() + _PATIENCE
+        while not self._server.ended.is_set():
+            images = store.images()
+            for place in images:
+                if file := store.find(place, (digest,)):
+                    if file.complete or file.size > 1 << 20:
+                        return place, file
+                    os.close(file.descriptor)
+            if any(map(store.fetching, images)):
+                until = time.monotonic() + _PATIENCE
+            elif time.monotonic() > until:
+                return None
+            self._used()
+            time.sleep(_WAIT)
+        return None
+
+    def _blob(self, place: Place, file: OpenFile, digest: str, kind: str) -> None:
+        start, end = _clipped(self._header("Range"), file.size)
+        whole = (start, end) == (0, file.size)
+        headers = {"Content-Type": kind, "Docker-Content-Digest": f"sha256:{digest}"}
+        if not whole:
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size}"
+        headers["Accept-Ranges"] = "bytes"
+        self._send_head(200 if whole else 206, end - start, headers)
+        complete, at, idle = file.complete, start, time.monotonic()
+        while self.command == "GET" and at < end:
+            upto = min(end, at + PIECE) if complete else min(end, _settled(file, at))
+            if upto > at:
+                self._send_file(file.descriptor, at, upto, _DOCKER_TIME)
+                at, idle = upto, time.monotonic()
+                self._used()
+                continue
+            if self._has_its_name(place, file, digest):
+                complete = True
+                continue
+            if self._server.store.fetching(place):
+                idle = time.monotonic()
+            if self._server.ended.is_set() or time.monotonic() - idle > _PATIENCE:
+                raise ConnectionAbortedError("the fetch or this server ended")
+            self._used()
+            time.sleep(_WAIT)
+
+    def _has_its_name(self, place: Place, file: OpenFile, digest: str) -> bool:
+        """Whether a part has been verified since; raises OSError if it was replaced or removed."""
+        now = self._server.store.find(place, (digest,))
+        if now is None:
+            raise ConnectionAbortedError("the part was removed")
+        with now:
+            if not os.path.sameopenfile(now.descriptor, file.descriptor):
+                raise ConnectionAbortedError("the part was replaced")
+            return now.complete
+
+
+def _listed(file: OpenFile | None) -> tuple[tuple[int, int], ...]:
+    if file is None:
+        return ()
+    with file:
+        return tuple(peer_files.available(file))
+
+
+def _media_type(file: OpenFile) -> str:
+    """The media type that a manifest names."""
+    if file.size > _LARGEST_MANIFEST:
+        return _MANIFEST
+    try:
+        named = str(json.loads(os.pread(file.descriptor, file.size, 0)).get("mediaType"))
+    except (ValueError, AttributeError):
+        return _MANIFEST
+    return named if _KIND.fullmatch(named) else _MANIFEST
+
+
+def _settled(file: OpenFile, at: int) -> int:
+    """The end of the bytes on the disk from a position on."""
+    ranges = peer_files.available(file)
+    return next((min(end, at + PIECE) for start, end in ranges if start <= at < end), at)
+
+
+def _clipped(header: str, size: int) -> tuple[int, int]:
+    """The range of a header, clipped to the file; the whole file if it is not valid."""
+    found = _RANGE.fullmatch(header)
+    if found is None:
+        return 0, size
+    start, last = int(found[1]), int(found[2]) if found[2] else size - 1
+    return (start, min(last + 1, size)) if start < size and start <= last else (0, size)
 
 
 def is_own_docker(address: str) -> bool:
     """Whether this host itself asks."""
     return address.startswith("127.") or address == "::1"
-
-
-def _tls(certificate: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
 
 
 def listening(request: PeerServerRequest) -> list[socket.socket]:
@@ -178,11 +506,12 @@ def listening(request: PeerServerRequest) -> list[socket.socket]:
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
         return [socket.socket(fileno=_FIRST_PASSED + n) for n in range(count)]
-    found = []
+    sockets = []
     for address in request.addresses:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        found.append(socket.create_server((address, request.port), family=family, backlog=_BACKLOG))
-    return found
+        endpoint = (address, request.port)
+        sockets.append(socket.create_server(endpoint, family=family, backlog=_BACKLOG))
+    return sockets
 
 
 def run(request_path: Path, _runtime: Path | None) -> int:
@@ -197,6 +526,6 @@ def run(request_path: Path, _runtime: Path | None) -> int:
         log(f"cannot listen on port {request.port}: {error.strerror}")
         return FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: server.stop())
+        signal.signal(number, lambda *_: server.ended.set())
     server.run()
     return OK

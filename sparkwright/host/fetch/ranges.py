@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import http.client
 import time
 import urllib.error
 import urllib.request
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.hub import Hub
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.registry import Registry
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
-from sparkwright.host.fetch.web import (
+from sparkwright.host.fetch.sources import (
     Location,
     Redirects,
+    Source,
     Tries,
     opener,
     origin,
@@ -34,6 +32,7 @@ from sparkwright.host.fetch.web import (
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
+_OPENER = opener(Redirects())
 
 
 class Limit:
@@ -77,95 +76,76 @@ class _Expired(_Cut):
     """The CDN refuses: the signature in the address may have expired."""
 
 
-_OPENER = opener(Redirects())
+def side_by_side(
+    work: Callable[[int, int], None], pieces: Iterable[tuple[int, int]], threads: int, abort: Event
+) -> None:
+    """Do the work for pieces in their order. The first error sets ``abort`` and is raised."""
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(work, *piece) for piece in pieces]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            abort.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
+@dataclass
 class RangeFetch:
     """Fills ranges of one part file. `count` is called with the bytes as they are written."""
 
-    def __init__(
-        self,
-        request: FetchRequest,
-        source: Hub | Registry,
-        file: FetchFile,
-        part: Path,
-        count: Callable[[int], None],
-        stop: Event,
-        limit: Limit,
-    ) -> None:
-        self._request = request
-        self._source = source
-        self._limit = limit
-        self._file = file
-        self._part = part
-        self._count = count
-        self._stop = stop
-        self._abort = Event()
-        self._lock = Lock()
-        self._cause: BaseException | None = None
+    request: FetchRequest
+    source: Source
+    file: FetchFile
+    part: Path
+    count: Callable[[int], None]
+    stop: Event
+    limit: Limit
+    _abort: Event = field(default_factory=Event)
 
     def run(self, location: Location, missing: list[tuple[int, int]], connections: int) -> None:
         """Fetch the ranges. Raises Failed or Temporary; what arrived is in the part."""
-        pieces = deque(_pieces(missing, connections, self._request.chunk_size))
-        if not pieces:
-            return
-        workers = min(connections, len(pieces))
-        with ThreadPoolExecutor(workers) as pool:
-            for _ in range(workers):
-                pool.submit(self._work, location, pieces)
+        self._location = location
+        pieces = list(_pieces(missing, connections, self.request.chunk_size))
         try:
-            if self._cause is not None:
-                raise self._cause
+            side_by_side(self._piece, pieces, connections, self._abort)
         except _NoRanges:
-            log(f"{self._file.path}: the server supports no ranges; fetching the whole file")
+            log(f"{self.file.path}: the server supports no ranges; fetching the whole file")
             self._abort.clear()
-            self._count(holes.total(holes.missing(self._part, self._file.size)) - self._file.size)
-            self._piece(location, 0, self._file.size, whole=True)
+            size = self.file.size
+            self.count(holes.total(holes.missing(self.part, size)) - size)
+            self._piece(0, size, whole=True)
 
-    def _work(self, location: Location, pieces: deque[tuple[int, int]]) -> None:
+    def _piece(self, start: int, end: int, *, whole: bool = False) -> None:
+        """Fetch one range, with retries."""
+        tries, refused = Tries(self.request, self.stop), 0
         while not self._abort.is_set():
-            try:
-                start, end = pieces.popleft()
-            except IndexError:
-                return
-            try:
-                location = self._piece(location, start, end, whole=False)
-            except BaseException as error:
-                # The first error is the cause; the others follow from it.
-                with self._lock:
-                    self._cause = self._cause or error
-                self._abort.set()
-                return
-
-    def _piece(self, location: Location, start: int, end: int, whole: bool) -> Location:
-        """Fetch one range, with retries. Returns the location that worked last."""
-        tries, refused = Tries(self._request, self._stop), 0
-        while True:
+            location = self._location
             try:
                 self._copy(location, start, end, whole)
-                return location
+                return
             except _Cut as cut:
                 if whole:
-                    self._count(start - cut.reached)
+                    self.count(start - cut.reached)
                 elif cut.reached > start:
                     start = cut.reached
                     tries.restart()
                 if isinstance(cut, _Expired) and refused < 3:
                     refused += 1
-                    location = self._source.locate(self._file)
+                    self._location = self.source.locate(self.file)
                     continue
-                reason = f"{self._file.path} at byte {cut.reached}: {cut}"
+                reason = f"{self.file.path} at byte {cut.reached}: {cut}"
                 tries.pause(reason, cut.required, cut)
 
     def _copy(self, location: Location, start: int, end: int, whole: bool) -> None:
         """Make one request and write its body. Raises _Cut when it ends early."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "sparkwright", **location.headers}
-        size = self._file.size
-        if not whole and (start, end) != (0, size):
+        if not whole and (start, end) != (0, self.file.size):
             headers["Range"] = f"bytes={start}-{end - 1}"
         request = urllib.request.Request(location.url, headers=headers)
         try:
-            answer = _OPENER.open(request, timeout=self._request.stall)
+            answer = _OPENER.open(request, timeout=self.request.stall)
         except urllib.error.HTTPError as error:
             error.close()
             self._refused(error, start, location)
@@ -178,30 +158,26 @@ class RangeFetch:
 
     def _refused(self, error: urllib.error.HTTPError, start: int, location: Location) -> NoReturn:
         """Raise what an HTTP error means: worth a retry, an expired signature, or final."""
+        file, elsewhere = self.file, origin(location.url) != origin(self.request.endpoint)
         reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
         if transient(error.code):
-            raise _Cut(reason, start, retry_after(error.headers.get("Retry-After"))) from error
+            raise _Cut(reason, start, retry_after(error.headers)) from error
         if error.code == 416:
-            raise Failed(
-                f"{self._file.path} is shorter on the server than the {self._file.size} bytes "
-                "in the lock. The hub serves another file than the locked one."
-            ) from error
-        if origin(location.url) != origin(self._request.endpoint):
-            if error.code in _EXPIRED:
-                raise _Expired(reason, start) from error
-            raise Failed(f"{self._file.path}: {reason}.") from error
-        if self._source.renews and error.code == 401:
+            raise Failed("shorter_on_server", file=file.path, size=file.size) from error
+        if error.code in _EXPIRED if elsewhere else self.source.renews and error.code == 401:
             raise _Expired(reason, start) from error
-        raise self._source.refusal(error.code, error.headers, self._file.path) from error
+        if elsewhere:
+            raise Failed("refused", file=file.path, reason=reason) from error
+        raise self.source.refusal(error.code, error.headers, file.path) from error
 
     def _check_answer(self, answer: Any, headers: dict[str, str], start: int) -> None:
         """Check that the answer has the requested bytes."""
-        size = self._file.size
+        size = str(self.file.size)
         if answer.status == 206:
             sent = answer.headers.get("Content-Range") or ""
             unit, _, total = sent.partition("/")
-            if total not in {str(size), "*"}:
-                raise self._other_size(total)
+            if total not in {size, "*"}:
+                raise Failed("size_on_server", file=self.file.path, found=total, size=size)
             if unit.removeprefix("bytes ").partition("-")[0].strip() != str(start):
                 raise _Cut(f"the server answers with another range ({sent})", start)
             return
@@ -210,20 +186,13 @@ class RangeFetch:
         if "Range" in headers:
             raise _NoRanges
         length = answer.headers.get("Content-Length")
-        if length is not None and length != str(size):
-            raise self._other_size(length)
-
-    def _other_size(self, found: str) -> Failed:
-        return Failed(
-            f"{self._file.path} has {found} bytes on the server, but {self._file.size} in the "
-            "lock. The hub serves another file than the locked one: lock the model again if you "
-            "want the new file."
-        )
+        if length not in {None, size}:
+            raise Failed("size_on_server", file=self.file.path, found=length, size=size)
 
     def _write(self, answer: Any, start: int, end: int) -> None:
         """Write the body into the part, in whole pages except at the end of the range."""
         buffer = memoryview(bytearray(_BUFFER))
-        with holes.writing(self._part) as part:
+        with holes.writing(self.part) as part:
             at = start
             while at < end:
                 # The next write ends at a multiple of the buffer's size.
@@ -231,11 +200,8 @@ class RangeFetch:
                 filled, reason = self._fill(answer, buffer, goal)
                 if filled < goal:
                     filled = max(0, (at + filled) // PAGE * PAGE - at)
-                try:
-                    part.write(buffer[:filled], at)
-                except OSError as error:
-                    raise disk_error(error, self._part) from error
-                self._count(filled)
+                part.write(buffer[:filled], at)
+                self.count(filled)
                 at += filled
                 if reason is not None:
                     raise _Cut(reason, at)
@@ -244,18 +210,18 @@ class RangeFetch:
         """Read up to goal bytes. Returns how many arrived, and why not all of them did."""
         filled = 0
         while filled < goal:
-            if self._stop.is_set() or self._abort.is_set():
+            if self.stop.is_set() or self._abort.is_set():
                 raise Temporary("stopped")
             try:
                 count = answer.readinto(buffer[filled:goal])
             except TimeoutError:
-                return filled, f"no byte arrived for {self._request.stall:g} s"
+                return filled, f"no byte arrived for {self.request.stall:g} s"
             except (OSError, http.client.HTTPException) as error:
                 return filled, _reason(error)
             if not count:
                 return filled, "the connection was cut"
             filled += count
-            self._limit.take(count, self._stop)
+            self.limit.take(count, self.stop)
         return filled, None
 
 
@@ -275,16 +241,6 @@ def _pieces(
             yield at, at + piece
             at += piece
             left -= piece
-
-
-def disk_error(error: OSError, path: Path) -> Failed:
-    """Explain a failed write."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return Failed(
-            f"The file system of {path.parent} is full. Free some space and run again: what was "
-            "fetched is kept."
-        )
-    return Failed(f"Cannot write {path}: {error.strerror}.")
 
 
 def _reason(error: BaseException) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from sparkwright.host.fetch.complete import complete
-from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary
+from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary, text
 from sparkwright.host.fetch.progress import Progress, log
 from sparkwright.host.fetch.request import FetchRequest, read_fetch
+from sparkwright.host.fetch.workspace import complete
 
 _Request = TypeVar("_Request")
 
@@ -49,15 +49,15 @@ def carry_out(
     except Failed as error:
         message, code = str(error), error.exit_code
         if signalled.is_set() and isinstance(error, Temporary):
-            message = "stopped by a signal. What was fetched is kept; run again to continue."
+            message = text("stopped_by_signal")
     except OSError as error:
         message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
     except Exception as error:
         # A bug: name the place, without a traceback.
-        where = error.__traceback__
-        while where is not None and where.tb_next is not None:
-            where = where.tb_next
-        line = f"{Path(where.tb_frame.f_code.co_filename).name}:{where.tb_lineno}" if where else ""
+        import traceback
+
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"{Path(frame.filename).name}:{frame.lineno}"
         message, code = f"internal error in {line}: {type(error).__name__}: {error}", FAILED
     if progress is not None:
         progress.end("done" if code == OK else "failed", message)
@@ -69,14 +69,12 @@ def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop:
     """Return the message of success; raise Failed otherwise."""
     destination = Path(request.destination)
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
-        raise Failed(
-            f"{destination} is a {'symlink' if destination.is_symlink() else 'file'}, but must be "
-            "a directory. Move it away and run again."
-        )
-    done = complete(request, progress)
-    if done is None:
+        kind = "symlink" if destination.is_symlink() else "file"
+        raise Failed("destination", path=destination, kind=kind)
+    message = complete(request, progress)
+    if message is None:
         # Imported here: most runs end above, and this takes longer than they do.
         from sparkwright.host.fetch import job
 
-        done = job.fetch(request, runtime, progress, stop)
-    return done
+        message = job.fetch(request, runtime, progress, stop)
+    return message

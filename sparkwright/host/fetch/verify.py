@@ -8,14 +8,15 @@ from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.request import FetchFile
+from sparkwright.host.lib.receipt import ReceiptEntry
 
 _BUFFER = 4 << 20
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> tuple[str, str | None]:
+def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> tuple[str, str | None]:
     """Return (sha256, git blob id or None) of a file of `size` bytes.
 
     hashlib releases the interpreter lock, so several files can be hashed in threads.
@@ -49,29 +50,22 @@ class Follower:
         self._part = part
         self._size = size
         self._stop = stop
-        self._complete = Event()
-        self._given_up = Event()
-
-    def complete(self) -> None:
-        """Mark all bytes as written."""
-        self._complete.set()
-
-    def give_up(self) -> None:
-        """Mark the part as never to be completed."""
-        self._given_up.set()
+        #: Set when all bytes are written, and when they never will be.
+        self.complete = Event()
+        self.given_up = Event()
 
     def run(self) -> str | None:
-        """Return the sha256 once all bytes are written; None after give_up()."""
+        """Return the sha256 once all bytes are written; None when they never will be."""
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(_BUFFER))
         at = flushed = 0
         with self._part.open("rb", buffering=0) as file:
             while at < self._size:
-                if self._stop.is_set() or self._given_up.is_set():
+                if self._stop.is_set() or self.given_up.is_set():
                     return None
-                end = self._size if self._complete.is_set() else self._settled(at)
+                end = self._size if self.complete.is_set() else self._settled(at)
                 if end <= at:
-                    self._complete.wait(self._POLL)
+                    self.complete.wait(self._POLL)
                     continue
                 while at < end:
                     count = file.readinto(buffer[: min(_BUFFER, end - at)])
@@ -95,11 +89,24 @@ class Follower:
         return missing[0][0] // self._SETTLED * self._SETTLED if missing else at
 
 
-def mismatch(file: FetchFile, sha256: str, blob_id: str | None) -> str | None:
-    """Return "expected ..., got ..." when a digest is not the expected one, else None."""
-    if file.sha256 is not None:
-        return None if sha256 == file.sha256 else f"expected sha256 {file.sha256}, got {sha256}"
-    return None if blob_id == file.blob_id else f"expected git blob {file.blob_id}, got {blob_id}"
+def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) -> ReceiptEntry | str:
+    """Return the receipt entry of a complete file, or what is wrong with it.
+
+    known: its sha256, if it was hashed while it arrived.
+    """
+    status = path.lstat()
+    if status.st_size != file.size:
+        return f"expected {file.size} bytes, got {status.st_size}"
+    sha256, blob_id = known, file.blob_id
+    if sha256 is None or sha256 != file.sha256:
+        sha256, blob_id = _digests(path, file.size, file.sha256 is None, stop)
+    if file.sha256 not in (None, sha256):
+        return f"expected sha256 {file.sha256}, got {sha256}"
+    if file.sha256 is None and blob_id != file.blob_id:
+        return f"expected git blob {file.blob_id}, got {blob_id}"
+    if is_pointer(path):
+        raise Failed("pointer", file=file.path)
+    return ReceiptEntry(file.size, status.st_mtime_ns, sha256, file.blob_id)
 
 
 def is_pointer(path: Path) -> bool:

@@ -1,25 +1,44 @@
-"""One run of a fetch: its request, its directories, and the files that are verified."""
+"""One run of a fetch: its directories with their owners and modes, and the files in place."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import fcntl
+import json
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from threading import Event, Lock
+from typing import Any
 
-from sparkwright.host.fetch import verify
-from sparkwright.host.fetch.errors import Failed
-from sparkwright.host.fetch.place import Ownership, Stage
-from sparkwright.host.fetch.progress import Progress
+from sparkwright.host.fetch import holes
+from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.progress import Progress, log
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
+from sparkwright.host.lib import documents, files, receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
+from sparkwright.host.lib.records import decode, encode
+
+_HOLDER = "holder.json"
+_VERIFIED = "verified.json"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Workspace:
-    """Safe for threads.
+    """The files of a run. Safe for threads.
+
+    Besides the destination there is the directory `.staging-<commit>` on the same file system:
+    files/ becomes the destination by one rename, parts/ has what is not verified yet, and
+    verified.json has the receipt entries of a run that did not reach its end. All of it is root's
+    alone, like the directory that it lies in: one that another user has made is removed.
 
     Attributes:
         destination: the directory that is complete in the end.
-        base: directory that gets the files: the destination itself where that exists already (a
-            file was changed, or it was filled by other means), else the stage's.
         stop: set when the run ends.
         verified: entries of the coming receipt.
     """
@@ -28,13 +47,42 @@ class Workspace:
         self.request = request
         self.progress = progress
         self.stop = stop
-        self.stage = Stage(request)
-        self.owner = Ownership(request)
         self.destination = Path(request.destination)
-        self.repairs = self.destination.is_dir()
-        self.base = self.destination if self.repairs else self.stage.files
+        self.root = self.destination.parent / f".staging-{request.revision}"
+        self.parts = self.root / "parts"
         self.verified: dict[str, ReceiptEntry] = {}
         self._lock = Lock()
+
+    @cached_property
+    def base(self) -> Path:
+        """The directory that gets the files: the destination itself where that exists already (a
+        file was changed, or it was filled by other means), else the stage's."""
+        return self.destination if self.destination.is_dir() else self.root / "files"
+
+    def part(self, path: str, kind: str = "part") -> Path:
+        """Return the part of a file, its copy from this host, or its corrupt content."""
+        return self.parts / f"{path}.{kind}"
+
+    @cached_property
+    def mapped(self) -> bool:
+        """Whether parts need maps: the file system does not report their holes exactly."""
+        return not holes.reported(self.parts)
+
+    def free(self) -> int:
+        """The free bytes of the file system; no bound where it does not say how large it is."""
+        usage = shutil.disk_usage(self.root)
+        return usage.free if usage.total else sys.maxsize
+
+    def known(self) -> dict[str, ReceiptEntry]:
+        """Return the receipt entries of earlier runs."""
+        entries: dict[str, ReceiptEntry] = {}
+        if self.base == self.destination:
+            old = receipt.read(str(self.base))
+            entries = old.files if old and old.commit == self.request.revision else {}
+        with suppress(ValueError):
+            text = files.read(self.root / _VERIFIED) or ""
+            entries |= decode(dict[str, ReceiptEntry], json.loads(text))
+        return entries
 
     def add(self, file: FetchFile, entry: ReceiptEntry, *, keep: bool = False) -> None:
         """Add a file that is in place.
@@ -44,25 +92,127 @@ class Workspace:
         with self._lock:
             self.verified[file.path] = entry
             if keep:
-                self.stage.keep(self.verified)
+                write_json(self.root / _VERIFIED, encode(self.verified))
         self.progress.finished(file.path, file.size)
 
-    def verify(self, file: FetchFile, path: Path, known: str | None = None) -> ReceiptEntry | str:
-        """Return the receipt entry of a complete file, or what is wrong with it.
+    @contextmanager
+    def lock(self) -> Iterator[int]:
+        """Lock the stage. Raises Temporary, naming the holder, when another run has it."""
+        trusted.take_over(self.root.parent)
+        while True:
+            self._make()
+            descriptor = os.open(self.root, _DIRECTORY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise Temporary("held", holder=self._holder(), path=self.root) from None
+            # The previous holder may have removed the directory between the two calls.
+            with suppress(FileNotFoundError):
+                if os.fstat(descriptor).st_ino == self.root.stat().st_ino:
+                    break
+            os.close(descriptor)
+        state_dir = self.request.state_dir
+        holder = {"pid": os.getpid(), "since": int(time.time()), "state_dir": state_dir}
+        write_json(self.root / _HOLDER, holder)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
-        known: its sha256, if it was hashed while it arrived.
-        """
-        status = path.lstat()
-        if status.st_size != file.size:
-            return f"expected {file.size} bytes, got {status.st_size}"
-        if verify.is_pointer(path):
-            raise Failed(
-                f"{file.path} is a Git LFS pointer in the repository itself: the large file was "
-                "never uploaded there. Choose another revision."
-            )
-        if known is not None and known == file.sha256:
-            return ReceiptEntry(file.size, status.st_mtime_ns, known, file.blob_id)
-        sha256, blob_id = verify.digests(path, file.size, file.sha256 is None, self.stop)
-        return verify.mismatch(file, sha256, blob_id) or ReceiptEntry(
-            file.size, status.st_mtime_ns, sha256, file.blob_id
-        )
+    def _make(self) -> None:
+        """Make the stage; what another user has put in its place is removed."""
+        with trusted.directory(self.root.parent) as folder:
+            with suppress(FileExistsError):
+                os.mkdir(self.root.name, 0o700, dir_fd=folder)
+            status = os.lstat(self.root.name, dir_fd=folder)
+            if stat.S_ISDIR(status.st_mode) and trusted.why(status) is None:
+                return
+            log(f"{self.root} was not made by root: removing it")
+            if stat.S_ISDIR(status.st_mode):
+                shutil.rmtree(self.root)
+            else:
+                os.unlink(self.root.name, dir_fd=folder)
+            os.mkdir(self.root.name, 0o700, dir_fd=folder)
+
+    def _holder(self) -> str:
+        try:
+            holder = documents.read(self.root / _HOLDER) or {}
+            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder["since"]))
+            return f"process {holder['pid']} (since {since}, progress in {holder['state_dir']})"
+        except (ValueError, LookupError, TypeError, OverflowError):
+            return "another process"
+
+
+def complete(request: FetchRequest, progress: Progress) -> str | None:
+    """Return the message when the destination is complete by its receipt, else None."""
+    known = receipt.read(request.destination)
+    if known is None or receipt.check(request.destination, request.revision) is not None:
+        return None
+    if not all(same(file, known.files.get(file.path)) for file in request.files):
+        return None
+    total = sum(entry.size for entry in known.files.values())
+    progress.show(bytes_total=total, bytes_kept=total, files_total=len(known.files))
+    for path, entry in known.files.items():
+        progress.finished(path, entry.size)
+    report_extras(Path(request.destination), known.files)
+    return f"already complete: {request.destination}"
+
+
+def same(file: FetchFile, entry: ReceiptEntry | None) -> bool:
+    """Return whether a receipt entry has the content of a requested file."""
+    if entry is None or entry.size != file.size:
+        return False
+    if file.sha256 is not None:
+        return entry.sha256 == file.sha256
+    return entry.blob_id == file.blob_id
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Replace a JSON file; it is synced before it gets its name."""
+    files.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
+
+
+def sync(path: Path) -> None:
+    """Write a file or directory to the disk."""
+    with _opened(path) as descriptor:
+        os.fsync(descriptor)
+
+
+def publish(path: Path) -> None:
+    """Have root own a file or directory, with the mode that lets everybody read it."""
+    with _opened(path) as descriptor:
+        mode = 0o755 if stat.S_ISDIR(os.fstat(descriptor).st_mode) else 0o644
+        trusted.give(descriptor, mode, (0, 0) if os.geteuid() == 0 else None)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def real_directories(base: Path, path: str) -> None:
+    """Create the directories of a file below base, or have existing ones root's alone.
+
+    A link or file in their place is removed.
+    """
+    at = base
+    trusted.take_over(at)
+    for part in PurePosixPath(path).parts[:-1]:
+        at /= part
+        if at.is_symlink() or (at.exists() and not at.is_dir()):
+            at.unlink()
+        trusted.take_over(at)
+
+
+def report_extras(destination: Path, expected: Iterable[str]) -> None:
+    """Log which files in a model directory are not of its repository."""
+    paths = (path for path in destination.rglob("*") if path.is_symlink() or not path.is_dir())
+    extras = {str(path.relative_to(destination)) for path in paths} - {*expected, receipt.NAME}
+    if extras:
+        more = f" and {len(extras) - 5} more" if len(extras) > 5 else ""
+        log(f"not in this repository, left alone: {', '.join(sorted(extras)[:5])}{more}")

@@ -38,20 +38,21 @@ def read(file: Any, most: int) -> Any:
     return found
 
 
-class _Guarded(io.RawIOBase):
-    """What a socket receives, with both bounds until ``lift`` is called."""
+class Guarded(io.RawIOBase):
+    """Bytes that a socket receives, with both bounds until ``lift`` is called."""
 
-    def __init__(self, sock: socket.socket, seconds: float) -> None:
+    def __init__(self, sock: socket.socket, most: int, seconds: float) -> None:
         self._sock = sock
-        self.allow(_HEAD_BYTES)
         self._raw: Any = sock.makefile("rb", buffering=0)
         self._step = sock.gettimeout()
-        self._until = time.monotonic() + seconds
         self._lifted = False
+        self.allow(most, seconds)
 
-    def allow(self, most: int) -> None:
-        """From here on, so many bytes."""
+    def allow(self, most: int, seconds: float | None = None) -> None:
+        """From here on, so many bytes, within so many seconds or the time that was left."""
         self._most = self._left = most
+        if seconds is not None:
+            self._until = time.monotonic() + seconds
 
     def lift(self) -> None:
         """From here on, as much and as long as it takes; each step has its own time."""
@@ -62,16 +63,16 @@ class _Guarded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        if not self._lifted:
-            left = self._until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("timed out")
-            self._sock.settimeout(left if self._step is None else min(self._step, left))
+        if self._lifted:
+            return self._raw.readinto(buffer)  # type: ignore[no-any-return]
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._sock.settimeout(left if self._step is None else min(self._step, left))
         count: int | None = self._raw.readinto(buffer)
-        if not self._lifted:
-            self._left -= count or 0
-            if self._left < 0:
-                raise TooMuch(self._most)
+        self._left -= count or 0
+        if self._left < 0:
+            raise TooMuch(self._most)
         return count
 
     def close(self) -> None:
@@ -87,7 +88,7 @@ class _Answer(http.client.HTTPResponse):
     ) -> None:
         super().__init__(sock, *args, **kwargs)
         self.fp.close()
-        self._guard, self._most = _Guarded(sock, seconds), most
+        self._guard, self._most = Guarded(sock, _HEAD_BYTES, seconds), most
         self.fp = io.BufferedReader(self._guard)
 
     def begin(self) -> None:

@@ -6,15 +6,11 @@ Runs on the host as root.
 from __future__ import annotations
 
 import base64
-import os
-import re
 import tempfile
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.lib import systemd
+from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome, run
 
 
@@ -31,53 +27,13 @@ class InstallRequest:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-#: /var/lib/dpkg/lock-frontend, /var/lib/dpkg/lock, /var/lib/apt/lists/lock, …/archives/lock
-_LOCK = re.compile(r"/var/(?:lib/dpkg|lib/apt/lists|cache/apt/archives)/lock")
 HAPROXY = "/usr/sbin/haproxy"
-#: Seconds that another program may hold apt's locks: unattended-upgrades takes minutes.
-PATIENCE = 600
-_PAUSE = 5.0
 _INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
-def apt_get(*words: str, environment: Mapping[str, str]) -> Outcome:
-    """``apt-get``, once nobody else uses it.
-
-    apt itself waits for dpkg's lock alone, not for those of its lists and downloads.
-    """
-    until = time.monotonic() + PATIENCE
-    with_all = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", **environment}
-    waiting = ("-o", f"DPkg::Lock::Timeout={PATIENCE}")
-    while True:
-        done = run("apt-get", *waiting, *words, environment=with_all)
-        # English or not, apt names the lock's file.
-        if done.ok or not _LOCK.search(done.err):
-            return done
-        if time.monotonic() > until:
-            raise SystemExit(
-                f"another program has held apt's lock for {PATIENCE // 60} minutes: {done.said}. "
-                "Wait until it ends (systemctl status unattended-upgrades), then run again"
-            )
-        time.sleep(_PAUSE)
-
-
-def install(environment: Mapping[str, str] | None = None) -> None:
-    """The distribution's HAProxy, whose own service is not wanted."""
-    if Path(HAPROXY).exists():
-        return
-    how = environment or {}
-    done = apt_get(*_INSTALL, "haproxy", environment=how)
-    if not done.ok:
-        apt_get("update", "-qq", environment=how)
-        done = apt_get(*_INSTALL, "haproxy", environment=how)
-    if not done.ok:
-        raise SystemExit(f"apt-get install haproxy: {done.said}")
-    systemd.disable("haproxy.service")
-
-
-def install_brought(packages: dict[str, str]) -> None:
-    """The same from packages that came with the request; apt-get refuses those of another system
-    before it changes anything."""
+def _brought(packages: dict[str, str]) -> Outcome:
+    """Install packages that came with the request; apt-get refuses those of another system before
+    it changes anything."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-packages-") as folder:
         wanted = []
         for name, content in packages.items():
@@ -87,10 +43,7 @@ def install_brought(packages: dict[str, str]) -> None:
                 wanted.append(str(file))
         # apt's own user reads them; the folder is removed at the end.
         Path(folder).chmod(0o755)
-        done = apt_get(*_INSTALL, "--no-download", *wanted, environment={})
-    if not done.ok or not Path(HAPROXY).exists():
-        raise SystemExit(f"the bundle's packages of HAProxy do not fit this host: {done.said}")
-    systemd.disable("haproxy.service")
+        return apt.get(*_INSTALL, "--no-download", *wanted, environment={})
 
 
 def _newer_is_there(place: Path) -> bool:
@@ -104,11 +57,19 @@ def _newer_is_there(place: Path) -> bool:
 
 
 def main(request: InstallRequest) -> list[str]:
-    """Make it so. Returns what was done."""
+    """Have the distribution's HAProxy, whose own service is not wanted. Returns what was done."""
     if Path(HAPROXY).exists():
         return []
     if request.packages:
-        install_brought(request.packages)
+        done = _brought(request.packages)
+        if not done.ok or not Path(HAPROXY).exists():
+            raise SystemExit(f"the bundle's packages of HAProxy do not fit this host: {done.said}")
     else:
-        install(request.environment)
+        done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
+        if not done.ok:
+            apt.get("update", "-qq", environment=request.environment)
+            done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
+        if not done.ok:
+            raise SystemExit(f"apt-get install haproxy: {done.said}")
+    systemd.disable("haproxy.service")
     return ["installed HAProxy"]

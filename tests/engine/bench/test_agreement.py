@@ -23,7 +23,6 @@ from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.service import reach
-from sparkwright.extras.bench.tool import find
 from sparkwright.findings.user_error import UserError
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 
@@ -61,7 +60,7 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     try:
-        tool = find()
+        tool = aiperf.find()
     except UserError as error:
         pytest.skip(f"{error.findings[0].observed}: {error.findings[0].remedy}")
     folder = tmp_path_factory.mktemp("bench")
@@ -87,7 +86,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     reports = {name: json.loads((out / f"phases/{name}/profile_export_aiperf.json").read_bytes())
                for name in records}  # fmt: skip
     assert KEY not in "".join(path.read_text(errors="replace") for path in _texts(folder))
-    return Run(measured.cells, records, reports, before, after)
+    return Run(tuple(measured.cells), records, reports, before, after)
 
 
 def _texts(folder: Path) -> Iterator[Path]:
@@ -120,7 +119,7 @@ def test_every_request_is_counted_by_all_three(run: Run) -> None:
 
 def test_our_figures_are_those_of_the_generators_single_requests(run: Run) -> None:
     for cell, load in zip(run.cells, LOADS, strict=True):
-        phase = aiperf.phase(load)
+        phase = load.phase
         for spread, name in (
             (cell.ttft, "time_to_first_token"),
             (cell.tpot, "inter_token_latency"),
@@ -138,14 +137,14 @@ def test_our_figures_are_those_of_the_generators_single_requests(run: Run) -> No
 
 
 def test_first_tokens_agree_with_the_servers_histogram(run: Run) -> None:
-    seen = [v for load in LOADS for v in _values(run, aiperf.phase(load), "time_to_first_token")]
+    seen = [v for load in LOADS for v in _values(run, load.phase, "time_to_first_token")]
     server = run.server_mean("vllm:time_to_first_token_seconds")
     assert server >= 0.2
     assert server <= statistics.mean(seen) <= server + FIRST_TOKEN_OVER
 
 
 def test_times_per_token_agree_with_the_servers_histogram(run: Run) -> None:
-    seen = [v for load in LOADS for v in _values(run, aiperf.phase(load), "inter_token_latency")]
+    seen = [v for load in LOADS for v in _values(run, load.phase, "inter_token_latency")]
     server = run.server_mean("vllm:request_time_per_output_token_seconds")
     assert statistics.mean(seen) == pytest.approx(server, rel=PER_TOKEN)
 

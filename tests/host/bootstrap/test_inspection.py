@@ -12,8 +12,9 @@ import pytest
 
 from sparkwright.host.bootstrap import inspection
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, Firewall
-from sparkwright.host.lib import systemd
+from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome
+from sparkwright.host.observation import ObservationRequest
 from tests.operations.harness import as_json
 
 
@@ -98,14 +99,9 @@ def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         text = "docker.io installed\ndocker-cli half-configured\nearlyoom config-files\n"
         return Outcome(1, text, "dpkg-query: no packages found matching nothing")
 
-    monkeypatch.setattr(inspection, "run", run)
-    assert inspection.installed(("docker.io", "docker-cli", "earlyoom", "nothing")) == (
-        "docker.io",
-    )
+    monkeypatch.setattr(apt, "run", run)
+    assert apt.installed("docker.io", "docker-cli", "earlyoom", "nothing") == ("docker.io",)
     assert asked[0][-1] == "nothing"
-    asked.clear()
-    assert inspection.installed(()) == ()
-    assert asked == []
 
 
 def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +130,9 @@ def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_this_machine_is_looked_at_and_not_changed() -> None:
     found = as_json(
-        inspection.main(BootstrapRequest(("bash", "no-such-package"), ("/etc/hostname",)))
+        inspection.main(
+            BootstrapRequest(ObservationRequest(directories=("/etc",)), ("bash", "no-such-package"))
+        )
     )
-    assert found["architecture"] == os.uname().machine
-    assert found["texts"]["/etc/hostname"] == Path("/etc/hostname").read_text()
+    assert found["observed"]["architecture"] == os.uname().machine
     assert "no-such-package" not in found["packages"]

@@ -16,6 +16,7 @@ import pytest
 from sparkwright.host.bootstrap import prepare, undo
 from sparkwright.host.bootstrap.prepare import PrepareRequest, Record, Undo
 from sparkwright.host.bootstrap.undo import UndoRequest
+from sparkwright.host.lib import apt as program
 from sparkwright.host.lib import docker, documents, systemd
 from sparkwright.host.lib.processes import Outcome
 
@@ -32,6 +33,7 @@ class Apt:
         self.fails: tuple[str, ...] = ()
 
     def run(self, *words: str, **_: Any) -> Outcome:
+        words = tuple(word for word in words if word != "-o" and "Lock::Timeout" not in word)
         self.ran.append(words)
         if words[0] in self.fails:
             return Outcome(1, err="it broke")
@@ -59,13 +61,12 @@ class Apt:
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
     found = Apt()
-    for module in (prepare, undo):
+    for module in (prepare, undo, program):
         monkeypatch.setattr(module, "run", found.run)
+    for module in (prepare, undo):
         monkeypatch.setattr(module, "RECORD", str(tmp_path / "lib/bootstrap.json"))
-    purge = lambda *words, **_: found.run("apt-get", *words)  # noqa: E731
-    monkeypatch.setattr(undo, "apt_get", purge)
-    monkeypatch.setattr(prepare, "_LOCKS", (str(tmp_path / "lock"),))
-    monkeypatch.setattr(prepare, "_JOURNAL", tmp_path / "updates")
+    monkeypatch.setattr(program, "_LOCKS", (str(tmp_path / "lock"),))
+    monkeypatch.setattr(program, "_JOURNAL", tmp_path / "updates")
     monkeypatch.setattr(docker, "containers", list)
     monkeypatch.setattr(docker, "get", lambda *_: [])
     monkeypatch.setattr(systemd, "reload", lambda: found.ran.append(("daemon-reload",)))
@@ -231,13 +232,13 @@ def test_somebody_elses_installing_is_waited_for(
         held.communicate("", timeout=20)
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
-    monkeypatch.setattr(prepare, "time", clock)
+    monkeypatch.setattr(program, "time", clock)
     prepare.main(PrepareRequest("docker", Undo(packages=DOCKER), apt=True))
     assert waits == [1]
 
     held = _holding(tmp_path / "lock")
-    monkeypatch.setattr(prepare, "_SECONDS", -1)
-    with pytest.raises(SystemExit, match="apt is in use"):
+    monkeypatch.setattr(program, "PATIENCE", -1)
+    with pytest.raises(SystemExit, match="another program has held apt's lock"):
         prepare.main(PrepareRequest("docker", Undo(packages=DOCKER), apt=True))
     held.communicate("", timeout=20)
     with (tmp_path / "lock").open("w") as file:

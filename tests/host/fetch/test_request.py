@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.fetch import request
+from sparkwright.host.fetch import errors, request
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.request import (
     BuildFile,
@@ -82,20 +83,13 @@ def test_what_the_controller_writes_is_what_the_host_reads(
 @pytest.mark.parametrize(
     ("read", "document", "message"),
     [
-        (request.read_fetch, [], "must be a JSON object"),
+        (request.read_fetch, [], "FetchRequest: [] is not of type dict"),
         (request.read_fetch, {}, "FetchRequest: endpoint is missing"),
         (request.read_fetch, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
-        (request.read_fetch, {**asdict(FETCH), "retries": -1}, "retries must be at least 0: -1"),
         (request.read_fetch, {**asdict(FETCH), "files": []}, "at least one file"),
         (request.read_fetch, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
         (request.read_fetch, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
-        (request.read_pull, {**asdict(PULL), "typo": 1}, "unknown key: typo"),
         (request.read_pull, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
-        (
-            request.read_pull,
-            {**asdict(PULL), "fetch": {**asdict(FETCH), "typo": 1}},
-            "unknown key: typo",
-        ),
         (request.read_peer_server, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
         (request.read_peer_server, {"port": 1}, "keys is missing"),
     ],
@@ -123,3 +117,14 @@ def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: P
     late = "import sparkwright.host.fetch.job, sparkwright.host.fetch.worker"
     script = f"import sys; sys.path.append({str(tmp_path)!r}); {late}"
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True, cwd="/")
+
+
+def test_every_message_has_a_text_and_every_text_is_used() -> None:
+    sources = "".join(path.read_text() for path in errors.MESSAGES.parent.glob("*.py"))
+    names = set(re.findall(r'(?:Failed|Temporary|text)\(\s*"(\w+)"', sources))
+    rules = errors._TEXTS["refusals"].values()
+    names |= {name for source in rules for _, name in source}
+    names |= {f"request_{key}" for key in (*request._PATTERNS, *request._PINNED["hub"])}
+    names |= set(re.findall(r'^        "(file_\w+)":', sources, re.MULTILINE))
+    names |= {f"not_a_{source}" for source in request._PINNED}
+    assert names == errors._TEXTS.keys() - {"refusals"}

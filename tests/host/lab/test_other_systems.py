@@ -12,7 +12,7 @@ from lab import git_repository
 from lab.hub.serving import running
 from lab.serving.fake_vllm.from_environment import words
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve.build_context import build_context
 from sparkwright.resolve.git import resolve_commit
 
 
@@ -47,9 +47,9 @@ def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path
         assert "no such branch" in raised.value.findings[0].observed
         files = build_context(address, commit, "turboquant", tmp_path / "cache")
         assert set(files) == {"Dockerfile", "turboquant-fake"}
-        with pytest.raises(BuildContextError, match="no nowhere/Dockerfile"):
+        with pytest.raises(UserError, match="no nowhere/Dockerfile"):
             build_context(address, commit, "nowhere", tmp_path / "cache")
-        with pytest.raises(BuildContextError):
+        with pytest.raises(UserError):
             build_context(address, "0" * 40, "turboquant", tmp_path / "cache")
     # Kept: the same commit is not fetched again.
     assert build_context(address, commit, "turboquant", tmp_path / "cache") == files

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from sparkwright.host.fetch import peer_conversation, peer_server
+from sparkwright.host.fetch import peer_server
 from sparkwright.host.fetch.peer_server import Connections, PeerServer
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
@@ -40,7 +40,7 @@ def served(tmp_path: Path) -> Iterator[tuple[PeerServer, tuple[str, int]]]:
     thread = Thread(target=server.run)
     thread.start()
     yield server, listening.getsockname()
-    server.stop()
+    server.ended.set()
     thread.join()
     listening.close()
 
@@ -122,7 +122,7 @@ def test_a_trickled_head_has_one_deadline(
     served: tuple[PeerServer, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte in time does not make the whole in time."""
-    monkeypatch.setattr(peer_conversation, "UNKNOWN", 1.0)
+    monkeypatch.setattr(peer_server, "UNKNOWN", 1.0)
     with socket.create_connection(served[1], 5) as one:
         began = time.monotonic()
         with suppress(ConnectionError):
@@ -138,7 +138,7 @@ def test_who_reads_nothing_loses_the_connection(
     seed: Seed, served: tuple[PeerServer, tuple[str, int]], monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(peer_conversation, "_PIECE_TIME", 1.0)
+    monkeypatch.setattr(peer_server, "_PIECE_TIME", 1.0)
     place = tmp_path / "org--model" / COMMIT / "large"
     place.parent.mkdir(parents=True)
     with place.open("wb") as file:
@@ -193,9 +193,9 @@ def test_only_who_has_a_key_keeps_the_server_running(
     server, address = served
     monkeypatch.setattr(server, "_idle", 2.0)
     ends = time.monotonic() + 6
-    while not server.stopped() and time.monotonic() < ends:
+    while not server.ended.is_set() and time.monotonic() < ends:
         with suppress(OSError), socket.create_connection(address, 1) as one:
             one.sendall(b"GET /challenge HTTP/1.1\r\n\r\n")
             one.recv(100)
         time.sleep(0.1)
-    assert server.stopped()
+    assert server.ended.is_set()

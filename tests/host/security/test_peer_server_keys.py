@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.peer_conversation import Conversation
-from sparkwright.host.fetch.peer_server import PeerServer, is_own_docker
+from sparkwright.host.fetch.peer_server import Conversation, PeerServer, is_own_docker
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
@@ -184,7 +183,7 @@ def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
             mine.sendall(
                 f"GET /v2/ HTTP/1.1\r\nConnection: close\r\nAuthorization: {BASIC}\r\n\r\n".encode()
             )
-            Conversation(PeerServer(request, []), its, own_docker=is_own_docker(address)).run()
+            Conversation(PeerServer(request, []), its, own_docker=is_own_docker(address))
             assert mine.recv(4096).startswith(b"HTTP/1.1 " + status)
 
 

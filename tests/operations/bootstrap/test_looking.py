@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +10,10 @@ from sparkwright.run import bootstrap as looking
 from sparkwright.run import preflight
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import site, spark
-from tests.unit.bootstrap.states import DGX
+from tests.unit.bootstrap.states import DGX, but
 from tests.unit.builders import probe
 
-BARE = replace(DGX, toolkit=False)
+BARE = but(DGX, toolkit=False)
 ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 
@@ -37,8 +36,8 @@ def test_a_look_is_one_execution_and_tells_what_is_left() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        (replace(BARE, driver=None), "refused by bootstrap: bootstrap-driver"),
-        (replace(BARE, passwordless=False), "refused by bootstrap: bootstrap-sudo"),
+        (but(BARE, driver=None), "refused by bootstrap: bootstrap-driver"),
+        (but(BARE, passwordless=False), "refused by bootstrap: bootstrap-sudo"),
         (Said(err="sudo: a password is required", ok=False),
          "sparkwright-inspection: sudo: a password is required"),
     ],
@@ -77,12 +76,6 @@ def test_what_is_not_cured_still_refuses() -> None:
     looking.decided(host, one)  # type: ignore[arg-type]
     assert not preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
     assert host.memory.failure == "refused by preflight: docker"
-
-
-def test_without_bootstrap_preflight_asks_once() -> None:
-    host, one = _host(BARE, observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
-    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
-    assert (host.programs, one.cured) == (["observe"], None)
 
 
 def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.bootstrap.inspection import BootstrapState
-from sparkwright.run import reboot
-from tests.operations.harness import FakeHost, Said, fake, run
-from tests.unit.bootstrap.states import UBUNTU
+from sparkwright.run import bootstrap
+from tests.operations.harness import FakeHost, fake, run
+from tests.unit.bootstrap.states import UBUNTU, but
 from tests.unit.builders import probe
 
-FRESH = replace(UBUNTU, driver=None, boot="before")
+FRESH = but(UBUNTU, driver=None, boot="before")
 
 
 class Rebooting(FakeHost):
@@ -42,19 +41,19 @@ def _host(boots: list[Any], attempts: list[bool]) -> Rebooting:
 
 
 def state(boot: str) -> BootstrapState:
-    return replace(UBUNTU, boot=boot)
+    return but(UBUNTU, boot=boot)
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reboot.gevent, "sleep", lambda _: None)  # type: ignore[attr-defined]
+    monkeypatch.setattr(bootstrap.gevent, "sleep", lambda _: None)  # type: ignore[attr-defined]
 
 
 def test_it_is_waited_for_and_the_host_known_anew() -> None:
     # Still up, away twice, up but not asked yet, back.
     boots = [state("before"), HostError("the connection is lost"), state("after")]
     host = _host(boots, [True, False, False, True, True])
-    ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
+    ran = run(host, bootstrap.rebooted, FRESH, asked=True, execute=True)
     assert ran.well, host.lines
     assert host.programs == [
         "lock",
@@ -71,29 +70,20 @@ def test_it_is_waited_for_and_the_host_known_anew() -> None:
 
 
 def test_one_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reboot, "_SECONDS", -1.0)
+    monkeypatch.setattr(bootstrap, "_SECONDS", -1.0)
     host = _host([], [])
-    ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
+    ran = run(host, bootstrap.rebooted, FRESH, asked=True, execute=True)
     assert not ran.well
     assert "is not back" in (ran.memory.failure or "")
 
 
 def test_unasked_it_fails_the_host_with_what_to_do() -> None:
     host = _host([], [])
-    dry = run(host, reboot.rebooted, FRESH)
+    dry = run(host, bootstrap.rebooted, FRESH)
     assert host.programs == []
     assert [line for line in host.lines if "--reboot" in line]
     assert len(dry.commands) == 1
-    ran = run(host, reboot.rebooted, FRESH, execute=True)
+    ran = run(host, bootstrap.rebooted, FRESH, execute=True)
     assert not ran.well
     assert host.programs == []
     assert "bootstrap_reboot=True" in (ran.memory.failure or "")
-
-
-def test_a_host_that_refuses_is_left() -> None:
-    host = _host([], [])
-    host.answers["reboot"] = Said(err="systemd-run: access denied", ok=False)
-    ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
-    assert not ran.well
-    assert ran.memory.failure == "sparkwright-reboot: systemd-run: access denied"
-    assert host.attempts == []

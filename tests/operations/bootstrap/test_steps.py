@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,10 +20,11 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.bootstrap import steps
 from sparkwright.run import bootstrap as looking
+from sparkwright.run import state as state_of_run
 from tests.operations.harness import ANN, fake, run
 from tests.operations.real import host_of, on, real_state
 from tests.operations.sites import host_run, spark
-from tests.unit.bootstrap.states import BOOKWORM, DGX, TRIXIE, UBUNTU, decided
+from tests.unit.bootstrap.states import BOOKWORM, DGX, TRIXIE, UBUNTU, but, decided
 from tests.unit.builders import probe
 
 TOOLKIT = "nvidia-container-toolkit"
@@ -106,7 +106,7 @@ def test_the_role_has_everything_done_as_root_without_a_password(
     host = host_of(state)
     one = host_run(spark(), bootstrap=["docker", "docker-group"])
     found = decided(UBUNTU, "docker", "docker-group")
-    monkeypatch.setattr(roles.bootstrap, "host_run", lambda _: one)
+    monkeypatch.setattr(state_of_run, "host_run", lambda _: one)
     monkeypatch.setattr(looking, "decided", lambda *_: (UBUNTU, found))
     with on(host):
         roles.bootstrap.bootstrap()
@@ -122,7 +122,7 @@ def test_nothing_is_asked_of_a_host_whose_settings_name_no_step(
     """Nor is anything of it imported: a run with nothing to do stays as quick."""
     host = fake(probe())
     one = host_run(spark())
-    monkeypatch.setattr(roles.bootstrap, "host_run", lambda _: one)
+    monkeypatch.setattr(state_of_run, "host_run", lambda _: one)
     monkeypatch.setitem(sys.modules, "sparkwright.operations.bootstrap", None)
     with ctx_state.use(host.state), ctx_host.use(host):
         roles.bootstrap.bootstrap()
@@ -137,7 +137,7 @@ def test_group_units_and_commands() -> None:
     commands, _ = done(step)
     reload = index(commands, "daemon-reload")
     assert reload < index(commands, "enable gpu-clocks.service")
-    swap = replace(DGX, swap=1 << 30, swappiness=60)
+    swap = but(DGX, swap=1 << 30, swappiness=60)
     (step,) = decided(swap, "swap").steps
     commands, _ = done(step)
     assert "sysctl --load /etc/sysctl.d/90-sparkwright-swap.conf" in commands[-1]
@@ -155,7 +155,7 @@ def _prepared(step: StepPlan, **answers: Any) -> Any:
 
 
 def test_how_it_is_undone_is_recorded_before_anything_is_changed() -> None:
-    step = decided(replace(UBUNTU, packages=("docker.io",)), "docker", TOOLKIT).steps[-1]
+    step = decided(but(UBUNTU, packages=("docker.io",)), "docker", TOOLKIT).steps[-1]
     host, well = _prepared(step)
     assert well
     assert host.programs == ["lock", "prepare"]
@@ -168,7 +168,7 @@ def test_how_it_is_undone_is_recorded_before_anything_is_changed() -> None:
 
 
 def test_sudoers_goes_by_our_own_program_with_the_password_on_standard_input() -> None:
-    (step,) = decided(replace(UBUNTU, passwordless=False), "sudoers").steps
+    (step,) = decided(but(UBUNTU, passwordless=False), "sudoers").steps
     host = fake(probe(), prepare=("wrote /etc/sudoers.d/sparkwright-me",))
     host.state.config.SUDO_PASSWORD = "a secret"
     host.answers["lock"] = LockAnswer(True)

@@ -6,7 +6,6 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from pyinfra.connectors import local, ssh, util
 
-from sparkwright.extras.bench.host import _facts as bench_facts
 from sparkwright.facts import hooks
 from sparkwright.facts.answers import MOST_TEXT, HostError
 from sparkwright.host.jobs import WatchedJob
@@ -22,7 +20,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
-from sparkwright.run import ending, installed, preflight, questions
+from sparkwright.run import observation, preflight, questions, report
 from sparkwright.run.rollback import targets_of
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
@@ -56,9 +54,8 @@ def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
 
 def _question(name: str) -> Callable[[FakeHost, Any], Any]:
     question: Any = {
-        "status": lambda host, run: installed.status_of(host, run, texts=True),
+        "status": lambda host, run: observation.status_of(host, run, texts=True),
         "doctor": questions.facts,
-        "bench": partial(bench_facts, samples=0),
         "deep": questions.deep_smoke,
         "disk-usage": questions.used_disk,
         "verify-models": questions.hashed_again,
@@ -82,7 +79,6 @@ def _jobs(host: FakeHost, _: Any) -> Any:
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "status": _question("status"),
     "doctor": _question("doctor"),
-    "bench": _question("bench"),
     "deep": _question("deep"),
     "verify-models": _question("verify-models"),
     "check": _smoke,
@@ -108,10 +104,6 @@ def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
 def test_at_each_question_it_fails_alone(program: str, attack: str) -> None:
     evil, run_, good = _two(program, ATTACKS[attack])
     ran = QUESTIONS[program](evil, run_.hosts["spark-1"])
-    if program == "bench" and attack in ("an empty object", "numbers", "escapes"):
-        # Everything of it has a default: a host that names neither GPU nor service.
-        assert ran.well
-        return
     assert not ran.well
     assert evil.memory.failure
     assert evil.memory.failure.startswith(f"sparkwright-{program}: ")
@@ -133,7 +125,7 @@ def test_at_the_first_look(
     on = [preflight.judged(host, run_.hosts[host.name], dry=False) for host in (evil, good)]  # type: ignore[arg-type]
     assert on == [False, True]
     assert all(map(harmless, evil.lines))
-    ending.report(run_, as_json=False)
+    report.report(run_, as_json=False)
     said = capsys.readouterr().out
     assert harmless(said)
     assert "spark-1: sparkwright-observe: " in said
@@ -282,7 +274,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
 
     host.run_shell_command = shell  # type: ignore[method-assign]
     if program == "status":
-        found = installed.status_of(host, one, texts=False)  # type: ignore[arg-type]
+        found = observation.status_of(host, one, texts=False)  # type: ignore[arg-type]
         assert encode(found)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew

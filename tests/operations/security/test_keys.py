@@ -12,7 +12,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host.lock import LockAnswer
 from sparkwright.proxy.haproxy import key_hash
-from sparkwright.run import keys
+from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost
 from tests.operations.sites import ENGINE, KEY, KEYS, host_run, looked_at, spark
@@ -32,7 +32,7 @@ def run(**services: Any) -> tuple[FakeHost, HostRun]:
 
 def test_a_host_gets_hashes_and_not_in_a_command() -> None:
     host, one = run()
-    keys.planned(host, one)  # type: ignore[arg-type]
+    questions.renewed_keys(host, one)  # type: ignore[arg-type]
     assert host.programs == ["lock", "keys"]
     request = host.request("keys")
     assert request["place"] == PLACE
@@ -46,7 +46,7 @@ def test_a_host_gets_hashes_and_not_in_a_command() -> None:
 
 def test_looking_takes_no_lock_and_sends_nothing() -> None:
     host, one = run()
-    keys.known(host, one)  # type: ignore[arg-type]
+    questions.known_keys(host, one)  # type: ignore[arg-type]
     assert host.programs == ["keys"]
     assert host.request("keys")["text"] is None
 
@@ -55,14 +55,14 @@ def test_keys_do_not_change_under_another_run() -> None:
     host, one = run()
     host.answers["lock"] = HostError("ann@laptop is at work on this host")
     with pytest.raises(HostError, match="at work"):
-        keys.planned(host, one)  # type: ignore[arg-type]
+        questions.renewed_keys(host, one)  # type: ignore[arg-type]
     assert "keys" not in host.programs
 
 
 def test_a_host_without_a_proxy_is_asked_nothing() -> None:
     host, one = run(**SPARK)
     one = replace(one, proxies=None)
-    assert keys.planned(host, one) == []  # type: ignore[arg-type]
+    assert questions.renewed_keys(host, one) == ()  # type: ignore[arg-type]
     assert host.asked == []
 
 

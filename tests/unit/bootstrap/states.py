@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sparkwright.bootstrap.decide import Decision, decide
 from sparkwright.config.bootstrap import PackageSource
 from sparkwright.host.bootstrap.inspection import BootstrapState
-from sparkwright.host.observation import Distribution
-from tests.unit.builders import RTX, SPARK, plan
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.observation import Distribution, Observation
+from tests.unit.builders import RTX, SPARK, gpus, plan, probe
 
-DRIVER = "580.95.05"
+#: What of an observation is named otherwise here, and how it is seen.
+_ANSWERED = {"found": True, "code": 0, "err": "", "out": "1.17.8\n"}
+_ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+
+
+def but(state: BootstrapState, **changes: Any) -> BootstrapState:
+    """The host with changes of its state, of its observation, or of what is installed there."""
+    seen: dict[str, Any] = encode(state.observed)
+    if "driver" in changes:
+        driver = changes.pop("driver")
+        seen["gpu"] = gpus(f"GPU, 12.0, {driver}, 32607 MiB\n" if driver else "")
+    for program in ("compose", "toolkit"):
+        if program in changes:
+            seen[program] = _ANSWERED if changes.pop(program) else _ABSENT
+    if "docker" in changes:
+        seen["docker_found"] = changes.pop("docker")
+    if "swap" in changes:
+        seen["memory"] = {**seen["memory"], "swap": changes.pop("swap")}
+    own = {field.name for field in fields(BootstrapState)}
+    seen |= {name: encode(changes.pop(name)) for name in list(changes) if name not in own}
+    return replace(state, observed=decode(Observation, seen), **changes)
+
+
 #: Bare boxes: a GPU with its driver, and nothing else.
-DGX = BootstrapState(
-    user="me", architecture="aarch64", passwordless=True, apt=True, docker=True, compose=True,
-    toolkit=True, driver=DRIVER, gb10=True, nvidia=True, codename="noble",
-    distribution=Distribution("ubuntu", "24.04", dgx=True), packages=("nv-docker-options",),
-    networks=("192.168.1.21/24",),
+DGX = but(
+    BootstrapState(
+        probe(user="me"), passwordless=True, apt=True, gb10=True, nvidia=True, codename="noble",
+        packages=("nv-docker-options",), networks=("192.168.1.21/24",),
+    ),
+    distribution=Distribution("ubuntu", "24.04", dgx=True),
 )  # fmt: skip
-UBUNTU = BootstrapState(
-    user="me", architecture="x86_64", passwordless=True, apt=True, driver=DRIVER, nvidia=True,
-    codename="noble", distribution=Distribution("ubuntu", "24.04"), networks=("192.168.1.22/24",),
+UBUNTU = but(
+    DGX, architecture="x86_64", driver="580.95.05", docker=False, compose=False, toolkit=False,
+    gb10=False, packages=(), networks=("192.168.1.22/24",),
+    distribution=Distribution("ubuntu", "24.04"),
 )  # fmt: skip
-JAMMY = replace(UBUNTU, codename="jammy", distribution=Distribution("ubuntu", "22.04"))
-TRIXIE = replace(UBUNTU, codename="trixie", distribution=Distribution("debian", "13"))
-BOOKWORM = replace(UBUNTU, codename="bookworm", distribution=Distribution("debian", "12"))
-GB10 = replace(UBUNTU, architecture="aarch64", gb10=True)
+JAMMY = but(UBUNTU, codename="jammy", distribution=Distribution("ubuntu", "22.04"))
+TRIXIE = but(UBUNTU, codename="trixie", distribution=Distribution("debian", "13"))
+BOOKWORM = but(UBUNTU, codename="bookworm", distribution=Distribution("debian", "12"))
+GB10 = but(UBUNTU, architecture="aarch64", gb10=True)
 ALL = (
     *("sudoers", "docker", "nvidia-container-toolkit", "driver", "docker-group", "earlyoom"),
     *("unattended-upgrades", "swap", "firewall", "clocks"),

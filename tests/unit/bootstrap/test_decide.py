@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,37 +20,39 @@ from tests.unit.bootstrap.states import (
     JAMMY,
     TRIXIE,
     UBUNTU,
+    but,
     decided,
 )
 from tests.unit.builders import plan
 
 TOOLKIT = "nvidia-container-toolkit"
+UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
 
 @pytest.mark.parametrize(
     ("state", "kind"),
-    [(DGX, Kind.DGX), (replace(DGX, gb10=False), Kind.DGX), (GB10, Kind.GB10),
+    [(DGX, Kind.DGX), (but(DGX, gb10=False), Kind.DGX), (GB10, Kind.GB10),
      (UBUNTU, Kind.UBUNTU), (JAMMY, Kind.UBUNTU), (TRIXIE, Kind.DEBIAN), (BOOKWORM, Kind.DEBIAN)],
 )  # fmt: skip
 def test_a_box_is_known(state: BootstrapState, kind: Kind) -> None:
     box = box_of(state)
     assert isinstance(box, Box)
     assert box.kind is kind
-    assert box.architecture == {"x86_64": "amd64", "aarch64": "arm64"}[state.architecture]
+    assert box.architecture == {"x86_64": "amd64", "aarch64": "arm64"}[state.observed.architecture]
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        replace(UBUNTU, distribution=Distribution("arch", "")),
-        replace(UBUNTU, distribution=Distribution("ubuntu", "20.04")),
-        replace(UBUNTU, distribution=Distribution("debian", "11")),
-        replace(UBUNTU, distribution=Distribution("fedora", "42"), apt=False),
-        replace(UBUNTU, architecture="riscv64"),
-        replace(TRIXIE, architecture="aarch64"),
-        replace(GB10, gb10=False),  # some other arm64 machine
-        replace(UBUNTU, codename="noble\nTrusted: yes"),
-        replace(UBUNTU, codename=""),
+        but(UBUNTU, distribution=Distribution("arch", "")),
+        but(UBUNTU, distribution=Distribution("ubuntu", "20.04")),
+        but(UBUNTU, distribution=Distribution("debian", "11")),
+        but(UBUNTU, distribution=Distribution("fedora", "42"), apt=False),
+        but(UBUNTU, architecture="riscv64"),
+        but(TRIXIE, architecture="aarch64"),
+        but(GB10, gb10=False),  # some other arm64 machine
+        but(UBUNTU, codename="noble\nTrusted: yes"),
+        but(UBUNTU, codename=""),
     ],
 )
 def test_another_one_is_refused_with_what_it_is(state: BootstrapState) -> None:
@@ -59,13 +60,13 @@ def test_another_one_is_refused_with_what_it_is(state: BootstrapState) -> None:
     assert (found.steps, found.reboot) == ((), False)
     (finding,) = found.findings
     assert (finding.id, finding.stops) == ("bootstrap-system", True)
-    assert state.architecture in finding.observed
+    assert state.observed.architecture in finding.observed
     assert "Debian 12 or 13" in finding.expected
 
 
 @pytest.mark.parametrize("state", [DGX, UBUNTU, JAMMY, TRIXIE, BOOKWORM, GB10])
 def test_nothing_is_done_unasked(state: BootstrapState) -> None:
-    assert decided(replace(state, docker=False, compose=False, toolkit=False)).steps == ()
+    assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
 @pytest.mark.parametrize(
@@ -96,24 +97,24 @@ def test_docker_and_toolkit_come_from_where_the_box_has_them(
     assert found.cures == {"docker", "docker-compose", TOOLKIT}
     # What was there stays when it is undone.
     assert first.undo.packages == docker
-    there = decided(replace(state, packages=docker[:1]), "docker").steps[0]
+    there = decided(but(state, packages=docker[:1]), "docker").steps[0]
     assert there.undo.packages == there.packages == docker[1:]
 
 
 def test_what_is_there_is_left_alone() -> None:
-    ready = replace(UBUNTU, docker=True, compose=True, toolkit=True, groups=("me", "docker"))
+    ready = but(UBUNTU, docker=True, compose=True, toolkit=True, groups=("me", "docker"))
     assert decided(ready, "docker", TOOLKIT, "driver", "docker-group", "sudoers").steps == ()
     # Docker of its own repository, and no Compose: Compose of the same.
-    other = replace(ready, compose=False, packages=("docker-ce",))
+    other = but(ready, compose=False, packages=("docker-ce",))
     (step,) = decided(other, "docker").steps
     assert step.packages == ("docker-compose-plugin",)
-    (step,) = decided(replace(other, packages=("docker.io",)), "docker").steps
+    (step,) = decided(but(other, packages=("docker.io",)), "docker").steps
     assert step.packages == ("docker-compose-v2",)
 
 
 def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
     """A run that was cut off between the two."""
-    state = replace(UBUNTU, docker=True, compose=True, toolkit=True, docker_is_older=True)
+    state = but(UBUNTU, docker=True, compose=True, toolkit=True, docker_is_older=True)
     (step,) = decided(state, TOOLKIT).steps
     assert (step.packages, step.restarts) == ((), ("docker.service",))
     assert decided(state, "docker").steps == ()
@@ -121,7 +122,7 @@ def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
 
 @pytest.mark.parametrize("kind", ["snap", "desktop", "rootless", "podman"])
 def test_another_docker_is_not_installed_over(kind: str) -> None:
-    found = decided(replace(UBUNTU, docker_kind=kind), "docker")
+    found = decided(but(UBUNTU, docker_kind=kind), "docker")
     assert found.steps == ()
     assert [one.id for one in found.findings] == ["docker-kind"]
 
@@ -131,7 +132,7 @@ class TestOnDgxOs:
 
     def test_the_driver_is_never_touched(self) -> None:
         for driver in (None, "570.1"):
-            found = decided(replace(DGX, driver=driver), *ALL)
+            found = decided(but(DGX, driver=driver), *ALL)
             assert found.steps == ()
             assert not found.reboot
             (finding,) = found.findings
@@ -140,17 +141,17 @@ class TestOnDgxOs:
         assert not [one for one in decided(DGX, *ALL).steps if one.name == "driver"]
         # Not by a source of the user's own either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
-        assert decided(replace(DGX, driver=None), "driver", sources=mine).steps == ()
+        assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
 
     def test_docker_is_verified_and_its_options_restored(self) -> None:
         assert decided(DGX, "docker").steps == ()
-        (step,) = decided(replace(DGX, packages=()), "docker").steps
+        (step,) = decided(but(DGX, packages=()), "docker").steps
         assert (step.packages, step.repository) == (("nv-docker-options",), None)
-        (finding,) = decided(replace(DGX, docker=False), "docker").findings
+        (finding,) = decided(but(DGX, docker=False), "docker").findings
         assert finding.id == "bootstrap-docker"
 
     def test_the_toolkit_comes_from_its_own_sources(self) -> None:
-        (step,) = decided(replace(DGX, toolkit=False), TOOLKIT).steps
+        (step,) = decided(but(DGX, toolkit=False), TOOLKIT).steps
         assert (step.packages, step.repository) == ((TOOLKIT,), None)
 
 
@@ -169,7 +170,7 @@ class TestDriver:
         self, state: BootstrapState, packages: tuple[str, ...]
     ) -> None:
         for driver in (None, "550.1"):
-            found = decided(replace(state, driver=driver), "driver")
+            found = decided(but(state, driver=driver), "driver")
             (step,) = found.steps
             assert step.packages == packages
             assert found.reboot
@@ -181,27 +182,27 @@ class TestDriver:
 
     def test_each_debian_has_its_own_key(self) -> None:
         for state, key in ((TRIXIE, "8793F200"), (BOOKWORM, "3BF863CC")):
-            (step,) = decided(replace(state, driver=None), "driver").steps
+            (step,) = decided(but(state, driver=None), "driver").steps
             assert step.repository is not None
             assert (step.repository.fingerprint or "").endswith(key)
 
     def test_one_that_waits_for_its_reboot(self) -> None:
         names = ("nvidia-driver-580-open",)
-        state = replace(UBUNTU, driver=None, packages=names, fresh=names)
+        state = but(UBUNTU, driver=None, packages=names, fresh=names)
         found = decided(state, "driver")
         assert (found.steps, found.reboot) == ((), True)
         assert found.cures == {"nvidia-driver"}
         assert not decided(state, "docker").reboot
         # Installed before this boot, and silent: another reboot cures nothing.
-        assert not decided(replace(state, fresh=()), "driver").reboot
+        assert not decided(but(state, fresh=()), "driver").reboot
 
     @pytest.mark.parametrize(
         ("state", "words"),
         [
-            (replace(UBUNTU, driver=None, secure_boot=True), "Secure Boot"),
-            (replace(UBUNTU, driver="550.1", driver_installer=True), "nvidia-uninstall"),
-            (replace(UBUNTU, driver=None, nvidia=False), "lspci"),
-            (replace(GB10, driver=None), "installing_on_ubuntu"),
+            (but(UBUNTU, driver=None, secure_boot=True), "Secure Boot"),
+            (but(UBUNTU, driver="550.1", driver_installer=True), "nvidia-uninstall"),
+            (but(UBUNTU, driver=None, nvidia=False), "lspci"),
+            (but(GB10, driver=None), "installing_on_ubuntu"),
         ],
     )
     def test_what_is_in_its_way_is_named(self, state: BootstrapState, words: str) -> None:
@@ -212,13 +213,13 @@ class TestDriver:
 
 
 def test_sudo_without_a_password_comes_first_or_nothing_does() -> None:
-    state = replace(UBUNTU, passwordless=False)
+    state = but(UBUNTU, passwordless=False)
     (finding,) = decided(state, "docker").findings
     assert (finding.id, finding.stops) == ("bootstrap-sudo", True)
     first, second = decided(state, "docker", "sudoers").steps
     assert (first.name, second.name) == ("sudoers", "docker")
     assert first.sudoers == ("/etc/sudoers.d/sparkwright-me", "me ALL=(ALL) NOPASSWD: ALL\n")
-    (finding,) = decided(replace(state, sudo="sudo: a password is required"), "sudoers").findings
+    (finding,) = decided(but(state, sudo="sudo: a password is required"), "sudoers").findings
     assert finding.id == "sudo"
     assert "--password" in finding.remedy
 
@@ -227,27 +228,27 @@ def test_the_group() -> None:
     (step,) = decided(UBUNTU, "docker-group").steps
     assert step.group == "docker"
     assert step.undo.commands == (("gpasswd", "--delete", "me", "docker"),)
-    assert decided(replace(UBUNTU, user="root"), "docker-group").steps == ()
+    assert decided(but(UBUNTU, user="root"), "docker-group").steps == ()
 
 
 def test_files_are_written_where_they_differ() -> None:
     (step,) = decided(UBUNTU, "earlyoom").steps
     assert step.packages == ("earlyoom",)
-    assert step.files == steps.EARLYOOM
-    assert set(step.undo.files) == set(steps.EARLYOOM)
-    there = {**steps.EARLYOOM, **steps.UPDATES}
-    state = replace(UBUNTU, packages=("earlyoom",), texts=dict(there))
+    assert step.files == steps.FILES["earlyoom"]
+    assert set(step.undo.files) == set(steps.FILES["earlyoom"])
+    there = {**steps.FILES["earlyoom"], **steps.FILES["unattended-upgrades"]}
+    state = but(UBUNTU, packages=("earlyoom",), texts=dict(there))
     assert decided(state, "earlyoom", "unattended-upgrades").steps == ()
-    (step,) = decided(replace(state, texts={**there, next(iter(steps.UPDATES)): "# mine"}),
+    (step,) = decided(but(state, texts={**there, UPDATES: "# mine"}),
                       "earlyoom", "unattended-upgrades").steps  # fmt: skip
     assert (step.name, step.would) == (
-        "unattended-upgrades", ("write /etc/apt/apt.conf.d/52sparkwright-nvidia",)
+        "unattended-upgrades", (f"write {UPDATES}",)
     )  # fmt: skip
 
 
 def test_swap_and_clocks_only_where_they_mean_something() -> None:
     assert decided(UBUNTU, "swap", "clocks").steps == ()
-    swap, clocks = decided(replace(DGX, swap=15 << 30, swappiness=60), "swap", "clocks").steps
+    swap, clocks = decided(but(DGX, swap=15 << 30, swappiness=60), "swap", "clocks").steps
     assert swap.commands == (("sysctl", "--load", "/etc/sysctl.d/90-sparkwright-swap.conf"),)
     assert swap.undo.commands == (("sysctl", "-w", "vm.swappiness=60"),)
     assert clocks.enables == clocks.undo.units == ("gpu-clocks.service",)
@@ -263,7 +264,7 @@ class TestFirewall:
         assert decided(UBUNTU, "firewall", address=self.ADDRESS).steps == ()
 
     def test_ufw(self) -> None:
-        state = replace(UBUNTU, firewall=Firewall("ufw"))
+        state = but(UBUNTU, firewall=Firewall("ufw"))
         (step,) = decided(state, "firewall", address=self.ADDRESS).steps
         ports = [words[-1] for words in step.commands]
         assert ports == ["8000", "28000", "18650"]
@@ -274,28 +275,28 @@ class TestFirewall:
         rules = tuple(
             f"### tuple ### allow tcp {port} 0.0.0.0/0 any 192.168.1.0/24 in" for port in ports
         )
-        allowed = replace(state, firewall=Firewall("ufw", rules))
+        allowed = but(state, firewall=Firewall("ufw", rules))
         assert decided(allowed, "firewall", address=self.ADDRESS).steps == ()
         (step,) = decided(
-            replace(state, firewall=Firewall("ufw", rules[1:])), "firewall", address=self.ADDRESS
+            but(state, firewall=Firewall("ufw", rules[1:])), "firewall", address=self.ADDRESS
         ).steps
         assert [words[-1] for words in step.commands] == ["8000"]
 
     def test_firewalld(self) -> None:
-        state = replace(UBUNTU, firewall=Firewall("firewalld"))
+        state = but(UBUNTU, firewall=Firewall("firewalld"))
         (step,) = decided(state, "firewall", address=self.ADDRESS).steps
         rule = step.commands[0][2].removeprefix("--add-rich-rule=")
         assert rule == (
             'rule family="ipv4" source address="192.168.1.0/24" port port="8000" protocol="tcp" '
             "accept"
         )
-        known = replace(state, firewall=Firewall("firewalld", (rule,)))
+        known = but(state, firewall=Firewall("firewalld", (rule,)))
         (less,) = decided(known, "firewall", address=self.ADDRESS).steps
         assert len(less.would) == len(step.would) - 1
 
     @pytest.mark.parametrize("address", [None, "10.9.9.9"])
     def test_nothing_is_opened_to_a_network_that_is_not_known(self, address: str | None) -> None:
-        state = replace(UBUNTU, firewall=Firewall("ufw"), networks=("nonsense", "192.168.1.22/24"))
+        state = but(UBUNTU, firewall=Firewall("ufw"), networks=("nonsense", "192.168.1.22/24"))
         found = decided(state, "firewall", address=address)
         assert found.steps == ()
         (finding,) = found.findings
@@ -322,6 +323,6 @@ def test_sources_of_the_users_own_go_before() -> None:
 
 
 def test_with_one_error_nothing_is_done() -> None:
-    found = decided(replace(DGX, driver=None, packages=()), "docker", "driver")
+    found = decided(but(DGX, driver=None, packages=()), "docker", "driver")
     assert found.steps == ()
     assert isinstance(found.findings[0], Finding)

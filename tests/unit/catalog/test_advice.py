@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from sparkwright.catalog.advice import Choice, Workload
+from sparkwright.catalog.entries import Ranks
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.catalog.recipes import Ranks
 from sparkwright.catalog.spread import spread
 from sparkwright.cli import main
 from tests.unit.builders import catalog

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sparkwright.catalog import Model, Recipe
 from sparkwright.catalog.data import OWN
-from sparkwright.catalog.models import Format
+from sparkwright.catalog.entries import Format
 from sparkwright.checks.configuration.model import QUANTIZATION
 
 MODEL: dict[str, Any] = {

@@ -17,7 +17,7 @@ from sparkwright.results.answers import Answers
 
 @dataclass(frozen=True)
 class Asked:
-    """A question or a change, by the name of its function or program, and whom it was for."""
+    """A question or a change, by the name of its function, and whom it was for."""
 
     name: str
     hosts: Hosts
@@ -36,9 +36,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]
     def ask(hosts: Hosts, question: Any, **options: Any) -> Answers[Any]:
         arguments = question.keywords if isinstance(question, partial) else {}
         function = question.func if isinstance(question, partial) else question
-        program = arguments.get("program")
-        name = program.__name__.rpartition(".")[2] if program else function.__name__
-        asked.append(Asked(name, hosts, arguments, options))
+        asked.append(Asked(function.__name__, hosts, arguments, options))
         found = answer(asked[-1])
         return found if isinstance(found, Answers) else Answers(dict(found))
 

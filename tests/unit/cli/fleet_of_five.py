@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from docs.generate.documents import documents
 from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.checks.fabric.groups import FabricLook
 from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.cli import bundle as bundle_command
 from sparkwright.cli import main
-from sparkwright.cli.lib.documents import documents
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer
-from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import decode
 from sparkwright.host.maintenance import MaintenanceAnswer
@@ -38,10 +37,10 @@ SPARKS = ("spark-1", "spark-2", "spark-3")
 HOSTS = (*SPARKS, "rtx-1", "rtx-2")
 _INVENTORY = f'sparks = {list(SPARKS)!r}\nrtx50 = ["rtx-1", ("rtx-2", {{"keep_releases": 5}})]\n'
 _PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-_LONG = "a shared library of the image is older than the driver wants it to be, as nvidia-smi says"
+LONG = "a shared library of the image is older than the driver wants it to be, as nvidia-smi says"
 _CHECKS = [
     {"name": "chat", "verdict": "passed", "seconds": 0.4, "detail": "4 tokens", "cause": None},
-    {"name": "tools", "verdict": "failed", "seconds": 1.5, "detail": _LONG, "cause": None},
+    {"name": "tools", "verdict": "failed", "seconds": 1.5, "detail": LONG, "cause": None},
     {"name": "images", "verdict": "skipped", "seconds": 0.0, "detail": "text only", "cause": None},
 ]
 _SMOKE = {
@@ -68,10 +67,6 @@ _WATCHED = {
 ANSWERS: dict[str, Any] = {
     "deployment": answer(planned=_WATCHED),
     "fabric": FabricLook(fabric.pair()["spark-1"], "vllm:a"),
-    "fabric_measure": MeasureAnswer(
-        pings=(Pinged("192.168.177.12", "enp1s0f1np1", 8972, "message too long for enp1s0f1np1"),),
-        gather=Gathered(None, "", wrong=_LONG),
-    ),
     "facts": ill.spark(service=ill.service(unit={"NRestarts": "2"})),
     "used_disk": decode(DiskUsage, _THINGS),
     "pruned": decode(DiskUsage, _THINGS),
@@ -90,8 +85,8 @@ ANSWERS: dict[str, Any] = {
         Maintenance("ann@laptop", 1_800_000_000.0, "a new fan"),
         ("qwen36: out of the pool, and drained",),
     ),
-    "known": [],
-    "planned": [],
+    "known_keys": (),
+    "renewed_keys": (),
 }
 
 
@@ -164,7 +159,10 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("api_key", "keys/openclaw"):
         (tmp_path / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
         (tmp_path / ".sparkwright" / name).chmod(0o600)
-    answering(monkeypatch, lambda asked: dict.fromkeys(HOSTS, ANSWERS[asked.name]))
+    answers = dict(ANSWERS)
+    if "fabric test" in COMMANDS:
+        answers |= importlib.import_module("tests.unit.extras.fabric_test.answers").ANSWERS
+    answering(monkeypatch, lambda asked: dict.fromkeys(HOSTS, answers[asked.name]))
     for name in ("_contexts", "_runtimes"):
         monkeypatch.setattr(bundle_command, name, lambda *_: None)
     monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)

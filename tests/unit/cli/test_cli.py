@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -198,7 +199,7 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     lock = from_resolution([host.references], resolution(host), None)
     name = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main"
     wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
-    locked = lock.models[name].model_copy(update={"kv": wide})
+    locked = replace(lock.models[name], kv=wide)
     lock = lock.model_copy(update={"models": {**lock.models, name: locked}})
     file = tmp_path / "fleet.lock"
     file.write_text(render_lock(lock))
@@ -322,8 +323,10 @@ def test_deploy_becomes_pyinfra_with_all_of_its_options(
 
 
 def test_every_command_is_in_the_help_with_its_line() -> None:
-    own = {path.stem for path in HERE.glob("*.py")} - {"__init__", "catalog_new"}
-    assert own == {name for section in SECTIONS.values() for name in section}
+    modules = {f"sparkwright.cli.{path.stem}" for path in HERE.glob("*.py")}
+    assert modules - {"sparkwright.cli.__init__", "sparkwright.cli.catalog_new"} == {
+        module_of(name) for section in SECTIONS.values() for name in section
+    }
     shown = _run("--help").output
     for section in sections().values():
         for line in section.values():
@@ -399,7 +402,7 @@ def test_the_module_of_a_command_that_asks_hosts_loads_no_planner() -> None:
         "activate deploy diff history logs maintenance models remove restart rollback shell start"
         " status stop top verify"
     )
-    imports = ", ".join(module_of(name) for name in asking.split())
+    imports = ", ".join({module_of(name) for name in asking.split()})
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {imports}; print(*sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, check=True,

@@ -23,7 +23,7 @@ from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering
 
 #: Names by which a module of sparkwright/cli/ reaches hosts.
-_REACHES = {"Hosts", "control", "deployments"}
+_REACHES = {"Hosts"}
 #: Options as the user writes them, and as a session gets them.
 GIVEN = ["--user", "me", "--port", "2222", "--key", "id", "--same-sudo-password", "--parallel", "2"]
 GOT = {

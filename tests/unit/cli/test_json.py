@@ -10,8 +10,8 @@ import click
 import pytest
 
 from docs.generate.commands import commands
+from docs.generate.documents import PYINFRAS, documents
 from docs.generate.json_documents import schema
-from sparkwright.cli.lib.documents import PYINFRAS, documents
 from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
 
 __all__ = ["fleet", "judge"]

@@ -72,7 +72,7 @@ def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert done.exit_code == 1
     first, *_, last = done.stdout.strip().split("\n\n")
     assert "box   qwen36   -  " in first
-    assert "box   -        not reached: \\x1b[2Jtimed out" in last
+    assert "box: not reached: \\x1b[2Jtimed out" in last
     assert "\x1b" not in done.stdout
 
 
@@ -85,6 +85,13 @@ def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert done.exit_code == 1
     assert json.loads(done.stdout)[0]["problem"] == "not reached: \x1b[2Jtimed out"
     assert "\x1b" not in done.stdout
+
+
+def test_a_broken_inventory_ends_with_2(site: Path) -> None:
+    (site / "inventory/lab.py").write_text("sparks = [\n")
+    done = run("--once")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "inventory/lab.py: line 1" in done.stderr
 
 
 def test_at_a_terminal_one_screen_is_drawn_anew_and_ctrl_c_gives_the_old_one_back(

@@ -7,6 +7,7 @@ module is compared with what Python's own parser makes of it.
 from __future__ import annotations
 
 import ast
+import sys
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
@@ -15,13 +16,20 @@ import pytest
 
 import sparkwright.host
 from sparkwright.facts import programs
+from tests.unit.builders import ROOT
 
 _PACKAGE = "sparkwright.host"
+#: Programs of extras stand in their folders.
+EXTRAS = [
+    import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    for path in sorted((ROOT / "sparkwright/extras").rglob("*.py"))
+    if "\ndef main(request: " in path.read_text()
+]
 MODULES = [
     import_module(one.name)
     for one in walk_packages(sparkwright.host.__path__, f"{_PACKAGE}.")
     if not one.ispkg
-]
+] + EXTRAS
 
 
 def _name(module: ModuleType) -> str:
@@ -87,3 +95,16 @@ def test_modules_come_after_what_they_import(module: ModuleType) -> None:
     assert order[-1] == module.__name__
     for n, one in enumerate(programs.modules(module)):
         assert set(programs._imports(one)) <= set(order[:n])
+
+
+@pytest.mark.parametrize("module", EXTRAS, ids=_name)
+def test_a_program_of_an_extra_imports_the_standard_library_and_programs_of_hosts(
+    module: ModuleType,
+) -> None:
+    for node in ast.walk(ast.parse(programs.source(module))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            own = name == _PACKAGE or name.startswith(f"{_PACKAGE}.")
+            assert own or name.partition(".")[0] in sys.stdlib_module_names

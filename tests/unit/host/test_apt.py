@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.host.lib import apt as program_apt
 from sparkwright.host.lib import packages
 from sparkwright.host.proxy import install
+from sparkwright.host.proxy.install import InstallRequest
 
 #: apt's own words (apt-pkg/fileutl.cc, GetLock), for each of its locks.
 LOCKED = (
@@ -33,7 +35,9 @@ exit 100
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(install, "_PAUSE", 0.01)
+    monkeypatch.setattr(program_apt, "_PAUSE", 0.01)
+    monkeypatch.setattr(program_apt, "_LOCKS", ())
+    monkeypatch.setattr(program_apt, "_JOURNAL", tmp_path / "none")
     monkeypatch.setattr(install, "HAPROXY", str(tmp_path / "haproxy"))
     monkeypatch.setattr("sparkwright.host.lib.systemd.disable", lambda _: None)
     return tmp_path
@@ -46,28 +50,28 @@ def _called(apt: Path) -> list[str]:
 @pytest.mark.parametrize("said", LOCKED)
 def test_a_lock_of_apts_is_waited_for(apt: Path, said: str) -> None:
     (apt / "fails").write_text(f"{said}\n{said}\n")
-    install.install()
+    install.main(InstallRequest())
     assert len(_called(apt)) == 3
     assert all("install" in line and "update" not in line for line in _called(apt))
     assert "-o DPkg::Lock::Timeout=600" in _called(apt)[0]
 
 
 def test_a_lock_that_is_never_given_back(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install, "PATIENCE", 0)
+    monkeypatch.setattr(program_apt, "PATIENCE", 0)
     (apt / "fails").write_text(f"{LOCKED[0]}\n" * 1000)
-    with pytest.raises(SystemExit, match=r"held apt's lock.*process 1234.*unattended-upgrades"):
-        install.install()
+    with pytest.raises(SystemExit, match=r"apt-get install haproxy: .*process 1234"):
+        install.main(InstallRequest())
 
 
 def test_another_failure_is_not_waited_for(apt: Path) -> None:
     (apt / "fails").write_text("E: Unable to locate package haproxy\n" * 3)
     with pytest.raises(SystemExit, match="Unable to locate"):
-        install.install()
+        install.main(InstallRequest())
     assert ["update" in line for line in _called(apt)] == [False, True, False]
 
 
 def test_apt_is_given_the_proxy(apt: Path) -> None:
-    install.install({"http_proxy": "http://proxy:3128"})
+    install.main(InstallRequest(environment={"http_proxy": "http://proxy:3128"}))
     assert _called(apt)[0].endswith("proxy=http://proxy:3128")
 
 

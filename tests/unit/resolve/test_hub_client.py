@@ -16,7 +16,7 @@ from huggingface_hub import get_session
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import hub_client
-from sparkwright.resolve.hub import resolve_model
+from sparkwright.resolve.hub import PinnedFile, resolve_model
 
 COMMIT = "c0ffee" + "0" * 34
 MODEL = {"id": "org/model", "sha": COMMIT, "siblings": [{"rfilename": "a.txt", "size": 3}]}
@@ -61,10 +61,7 @@ def refusal(endpoint: str, token: str | None = None) -> str:
 def test_a_revision_becomes_a_commit_and_its_files() -> None:
     with serving(body=json.dumps(MODEL).encode()) as (endpoint, authorizations):
         model = resolve_model(endpoint, "org/model", "main", "hf_secret")
-    assert (model.commit, [(file.path, file.size) for file in model.files]) == (
-        COMMIT,
-        [("a.txt", 3)],
-    )
+    assert (model.commit, model.files) == (COMMIT, {"a.txt": PinnedFile(3)})
     assert authorizations[0] == "Bearer hf_secret"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from lab.hub.repositories import MINIATURES
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.site.fleet import PlannedHost, with_geometry
+from sparkwright.site.fleet import PlannedHost
+from sparkwright.site.resolution import with_geometry
 from tests.unit.builders import catalog, plan, resolution
 
 
@@ -92,11 +94,11 @@ def test_a_models_own_configuration_goes_before_the_catalogs() -> None:
     # 100 times the layers: the context no longer fits, whatever the catalog says.
     wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
     models = {
-        key: type(model)(**{**vars(model), "kv": wide if "heretic" in key[1] else ()})
+        key: replace(model, kv=wide if "heretic" in key else ())
         for key, model in found.models.items()
     }
-    planned = {"spark-1": PlannedHost(host, catalog(), ())}
-    (judged,) = with_geometry(planned, Resolution(found.images, models)).values()
+    planned = {"spark-1": PlannedHost(host, catalog())}
+    (judged,) = with_geometry(planned, Resolution(images=found.images, models=models)).values()
     assert [one.id for one in judged.violations] == ["kv-cache"]
     (unchanged,) = with_geometry(planned, found).values()
     assert unchanged.violations == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_pin_is_kept_when_others_are_added() -> None:
     spark, rtx = plan(SPARK), plan(RTX, host="rtx-1")
     (name,) = _lock().images
     kept = _lock()
-    pinned = kept.images[name].model_copy(update={"digest": f"sha256:{'01' * 32}"})
+    pinned = replace(kept.images[name], digest=f"sha256:{'01' * 32}")
     kept = kept.model_copy(update={"images": {name: pinned}})
     both = from_resolution([spark.references, rtx.references], resolution(rtx), kept)
     assert both.images[name].digest == pinned.digest

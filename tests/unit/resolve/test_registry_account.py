@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.credentials import account
 
 
 def file(folder: Path, data: Any) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.load import HostLoad, ServiceLoad
-from sparkwright.results.load import Line, Seen, lines, table
+from sparkwright.host.load import HostLoad
+from sparkwright.results.load import Line, Seen, lines, problems, table
 from tests.unit.security.test_terminal import EVIL, harmless
 
 GIB = 1 << 30
@@ -16,13 +18,16 @@ RTX = Gpu(
     "NVIDIA GeForce RTX 5090", power_w=402.0, temperature_c=71.0, busy_percent=88.0,
     memory_mib=32607, memory_used_mib=29000,
 )  # fmt: skip
-BUSY = ServiceLoad(1000.0, 3.0, 1.0, 0.42, 4000.0, 2000.0)
+BUSY = {
+    "generated": 1000.0, "running": 3.0, "waiting": 1.0, "cache_used": 0.42, "drafted": 4000.0,
+    "accepted": 2000.0,
+}  # fmt: skip
 SPARK = HostLoad(100.0, {"qwen36": BUSY}, (GB10,), 120 * GIB, 20 * GIB)
 
 
 def after(seconds: float, **service: Any) -> HostLoad:
     """The Spark some time later."""
-    return replace(SPARK, at=100.0 + seconds, services={"qwen36": replace(BUSY, **service)})
+    return replace(SPARK, at=100.0 + seconds, services={"qwen36": {**BUSY, **service}})
 
 
 def line(*looks: HostLoad) -> Line:
@@ -63,35 +68,45 @@ def test_a_host_with_memory_on_its_card_and_several_of_them() -> None:
     assert (unified.used, unified.total) == (100 * GIB, 120 * GIB)
 
 
-def test_80_columns_hold_a_fleet_with_a_host_that_is_silent() -> None:
-    long = replace(SPARK, services={"a-very-long-name-of-a-service": BUSY, "down": None})
+def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     fleet = {
         "spark-1": Seen().then(SPARK).then(after(2, generated=101000.0, drafted=5000.0)),
-        "a-host-with-a-long-name": Seen().then(long),
+        "spark-2": Seen().then(replace(SPARK, services={"another": BUSY, "down": None})),
         "rtx-1": Seen().then(SPARK).silent("not reached: timed out"),
         "new": Seen(),
     }
-    assert table(list(lines(fleet))) == [
-        "HOST        SERVICE     TOK/S    RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
-        "spark-1     qwen36      50000.0  3    1     42%  0%   96%  61  64  100/120",
-        "a-host-wi…  a-very-lo…  -        3    1     42%  -    96%  61  64  100/120",
-        "a-host-wi…  down        no metrics: it does not serve",
-        "rtx-1       -           not reached: timed out",
-        "new         -           no answer yet",
+    found = list(lines(fleet))
+    assert table(found) == [
+        "HOST     SERVICE  TOK/S    RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
+        "spark-1  qwen36   50000.0  3    1     42%  0%   96%  61  64  100/120",
+        "spark-2  another  -        3    1     42%  -    96%  61  64  100/120",
+        "spark-2  down     -        -    -     -    -    96%  61  64  100/120",
+        "rtx-1    -        -        -    -     -    -    -    -   -   -",
+        "new      -        -        -    -     -    -    -    -   -   -",
     ]
-    assert [one.service for one in lines(fleet, "down")] == ["down", None, None]
+    assert problems(found) == [
+        "spark-2: down: no metrics: it does not serve",
+        "rtx-1: not reached: timed out",
+        "new: no answer yet",
+    ]
+    assert [line.service for line in lines(fleet, "down")] == ["down", None, None]
 
 
-def test_a_hostile_host_writes_nothing_but_figures() -> None:
-    """Neither escapes, nor numbers that push a table apart."""
-    huge = replace(BUSY, generated=9e17, running=9e17, waiting=-9e17, cache=9e17)
+def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither escapes, nor numbers and names that push a table apart."""
+    monkeypatch.setenv("COLUMNS", "110")
+    huge = {**dict.fromkeys(BUSY, 9e17), "waiting": -9e17}
     card = replace(RTX, name=EVIL, power_w=9e17, memory_used_mib=10**18)
     first = HostLoad(0.0, {EVIL: BUSY}, (card,), 2**62, -(2**62))
     fleet = {
         "h": Seen().then(first).then(replace(first, at=1e-9, services={EVIL: huge})),
         EVIL: Seen().silent(f"{EVIL}\nforged"),
     }
-    shown = table(list(lines(fleet)))
-    assert len(shown) == 3
-    assert harmless("\n".join(shown))
-    assert len(shown[1]) <= 110
+    found = list(lines(fleet))
+    assert harmless("\n".join(table(found)))
+    assert all(len(row) <= 110 for row in table(found))
+    assert len(problems(found)) == 1
+    assert harmless(problems(found)[0])

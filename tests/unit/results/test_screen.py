@@ -43,17 +43,24 @@ def test_columns_goes_before_the_terminal(given: str, monkeypatch: pytest.Monkey
     assert (longest <= 100) == (given == "100")
 
 
-def test_a_table_that_is_too_wide_goes_on_in_a_line_below(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_as_wide_as_the_terminal_and_whole_where_it_is_piped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [("HOST", "DETAIL", "TAG"), ("spark-1", "more than one line", "2026-07-01")]
     monkeypatch.setenv("COLUMNS", "40")
-    rows = [("HOST", "RELEASE", "TAG"), ("spark-1", "0123456789ab", "2026-07-01-v0.24.0")]
     assert columns(rows) == [
-        "HOST     RELEASE",
-        "    TAG",
-        "spark-1  0123456789ab",
-        "    2026-07-01-v0.24.0",
+        "HOST     DETAIL              TAG",
+        "spark-1  more than one line  2026-07-01",
     ]
-    monkeypatch.setenv("COLUMNS", "80")
-    assert len(columns(rows)) == 2
+    rows[1] = ("spark-1", "more than one line holds", "2026-07-01")
+    assert columns(rows) == [
+        "HOST     DETAIL               TAG",
+        "spark-1  more than one line   2026-07-01",
+        "         holds",
+    ]
+    monkeypatch.delenv("COLUMNS")
+    long = [("HOST", "DETAIL"), ("spark-1", "word " * 60)]
+    assert columns(long)[1] == "spark-1  " + ("word " * 60).strip()
 
 
 def test_equal_hosts_are_folded() -> None:

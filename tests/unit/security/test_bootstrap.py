@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from sparkwright.bootstrap.sources import Repository
 from sparkwright.bootstrap.steps import sudoers_file
 from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError
-from tests.unit.bootstrap.states import ALL, BOOKWORM, GB10, TRIXIE, UBUNTU, decided
+from tests.unit.bootstrap.states import ALL, BOOKWORM, GB10, TRIXIE, UBUNTU, but, decided
 from tests.unit.builders import RTX, origin
 
 KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
@@ -41,7 +40,7 @@ def test_a_key_that_brings_another_one_along_is_not_either(tmp_path: Path) -> No
 
 def test_every_key_that_is_fetched_is_pinned() -> None:
     for state in (UBUNTU, GB10, TRIXIE, BOOKWORM):
-        bare = replace(state, driver=None if state is not GB10 else state.driver)
+        bare = but(state, driver=None if state is not GB10 else state.driver)
         for step in decided(bare, *ALL).steps:
             if step.repository is not None:
                 assert step.repository.uri.startswith("https://")
@@ -113,4 +112,4 @@ def test_sudoers_names_that_user_and_no_other(
 def test_a_password_is_never_needed_by_what_would_show_it() -> None:
     """pyinfra's own operations put it into a command line: no step before sudo asks for none."""
     for step in ALL[1:]:
-        assert decided(replace(UBUNTU, passwordless=False), step).steps == ()
+        assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -17,8 +17,16 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.operations import runtime as operation
-from sparkwright.resolve import build_context, lock_contexts
-from sparkwright.resolve.lock import Lock, LockedImage, from_resolution, read_lock, render_lock
+from sparkwright.resolve import build_context
+from sparkwright.resolve.lock import (
+    Lock,
+    from_resolution,
+    read_lock,
+    render_lock,
+    with_contexts,
+    without_contexts,
+)
+from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import (
     ARCHITECTURES,
     DIGESTS,
@@ -84,7 +92,8 @@ def _bundled(bundle: Path, text: str = "FROM base") -> None:
 
 def _build(bundle: Path, context: str | None) -> Any:
     planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
-    image: Any = Space(planned=Space(build=planned), commit=COMMIT, context=context)
+    resolved = Space(commit=COMMIT, context=context)
+    image: Any = Space(planned=Space(build=planned), resolved=resolved)
     one: Any = Space(settings=Space(bundle=str(bundle)))
     build = sharing.build_of(one, image)
     assert build is not None
@@ -127,13 +136,11 @@ def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
     _bundled(tmp_path)
     build = Space(context="https://git.example/x", directory="docker")
     named: Any = [Space(images=[Space(name="built:1", build=build)], models=[])]
-    lock = Lock(
-        images={"built:1": LockedImage(digest=DIGEST, commit=COMMIT, platforms={})}, models={}
-    )
-    assert lock_contexts.without_contexts(named, lock) == ["built:1"]
-    pinned = lock_contexts.with_contexts(named, lock, tmp_path / "build")
+    lock = Lock(images={"built:1": ResolvedImage(DIGEST, {}, COMMIT)}, models={})
+    assert without_contexts(named, lock) == ["built:1"]
+    pinned = with_contexts(named, lock, tmp_path / "build")
     assert pinned.images["built:1"].context == build_context.digest(CONTEXT)
-    assert lock_contexts.without_contexts(named, pinned) == []
+    assert without_contexts(named, pinned) == []
     assert f"context: {build_context.digest(CONTEXT)}" in render_lock(pinned)
 
 

@@ -17,7 +17,6 @@ from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.facts import programs
 from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
 from sparkwright.facts.programs import BEGIN, END
-from sparkwright.host.bench import BenchAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.doctor import Examination
 from sparkwright.host.jobs import JobStatus
@@ -38,7 +37,7 @@ from tests.unit.checks.service.builders import facts
 
 #: What every question is answered with.
 ANSWERS: list[Any] = [
-    Observation, HostStatus, Examination, BenchAnswer, DiskUsage, LockAnswer, RemovalAnswer,
+    Observation, HostStatus, Examination, DiskUsage, LockAnswer, RemovalAnswer,
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
     dict[str, Verified],
 ]  # fmt: skip

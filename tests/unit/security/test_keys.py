@@ -48,13 +48,13 @@ class Hosts:
         self.known: dict[str, list[str]] = {}
         self.away: list[str] = []
         self.planned = {
-            name: PlannedHost(plan(SERVICES, name, **DATA), catalog(), ())
+            name: PlannedHost(plan(SERVICES, name, **DATA), catalog())
             for name in ("spark-1", "spark-2")
         }
 
     def answer(self, question: str) -> Answers[list[str]]:
         for name, host in self.planned.items():
-            if question == "planned" and name not in self.away:
+            if question == "renewed_keys" and name not in self.away:
                 found = keys_of(name, host.plan.settings, {})
                 self.known[name] = key_map(found.clients).splitlines()
         answers = {name: self.known[name] for name in self.planned if name not in self.away}
@@ -67,7 +67,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     found = Hosts()
     answering(monkeypatch, lambda asked: found.answer(asked.name))
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
-    found.answer("planned")
+    found.answer("renewed_keys")
     return found
 
 
@@ -244,6 +244,6 @@ def test_a_key_from_elsewhere_is_not_rotated_here(
     monkeypatch.setenv(VARIABLE, "a-key-of-the-environment")
     assert "unset it" in run("rotate", "lab.py").output
     data: dict[str, Any] = {"keys": {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}}
-    hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog(), ())}
+    hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog())}
     for words in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):
         assert "keys.ci.command" in run(*words).output

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.host.judge import judge
+from sparkwright.checks.host.judge import CHECKS, judge
 from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
-from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.plan.desired import Desired
-from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.pickles import fetched, pickle_symptom
 from sparkwright.resolve.resolution import Resolution
@@ -24,8 +23,7 @@ BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
 
 def _model(*paths: str) -> ResolvedModel:
-    files = tuple(FetchFile(path, 10, "d" * 64, None) for path in paths)
-    return ResolvedModel("org/name", COMMIT, None, files)
+    return ResolvedModel("org/name", COMMIT, None, dict.fromkeys(paths, PinnedFile(10, "d" * 64)))
 
 
 @pytest.mark.parametrize(
@@ -36,11 +34,11 @@ def _model(*paths: str) -> ResolvedModel:
 def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
     assert is_pickle(path)
     model = _model("model.safetensors", path)
-    assert [file.path for file in fetched(model, {}).files] == ["model.safetensors"]
+    assert list(fetched(model, {}).files) == ["model.safetensors"]
     found = pickle_symptom(model, {})
     assert found is not None
     assert found.severity is Severity.WARNING
-    assert path in found.observed
+    assert path in CHECKS.report([found])[0].observed
 
 
 @pytest.mark.parametrize(
@@ -56,7 +54,7 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
     found = pickle_symptom(model, {})
     assert found is not None
     assert found.severity is Severity.ERROR
-    assert '{"org/name/pytorch_model.bin": "why"}' in found.remedy
+    assert '{"org/name/pytorch_model.bin": "why"}' in CHECKS.report([found])[0].remedy
     allowed = {"org/name/*.bin": "made by ourselves"}
     assert pickle_symptom(model, allowed) is None
     assert fetched(model, allowed) == model
@@ -64,12 +62,12 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
 
 
 def _with_pickle(found: Resolution) -> Resolution:
-    evil = FetchFile("training_args.bin", 10, "e" * 64, None)
+    evil = {"training_args.bin": PinnedFile(10, "e" * 64)}
     models = {
-        key: replace(model, files=(*model.files, evil)) if key[1] == BODY else model
+        key: replace(model, files={**model.files, **evil}) if key.startswith(BODY) else model
         for key, model in found.models.items()
     }
-    return replace(found, models=models)
+    return Resolution(images=found.images, models=models)
 
 
 def _desired(**settings: Any) -> Desired:
@@ -82,23 +80,23 @@ def test_preflight_reports_a_pickle_and_the_host_does_not_get_it() -> None:
     (found,) = [one for one in judge(desired, probe(), 1000.0) if one.id == "pickle"]
     assert "training_args.bin" in found.observed
     assert found.subject.service == "qwen36"
-    names = [file.path for model in desired.models for file in model.resolved.files]
+    names = [path for model in desired.models for path in model.resolved.files]
     assert "training_args.bin" not in names
     allowed = _desired(allowed_pickles={f"{BODY}/training_args.bin": "read by our own tool"})
     assert not [one for one in judge(allowed, probe(), 1000.0) if one.id == "pickle"]
-    names = [file.path for model in allowed.models for file in model.resolved.files]
+    names = [path for model in allowed.models for path in model.resolved.files]
     assert "training_args.bin" in names
 
 
 def test_the_lock_command_reports_pickles(tmp_path: Path) -> None:
     host = plan(SPARK)
     found = _with_pickle(resolution(host))
-    key = next(key for key in found.models if key[1] == BODY)
-    only = replace(found.models[key], files=(FetchFile("pytorch_model.bin", 9, "e" * 64, None),))
+    key = next(key for key in found.models if key.startswith(BODY))
+    only = replace(found.models[key], files={"pytorch_model.bin": PinnedFile(9, "e" * 64)})
     for resolved, wrong in (
         (found, []),
         (
-            replace(found, models={**found.models, key: only}),
+            Resolution(images=found.images, models={**found.models, key: only}),
             [f"{BODY} has pickles: pytorch_model.bin; they are not fetched"],
         ),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import yaml
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.host.fetch.request import FetchFile
 from sparkwright.plan.service import render_service
-from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.hub import PinnedFile
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.fleet import PlannedHost, plan_fleet
+from sparkwright.site.resolution import with_geometry
 from tests.unit.builders import COMMIT, alone, origin, plan, resolution
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
@@ -42,9 +43,9 @@ def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
     models = {}
     for key, model in known.models.items():
         names = files.get("body" if model.repository == BODY else "drafter", [])
-        rows = tuple(FetchFile(name, 1, None, "b") for name in names)
-        models[key] = ResolvedModel(model.repository, COMMIT, None, (*model.files, *rows))
-    (host,) = with_geometry(hosts, Resolution(known.images, models)).values()
+        more = dict.fromkeys(names, PinnedFile(1, None, COMMIT))
+        models[key] = replace(model, files={**model.files, **more})
+    (host,) = with_geometry(hosts, Resolution(images=known.images, models=models)).values()
     return [one for one in host.violations if one.id == "remote-code"]
 
 

@@ -16,8 +16,7 @@ from sparkwright.config.secret_commands import line, printed
 from sparkwright.config.secrets import VARIABLE, api_key
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.hub_token import hub_token
-from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.credentials import account, hub_token
 
 KEY = "sk-the-key-of-a-password-store-0123456789"
 SETTING = "api_key_command"

@@ -24,7 +24,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
 from sparkwright.operations.live import Live
 from sparkwright.results.disk_usage import render as render_usage
-from sparkwright.results.progress import Job, line
+from sparkwright.results.progress import line
 from sparkwright.results.run import Row, render
 from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
@@ -98,7 +98,7 @@ def test_the_report_of_a_run() -> None:
 
 
 def test_progress_disk_usage_and_who_holds_the_lock(capsys: pytest.CaptureFixture[str]) -> None:
-    assert harmless(line([Job.of("body", FetchProgress(EVIL))]))
+    assert harmless(line({"body": FetchProgress(EVIL)}))
     assert harmless(described(Owner("t", EVIL), 5.0))
     item = {"kind": EVIL, "name": EVIL, "path": EVIL, "size": 1, "frees": 1, "fault": EVIL}
     assert harmless(

@@ -10,7 +10,7 @@ import pytest
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve import registry_account
+from sparkwright.resolve import credentials
 from sparkwright.site.desired import desired_fleet
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.site.judged import site_problems
@@ -69,7 +69,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPARKWRIGHT_API_KEY", raising=False)
-    registry_account._accounts.cache_clear()
+    credentials._accounts.cache_clear()
     texts: dict[str, bytes] = {
         "empty": b"", "bytes": b"\xff\xfe\x00", "short": b"short", "deep": b"[" * 100_000,
         "open": b"sk-0123456789abcdef", "pins": b"images: {}\nmodels: {}\n",

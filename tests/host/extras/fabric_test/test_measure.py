@@ -7,12 +7,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparkwright.extras.fabric_test import all_gather
-from sparkwright.host import fabric_measure as program
-from sparkwright.host.fabric_measure import Gather, Gathered, MeasureRequest, Stream, Written
+from sparkwright.extras.fabric_test import fabric_measure as program
+from sparkwright.extras.fabric_test.fabric_measure import (
+    Gather,
+    Measurement,
+    MeasureRequest,
+    Stream,
+)
 from sparkwright.host.lib import docker, memory
 
 #: As perftest prints it.
@@ -44,10 +50,10 @@ def test_both_twins_write_at_once(tools: Path) -> None:
     _tool(tools, "ib_write_bw", f"sleep 1\ncat <<'E'\n{_SAID}E\n")
     streams = (Stream("rocep1s0f1", 12000, "192.168.177.11"),
                Stream("roceP2p1s0f1", 12001, "192.168.178.11"))  # fmt: skip
-    found = program.main(MeasureRequest(write=streams)).writes
+    found = program.main(MeasureRequest(write=streams)).measured
     assert found == (
-        Written("rocep1s0f1", "192.168.177.11", 92.57),
-        Written("roceP2p1s0f1", "192.168.178.11", 92.57),
+        Measurement("ib_write_bw", "rocep1s0f1", "192.168.177.11", 92.57),
+        Measurement("ib_write_bw", "roceP2p1s0f1", "192.168.178.11", 92.57),
     )
     assert sorted((tools / "said").read_text().splitlines())[1] == (
         "ib_write_bw -d rocep1s0f1 -i 1 -p 12000 -F --report_gbits 192.168.177.11"
@@ -58,8 +64,8 @@ def test_a_stream_that_fails_says_why(tools: Path) -> None:
     _tool(tools, "ib_write_bw", 'echo "Couldn\'t connect to 192.168.177.11:12000" >&2\nexit 1\n')
     (found,) = program.main(
         MeasureRequest(write=(Stream("rocep1s0f1", 12000, "192.168.177.11"),))
-    ).writes
-    assert (found.gbits, found.wrong) == (None, "Couldn't connect to 192.168.177.11:12000")
+    ).measured
+    assert (found.value, found.wrong) == (None, "Couldn't connect to 192.168.177.11:12000")
 
 
 def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
@@ -90,24 +96,24 @@ def test_the_container_has_what_a_rank_has_and_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("image", "available", "text", "found"),
     [
-        (None, 1 << 40, "", Gathered(wrong="vllm:a is not on this host: deploy first")),
-        ({}, 3 << 20, "", Gathered(wrong="0.0 GiB of memory are available, and it takes 0.0: "
-                                         "stop the service first")),
+        (None, 1 << 40, "", {"wrong": "vllm:a is not on this host: deploy first"}),
+        ({}, 3 << 20, "", {"wrong": "0.0 GiB of memory are available, and it takes 0.0: "
+                                    "stop the service first"}),
         ({}, 1 << 40, 'echo INFO; echo \'{"gbytes": 22.1, "backend": "nccl"}\'\n',
-         Gathered(22.1, "nccl")),
+         {"value": 22.1, "backend": "nccl"}),
         ({}, 1 << 40, "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1\n",
-         Gathered(wrong="ModuleNotFoundError: No module named 'torch'")),
-        ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", Gathered(wrong='{"gbytes": "much"}')),
+         {"wrong": "ModuleNotFoundError: No module named 'torch'"}),
+        ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", {"wrong": '{"gbytes": "much"}'}),
     ],
 )  # fmt: skip
 def test_a_rank_of_the_gather(
     tools: Path, monkeypatch: pytest.MonkeyPatch,
-    image: object, available: int, text: str, found: Gathered,
+    image: object, available: int, text: str, found: dict[str, Any],
 ) -> None:  # fmt: skip
     _tool(tools, "docker", f'[ "$1" = run ] || exit 0\n{text}')
     monkeypatch.setattr(docker, "get", lambda _: image)
     monkeypatch.setattr(memory, "meminfo", lambda: {"MemAvailable": available})
-    assert program.gather(GATHER) == found
+    assert program.gather(GATHER) == Measurement("all-gather", **found)
 
 
 def test_two_ranks_meet_and_gather() -> None:

@@ -11,7 +11,8 @@ from sparkwright.checks.host.judge import judge
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.host.lib.gpu import IDENTITY, NAMES, Gpus, parse
 from sparkwright.host.lib.records import encode
-from sparkwright.resolve.lock import Lock, LockedFile, render_lock
+from sparkwright.resolve.hub import PinnedFile
+from sparkwright.resolve.lock import Lock, render_lock
 from sparkwright.text.sizes import GIB
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
@@ -150,7 +151,7 @@ def test_a_host_that_has_haproxy_or_can_have_it_is_in_order(package: dict[str, A
 def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
     tmp_path: Path, name: str, version: str, found: list[str]
 ) -> None:
-    lock = Lock(images={}, models={}, packages={name: LockedFile(size=1, sha256="0" * 64)})
+    lock = Lock(images={}, models={}, packages={name: PinnedFile(size=1, sha256="0" * 64)})
     (tmp_path / "fleet.lock").write_text(render_lock(lock))
     planned = plan(bundle=str(tmp_path), lock_file=str(tmp_path / "fleet.lock"))
     alone = probe(packages={"haproxy": {"unreachable": "no internet"}})

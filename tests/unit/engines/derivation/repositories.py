@@ -11,9 +11,8 @@ from unittest.mock import patch
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.inventory import HostInput
 from sparkwright.engines import template_marks
-from sparkwright.host.fetch.request import FetchFile
 from sparkwright.plan.plan import ServicePlan
-from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import facts_of
 from sparkwright.site.fleet import Fleet, plan_fleet
@@ -45,7 +44,7 @@ def repository(
         own, GENERATION if generation is None else generation, {}, template=template,
         marks=template_marks(), license="apache-2.0",
     )  # fmt: skip
-    rows = tuple(FetchFile(path, size, None, "b" * 40) for path, size in files.items())
+    rows = {path: PinnedFile(size, None, "b" * 40) for path, size in files.items()}
     return ResolvedModel(name, COMMIT, None, rows, kv_layers(own), facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +259,7 @@ def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
     path = _lock(tmp_path)
     lock = read_lock(path)
     assert lock
-    bare = {key: one.model_copy(update={"facts": None}) for key, one in lock.models.items()}
+    bare = {key: replace(one, facts=None) for key, one in lock.models.items()}
     path.write_text(render_lock(Lock(images=lock.images, models=bare)))
     with on_the_hub(repository()) as asked:
         hosts = planned(lock_file=str(path)).or_raise()

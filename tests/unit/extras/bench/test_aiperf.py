@@ -12,7 +12,6 @@ from sparkwright.config.places import BENCH_PINS
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Load
 from sparkwright.extras.bench.results import Cell
-from sparkwright.extras.bench.tool import find, pinned
 from sparkwright.findings.user_error import UserError
 from tests.unit.builders import ROOT
 
@@ -25,11 +24,11 @@ def captured(name: str) -> Any:
 
 
 def cell(load: Load, **changes: Any) -> Cell:
-    place = f"phases/{aiperf.phase(load)}"
+    place = f"phases/{load.phase}"
     data: dict[str, Any] = {
         "prompt_tokens": None,
         "max_tokens": 64,
-        "errors": aiperf.failed(captured("phase_manifest.json"))[aiperf.phase(load)],
+        "errors": aiperf.failed(captured("phase_manifest.json"))[load.phase],
         "report": captured(f"{place}/profile_export_aiperf.json"),
         "metrics": captured(f"{place}/server_metrics.json"),
     }
@@ -107,10 +106,12 @@ def test_requests_of_others_are_seen() -> None:
     assert aiperf.foreign_requests(ONE, {}) == 0
 
 
-def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret() -> None:
-    config = aiperf.config(
-        url="http://10.0.0.1:8000", model="m", loads=[ONE, EIGHT], max_tokens=256, folder="/x"
-    )
+def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret(tmp_path: Path) -> None:
+    aiperf.prepare(
+        tmp_path, ["one", "two"], url="http://10.0.0.1:8000", model="m", loads=[ONE, EIGHT],
+        max_tokens=256, body={"ignore_eos": True}, metrics=None,
+    )  # fmt: skip
+    config = json.loads((tmp_path / "config.json").read_text())
     phases = config["benchmark"]["phases"]
     assert [(p["name"], p["kind"], p["requests"], p["concurrency"]) for p in phases] == [
         ("w1", "warmup", 1, 1), ("c1", "profiling", 6, 1),
@@ -120,10 +121,11 @@ def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret() -> Non
     assert endpoint["apiKey"] == "${OPENAI_API_KEY}"
     assert endpoint["extra"] == {
         "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
+        "ignore_eos": True,
     }  # fmt: skip
-    assert aiperf.words("/v/bin/aiperf", "/x")[:4] == [
-        "/v/bin/aiperf", "profile", "--config", "/x/config.json",
-    ]  # fmt: skip
+    assert (tmp_path / "dataset.jsonl").read_text() == '{"text": "one"}\n{"text": "two"}\n'
+    assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["version"] == "1.0"
+    assert "serverMetrics" not in config["benchmark"]
 
 
 def _venv(folder: Path, version: str) -> Path:
@@ -135,15 +137,15 @@ def _venv(folder: Path, version: str) -> Path:
 
 
 def test_a_missing_or_another_generator_is_reported_with_its_remedy(tmp_path: Path) -> None:
-    version = pinned(BENCH_PINS.read_text())
+    version = aiperf.pinned(BENCH_PINS.read_text())
     assert version is not None
     with pytest.raises(UserError, match=r"not installed in .*\n.*make bench-tools"):
-        find({"SPARKWRIGHT_BENCH_TOOLS": str(tmp_path)})
+        aiperf.find({"SPARKWRIGHT_BENCH_TOOLS": str(tmp_path)})
     old = _venv(tmp_path / "old", "0.1.0")
     with pytest.raises(UserError, match=rf"has version 0\.1\.0, not {version}"):
-        find({"SPARKWRIGHT_BENCH_TOOLS": str(old)})
+        aiperf.find({"SPARKWRIGHT_BENCH_TOOLS": str(old)})
     right = _venv(tmp_path / "right", version)
-    assert find({"SPARKWRIGHT_BENCH_TOOLS": str(right)}).version == version
+    assert aiperf.find({"SPARKWRIGHT_BENCH_TOOLS": str(right)}).version == version
 
 
 def test_every_pin_has_hashes_and_no_address() -> None:

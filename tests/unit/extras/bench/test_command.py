@@ -3,41 +3,50 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from click.testing import Result as Done
 
 from sparkwright.cli import main
 from sparkwright.config.secrets import Secret
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench import host, run
 from sparkwright.extras.bench.host import Facts
-from sparkwright.extras.bench.loads import Batch, Load, batches
+from sparkwright.extras.bench.loads import Batch, Load, Sweep, batches
+from sparkwright.extras.bench.probe import ProbeAnswer
+from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.service import Service
 from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.lib.records import decode
-from tests.unit.builders import ROOT
+from sparkwright.host.lib.gpu import Gpu
+from tests.unit.builders import ROOT, kept_service
 from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.test_json import judge
 from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG, cell, result
 from tests.unit.extras.bench.tool import fake
 
 KEY = "sk-a-key-of-sixteen-or-more"
-FACTS: dict[str, Any] = {
-    "gpu": {"name": "NVIDIA GB10", "driver": "580.95.05", "clock_max_mhz": 2500},
-    "services": {
-        "qwen36": {
-            "engine": "0.23.0", "release": "1b45a560efec", "tag": TAG,
-            "recipe": "qwen36-35b-a3b-heretic-dflash", "image": f"{IMAGE}:sha256-{'ab' * 32}",
-            "digest": f"sha256:{'ab' * 32}", "models": {BODY: "c" * 40, DRAFTER: "d" * 40},
-        }
-    },
-    "planned": {"qwen36": "1b45a560efec"},
-}  # fmt: skip
-SAMPLES = {"samples": [{"name": "NVIDIA GB10", "clock_mhz": 2400, "power_w": 60}]}
+RELEASE = "1b45a560efec"
+GB10 = Gpu("NVIDIA GB10", driver="580.95.05", clock_max_mhz=2500)
+SERVICE = replace(
+    kept_service(RELEASE), recipe="qwen36-35b-a3b-heretic-dflash", tag=TAG,
+    image=f"{IMAGE}:sha256-{'ab' * 32}", models={BODY: "c" * 40, DRAFTER: "d" * 40},
+)  # fmt: skip
+FACTS = Facts(
+    ProbeAnswer("6.14", GB10, {"qwen36": "0.23.0"}), {"qwen36": SERVICE}, {"qwen36": RELEASE}
+)
+LOADED = Facts(ProbeAnswer("6.14", samples=(replace(GB10, clock_mhz=2400, power_w=60),)))
+
+
+def _run(*words: str) -> Done:
+    done = CliRunner().invoke(main, ["bench", *words], prog_name="sparkwright")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
 
 
 @pytest.fixture
@@ -45,8 +54,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     """The example inventory, a generator that leaves the capture, and hosts that answer."""
 
     def answer(asked: Asked) -> dict[str, Facts]:
-        facts = SAMPLES if asked.arguments["samples"] else FACTS
-        return dict.fromkeys(asked.hosts.limit, decode(Facts, facts))
+        return dict.fromkeys(asked.hosts.limit, LOADED if asked.arguments["samples"] else FACTS)
 
     def reach(
         name: str, addresses: Any, port: int, model: str, key: Secret, *, scheme: str, ca: None
@@ -64,104 +72,103 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     return answering(monkeypatch, answer)
 
 
-def _run(*words: str) -> Result:
-    done = CliRunner().invoke(main, ["bench", *words], prog_name="sparkwright")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
+@pytest.fixture
+def bench(asked: list[Asked], tmp_path: Path) -> Callable[..., Done]:
+    """Two loads of one service are measured, and kept in ``results``."""
+    short = ("--categories", "coding", "--concurrency", "1,8", "--context", "none")
+    results = ("--results", str(tmp_path / "results"))
+    return lambda *words: _run("inventory/lab.py", "--limit", "spark-1", *short, *results, *words)
 
 
-ONE = ("inventory/lab.py", "--limit", "spark-1", "--categories", "coding", "--concurrency", "1,8",
-       "--context", "none")  # fmt: skip
+def _kept(folder: Path) -> Result:
+    (kept,) = load(folder / "results").services["spark-1", "qwen36"]
+    return kept
 
 
-def test_it_measures_keeps_compares_and_says_what_is_out_of_range(
-    asked: list[Any], tmp_path: Path
+def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
+    bench: Callable[..., Done], asked: list[Asked], tmp_path: Path
 ) -> None:
-    done = _run(*ONE, "--results", str(tmp_path / "results"))
+    done = bench()
     # The capture's decode of 50 tokens/s is far below the card's 91.7, and requests failed.
     assert done.exit_code == 1, done.output
-    assert "spark-1/qwen36: NVIDIA GB10, driver 580.95.05, vLLM 0.23.0" in done.output
-    assert "coding, 1 request, 70 prompt tokens" in done.output
-    assert "(0.55!)" in done.output
-    assert "decode, one stream is worse than the card at 1 load" in done.output
-    assert "maximum context length is 65536 tokens" in done.output
+    for words in (
+        "spark-1/qwen36: NVIDIA GB10, driver 580.95.05, vLLM 0.23.0",
+        "coding, 1 request, 70 prompt tokens",
+        "(0.55!)",
+        "decode, one stream is worse than the card at 1 load",
+        "maximum context length is 65536 tokens",
+    ):
+        assert words in done.output
     assert [(one.arguments["samples"], one.hosts.limit) for one in asked] == [
         (0, ("spark-1",)), (15, ("spark-1",)), (0, ("spark-1",)),
     ]  # fmt: skip
-    (kept,) = load(tmp_path / "results").services["spark-1", "qwen36"]
-    assert (kept.tag, kept.release, kept.gpu.sm_clock_mhz) == (TAG, "1b45a560efec", 2400)
+    kept = _kept(tmp_path)
+    assert (kept.tag, kept.release, kept.gpu.sm_clock_mhz) == (TAG, RELEASE, 2400)
     assert kept.settings["num_speculative_tokens"] == 11
-    assert [one.concurrency for one in kept.cells] == [1, 8]
     assert "FOLDER/config.json" in kept.generator.command
-
-
-def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
-    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = host.ask
-
-    def asleep(*hosts: Any) -> dict[str, Facts]:
-        found = whole(*hosts)
-        return {name: replace(one, sleeping={"qwen36": "coder"}) for name, one in found.items()}
-
-    monkeypatch.setattr(bench_command, "ask", asleep)
-    done = _run(*ONE, "--results", str(tmp_path / "results"))
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert "spark-1/qwen36 sleeps: coder runs" in done.stderr
-    named = _run(*ONE, "--service", "qwen36", "--results", str(tmp_path / "results"))
-    assert named.exit_code == 2
-    assert "sparkwright activate qwen36" in named.stderr
-    assert not list((tmp_path / "results").rglob("*.json"))
-
-
-def test_every_figure_stands_below_its_own_head(asked: list[Any], tmp_path: Path) -> None:
-    done = _run(*ONE, "--results", str(tmp_path / "results"))
+    # Every figure stands below its own head.
     lines = done.output.splitlines()
     head = next(line for line in lines if line.startswith("LOAD"))
     row = next(line for line in lines if line.startswith("coding, 1 request,"))
-    (kept,) = load(tmp_path / "results").services["spark-1", "qwen36"]
-    one = kept.cells[0]
-    assert one.ttft is not None
-    assert one.tpot is not None
-    for name, value in (("DECODE", one.decode), ("TTFT s", one.ttft.p50), ("p95", one.ttft.p95),
-                        ("TPOT ms", one.tpot.p50 * 1000), ("PREFILL", one.prefill),
-                        ("ACCEPT", one.acceptance)):  # fmt: skip
+    first, _ = kept.cells
+    assert first.ttft is not None
+    assert first.tpot is not None
+    for name, value in (("DECODE", first.decode), ("TTFT s", first.ttft.p50),
+                        ("p95", first.ttft.p95), ("TPOT ms", first.tpot.p50 * 1000),
+                        ("PREFILL", first.prefill), ("ACCEPT", first.acceptance)):  # fmt: skip
         assert value is not None
         shown = float(row[head.index(name) :].split()[0])
         assert shown == pytest.approx(value, rel=0.01), name
 
 
-def test_the_key_is_in_the_environment_and_nowhere_else(asked: list[Any], tmp_path: Path) -> None:
-    done = _run(*ONE, "--results", str(tmp_path / "results"), "--json")
+def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
+    bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = host.ask
+
+    def asleep(*hosts: Any) -> dict[str, Facts]:
+        return {
+            name: replace(facts, sleeping={"qwen36": "coder"})
+            for name, facts in whole(*hosts).items()
+        }
+
+    monkeypatch.setattr(bench_command, "ask", asleep)
+    done = bench()
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "spark-1/qwen36 sleeps: coder runs" in done.stderr
+    named = bench("--service", "qwen36")
+    assert named.exit_code == 2
+    assert "sparkwright activate qwen36" in named.stderr
+    assert not list((tmp_path / "results").rglob("*.json"))
+
+
+def test_the_document_has_verdicts_and_causes_and_the_key_is_in_the_environment_alone(
+    bench: Callable[..., Done], tmp_path: Path
+) -> None:
+    done = bench("--json")
+    judge("bench", json.loads(done.stdout))
+    (entry,) = json.loads(done.stdout)
+    first = entry["cells"][0]
+    assert (first["cell"]["concurrency"], first["cell"]["prompt_tokens"]) == (1, 70)
+    assert {v["measure"]: v["state"] for v in first["verdicts"]}["decode"] == "worse"
+    assert "failing-requests" in [cause["id"] for cause in first["causes"]]
+    assert (entry["well"], entry["result"]["host"]) == (False, "spark-1")
     record = json.loads((tmp_path / "seen/0.json").read_text())
     assert record.pop("key") == KEY
-    assert KEY not in json.dumps(record)
-    assert KEY not in done.output
-    assert all(KEY not in path.read_text() for path in (tmp_path / "results").rglob("*.json"))
+    stored = [path.read_text() for path in (tmp_path / "results").rglob("*.json")]
+    assert KEY not in "".join([json.dumps(record), done.output, *stored])
 
 
-def test_as_json_it_has_result_verdicts_and_causes(asked: list[Any], tmp_path: Path) -> None:
-    done = _run(*ONE, "--results", str(tmp_path / "results"), "--json")
-    (entry,) = json.loads(done.stdout)
-    first = entry["comparison"][0]
-    assert first["load"] == {"category": "coding", "concurrency": 1, "prompt_tokens": 70,
-                             "max_tokens": 256, "temperature": 0.0}  # fmt: skip
-    assert {v["measure"]: v["state"] for v in first["verdicts"]}["decode"] == "worse"
-    assert "failing-requests" in first["causes"]
-    assert (entry["well"], entry["result"]["host"]) == (False, "spark-1")
-
-
-def test_what_runs_but_is_not_planned_is_reported_and_its_settings_are_unknown(
-    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
+    bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(FACTS, "planned", {"qwen36": "ffffffffffff"})
-    done = _run(*ONE, "--results", str(tmp_path / "results"))
-    assert "release 1b45a560efec runs, not the planned ffffffffffff" in done.output
-    assert load(tmp_path / "results").services["spark-1", "qwen36"][0].settings == {}
+    monkeypatch.setitem(FACTS.planned, "qwen36", "ffffffffffff")
+    assert f"release {RELEASE} runs, not the planned ffffffffffff" in bench().output
+    assert _kept(tmp_path).settings == {}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
         (("inventory/lab.py", "--limit", "spark-9"), "no host or group of the inventory is meant"),
@@ -170,19 +177,19 @@ def test_what_runs_but_is_not_planned_is_reported_and_its_settings_are_unknown(
         (("--export", "x.json", "--results", "nowhere"), "it has no such results"),
     ],
 )
-def test_wrong_words_end_with_a_message(words: tuple[str, ...], said: str, asked: Any) -> None:
+def test_wrong_words_end_with_a_message(words: tuple[str, ...], message: str, asked: Any) -> None:
     done = _run(*words)
     assert done.exit_code == 2
-    assert said in done.output
+    assert message in done.output
     assert asked == []
 
 
 def test_without_a_key_nothing_is_measured_and_none_is_made(
-    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARKWRIGHT_API_KEY")
     path = tmp_path / "none/api_key"
-    done = _run(*ONE, "--data", f"api_key_file={path}")
+    done = bench("--data", f"api_key_file={path}")
     assert (done.exit_code, path.exists()) == (2, False)
     assert "there is no API key of a fleet here" in done.output
 
@@ -212,24 +219,15 @@ def test_the_report_reads_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "spark-1  qwen36   measured only" in done.output
 
 
-def test_a_file_that_is_no_export_is_reported(tmp_path: Path) -> None:
-    for content, said in (("[1", "not valid JSON"), ("[1]", "not a file of results"),
-                          ('{"results": [1]}', "results.0")):  # fmt: skip
-        path = tmp_path / "x.json"
-        path.write_text(content)
-        (problem,) = load(path).problems
-        assert said in f"{problem.subject}: {problem.observed}"
-
-
-def _service(context: int | None = 65536) -> Service:
-    return Service("http://127.0.0.1:1", "m", Secret(KEY), context)
+def _service() -> Service:
+    return Service("http://127.0.0.1:1", "m", Secret(KEY), 65536)
 
 
 def test_a_context_that_does_not_fit_is_left_out_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
-    sweep = batches(("coding",), (1,), (2000, 100_000), quick=True)
+    sweep = batches(Sweep(("coding",), (1,), (2000, 100_000)), quick=True)
     done = run.measure(fake(tmp_path), _service(), sweep, seed="1", say=lambda line: None)
     assert [cell.prompt_tokens for cell in done.cells] == [70, 2000]
     assert "100000 prompt tokens are left out: the service takes 65536 with the answer" in (

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sparkwright.extras.bench.history import regressions
-from sparkwright.extras.bench.results import Result
 from tests.unit.extras.bench.builders import cell, runs
 
 
@@ -26,30 +25,21 @@ def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
     assert one.bound == pytest.approx(5)
 
 
-def test_less_than_the_noise_is_not_reported() -> None:
-    assert found(100, 101, 99, 95.5) == []
-    assert found(100, 101, 99, 94.5) == ["decode"]
-
-
-def test_a_past_that_varies_widens_the_bound() -> None:
-    assert found(100, 90, 110, 100, 110, 80) == []
-    assert found(100, 90, 110, 100, 110, 50) == ["decode"]
-
-
-def test_one_bad_run_does_not_hide_the_next() -> None:
-    assert found(100, 100, 100, 50, 100, 90) == ["decode"]
-
-
-def test_only_the_last_five_runs_count() -> None:
-    assert found(*[200.0] * 6, *[100.0] * 5, 99) == []
-
-
-def test_faster_is_no_regression() -> None:
-    assert found(100, 100, 100, 150) == []
-
-
-def test_two_earlier_runs_say_nothing_yet() -> None:
-    assert found(100, 100, 50) == []
+@pytest.mark.parametrize(
+    ("decodes", "lost"),
+    [
+        ((100, 101, 99, 95.5), False),  # less than the measure's noise
+        ((100, 101, 99, 94.5), True),
+        ((100, 90, 110, 100, 110, 80), False),  # a past that varies widens the bound
+        ((100, 90, 110, 100, 110, 50), True),
+        ((100, 100, 100, 50, 100, 90), True),  # one bad run does not hide the next
+        ((*[200.0] * 6, *[100.0] * 5, 99), False),  # only the last five runs count
+        ((100, 100, 100, 150), False),  # faster is no regression
+        ((100, 100, 50), False),  # two earlier runs say nothing yet
+    ],
+)
+def test_a_decode_rate_is_lost_beyond_the_bound(decodes: tuple[float, ...], lost: bool) -> None:
+    assert found(*decodes) == ["decode"] * lost
 
 
 def test_times_are_worse_when_they_are_longer() -> None:
@@ -64,17 +54,13 @@ def test_other_loads_gpus_generators_services_and_later_runs_do_not_count() -> N
     past = runs(100, 100, 100)
     assert regressions(now, past)
 
-    def changed(**update: Any) -> list[Result]:
-        return [one.model_copy(update=update) for one in past]
-
-    assert not regressions(now, changed(service="other"))
-    assert not regressions(now, changed(host="spark-2"))
-    assert not regressions(now, changed(gpu=past[0].gpu.model_copy(update={"name": "H200"})))
-    assert not regressions(
-        now, changed(generator=past[0].generator.model_copy(update={"name": "another"}))
-    )
-    assert not regressions(now, changed(cells=(cell(concurrency=4),)))
-    assert not regressions(now, changed(when=now.when))
+    elsewhere: list[dict[str, Any]] = [
+        {"service": "other"}, {"host": "spark-2"}, {"cells": (cell(concurrency=4),)},
+        {"when": now.when}, {"gpu": past[0].gpu.model_copy(update={"name": "H200"})},
+        {"generator": past[0].generator.model_copy(update={"name": "another"})},
+    ]  # fmt: skip
+    for update in elsewhere:
+        assert not regressions(now, [run.model_copy(update=update) for run in past])
 
 
 def test_what_changed_since_the_run_before_is_named() -> None:

@@ -1,103 +1,129 @@
-"""What a host says of itself for a benchmark: the program that asks it, and what is made of it."""
+"""Facts of a benchmarked host: the program that reports them, and what a result keeps of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 
-from sparkwright.extras.bench.host import Facts, changed, gpu_of, image_of, settings_of
-from sparkwright.host import bench as program
-from sparkwright.host.bench import BenchRequest, BenchService, Running
-from sparkwright.host.lib import docker, metrics
+from sparkwright.extras.bench import probe as program
+from sparkwright.extras.bench.host import (
+    Facts,
+    facts_of,
+    gpu_of,
+    image_of,
+    remarks,
+    settings_of,
+)
+from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
+from sparkwright.facts.answers import HostError
+from sparkwright.host.lib import metrics
+from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.gpu import Gpu
-from tests.unit.builders import plan
+from sparkwright.host.lib.records import decode
+from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
+from tests.operations.security.test_hostile_hosts import ATTACKS
+from tests.operations.sites import site, spark
+from tests.unit.builders import kept_service, plan
+from tests.unit.facts.test_programs import (
+    test_what_is_sent_is_the_same_code_on_the_same_lines as the_same_code_is_sent,
+)
+from tests.unit.security.test_hostile_answers import _parsed, of
 
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")
-BEFORE = Facts(gpu=replace(GB10, clock_mhz=208, clock_max_mhz=3003, temperature_c=41))
+IDLE = replace(GB10, clock_mhz=208, clock_max_mhz=3003, temperature_c=41)
+DIGEST = f"sha256-{'ab' * 32}"
+
+
+def facts(*samples: Gpu, gpu: Gpu | None = IDLE) -> Facts:
+    return Facts(ProbeAnswer("6.14", gpu, {"qwen36": "0.24.0"}, samples))
 
 
 def loaded(*clocks: float | None) -> Facts:
-    return Facts(
-        samples=tuple(
-            replace(GB10, clock_mhz=clock, temperature_c=71, power_w=62.5) for clock in clocks
-        )
-    )
+    hot = replace(GB10, temperature_c=71, power_w=62.5)
+    return facts(*(replace(hot, clock_mhz=clock) for clock in clocks), gpu=None)
 
 
 def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
-    found = gpu_of(BEFORE, loaded(2400, 2418, None, 2430), BEFORE)
-    assert (found.sm_clock_mhz, found.sm_clock_max_mhz, found.temperature_c) == (2418, 3003, 71)
-    assert found.power_w == 62.5
-    assert (found.name, found.driver) == ("NVIDIA GB10", "580.95.05")
-    assert gpu_of(BEFORE, None, BEFORE).sm_clock_mhz is None
-    assert gpu_of(BEFORE, loaded(), None).temperature_c == 41
+    run = gpu_of(facts(), loaded(2400, 2418, None, 2430), facts())
+    assert (run.sm_clock_mhz, run.sm_clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
+    assert run.power_w == 62.5
+    assert (run.name, run.driver) == ("NVIDIA GB10", "580.95.05")
+    assert gpu_of(facts(), None, facts()).sm_clock_mhz is None
+    assert gpu_of(facts(), loaded(), None).temperature_c == 41
 
 
 def test_what_the_driver_does_not_say_is_unknown() -> None:
-    found = gpu_of(Facts(), loaded(None), None)
-    assert (found.name, found.driver, found.sm_clock_mhz) == ("unknown GPU", None, None)
-    assert gpu_of(BEFORE, Facts(samples=(GB10,)), None).power_w is None
+    run = gpu_of(facts(gpu=None), loaded(None), None)
+    assert (run.name, run.driver, run.sm_clock_mhz) == ("unknown GPU", None, None)
+    assert gpu_of(facts(), facts(GB10), None).power_w is None
 
 
 def test_the_image_has_its_digest_and_the_tag_of_the_release_that_runs() -> None:
     service = plan().services[0]
     name = service.image.name.rpartition(":")[0]
-    running = Running(image=f"{name}:sha256-{'ab' * 32}", tag="old", digest=f"sha256:{'ab' * 32}")
-    assert image_of(running, service).name == f"{name}:old"
-    assert image_of(running, service).digest == f"sha256:{'ab' * 32}"
-    unknown = image_of(Running(), service)
+    running = replace(kept_service("a"), image=f"{name}:{DIGEST}", tag="old")
+    image = image_of(running, service)
+    assert (image.name, image.digest) == (f"{name}:old", f"sha256:{'ab' * 32}")
+    unknown = image_of(None, service)
     assert (unknown.name, unknown.digest) == (name, None)
 
 
 def test_settings_are_single_values_and_the_drafts_length() -> None:
-    found = settings_of(plan().services[0])
-    assert found["num_speculative_tokens"] == 11
-    assert found["enable_prefix_caching"] is True
-    assert "speculative_config" not in found
+    settings = settings_of(plan().services[0])
+    assert settings["num_speculative_tokens"] == 11
+    assert settings["enable_prefix_caching"] is True
+    assert "speculative_config" not in settings
 
 
 def test_a_change_during_the_run_is_reported() -> None:
-    def facts(release: str, driver: str = "1") -> Facts:
-        return Facts(gpu=replace(GB10, driver=driver), services={"a": Running(release=release)})
+    def seen(release: str, driver: str = "1") -> Facts:
+        base = facts(gpu=replace(GB10, driver=driver))
+        return replace(base, running={"a": kept_service(release)}, planned={"a": "x"})
 
-    assert list(changed(facts("x"), facts("x"), "a")) == []
-    assert list(changed(facts("x"), facts("y", "2"), "a")) == [
+    assert list(remarks("a", seen("x"), loaded(1), seen("x"))) == []
+    assert list(remarks("a", seen("x"), loaded(1), seen("y", "2"))) == [
         "release x ran before and y after", "driver 1 before and 2 after",
     ]  # fmt: skip
+    assert list(remarks("b", seen("x"), None, None)) == [
+        "its container was not found on the host: image, models and release are unknown",
+        "the GPU was not seen under load: its clock is unknown",
+    ]
 
 
-def test_what_runs_is_read_from_container_and_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "releases/1b45a560efec"
-    folder.mkdir(parents=True)
-    (folder / "compose.yaml").write_text(
-        "# Written by sparkwright: service qwen36, recipe qwen36-35b, tag 2026-07-01-v0.24.0.\nx"
-    )
-    container: dict[str, Any] = {
-        "State": {"Running": True},
-        "Config": {
-            "Labels": {"sparkwright.release": "1b45a560efec"},
-            "Image": f"ghcr.io/a/b:sha256-{'ab' * 32}",
-            "Env": ["VLLM_API_KEY=secret"],
-        },
-        "Mounts": [{"Source": f"/opt/models/AEON-7--Qwen/{'c' * 40}"}, {"Source": "/etc"}],
-    }
-    monkeypatch.setattr(docker, "get", lambda *_: container)
-    monkeypatch.setattr(program, "version", lambda server: "0.24.0")
-    service = BenchService("qwen36", str(tmp_path), "127.0.0.1", 1)
-    found = program.running(service)
-    assert found == Running(
-        engine="0.24.0", release="1b45a560efec", recipe="qwen36-35b", tag="2026-07-01-v0.24.0",
-        image=f"ghcr.io/a/b:sha256-{'ab' * 32}", digest=f"sha256:{'ab' * 32}",
-        models={"AEON-7/Qwen": "c" * 40},
-    )  # fmt: skip
-    assert "secret" not in str(found)
-    monkeypatch.setattr(docker, "get", lambda *_: None)
-    assert program.running(service) == Running("0.24.0")
+@pytest.mark.parametrize("running", [True, False])
+def test_what_runs_is_read_from_container_and_release(running: bool) -> None:
+    host = spark("spark-1")
+    run: Any = site(host).hosts["spark-1"]
+    (service,) = run.services
+    container = Container(running, service.release, service.image)
+    kept = {service.release: KeptRelease(1.0, service)}
+    status = ServiceStatus(service.release, None, kept, container, {}, None)
+    host.answers["probe"] = ProbeAnswer("6.14", GB10, {"qwen36": "0.24.0"})
+    host.answers["status"] = HostStatus(1.0, None, None, (), {"qwen36": status})
+    seen = facts_of(host, run, samples=0)
+    assert seen.running == ({"qwen36": service} if running else {})
+    assert seen.planned == {"qwen36": service.release}
+    assert seen.probe.versions == {"qwen36": "0.24.0"}
+    route = host.request("probe")["services"]["qwen36"]
+    assert route == [service.gate.address, service.gate.port, "/version"]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_hostile_answer_fails_its_host(attack: str) -> None:
+    host = spark("spark-1", probe=ATTACKS[attack])
+    run: Any = site(host).hosts["spark-1"]
+    with pytest.raises(HostError, match=r"^sparkwright-probe: "):
+        facts_of(host, run, samples=0)
+
+
+@given(of(ProbeAnswer))
+def test_whatever_a_benchmark_ran_on_is_recorded(data: Any) -> None:
+    seen = Facts(decode(ProbeAnswer, _parsed(ProbeAnswer, data)))
+    gpu_of(seen, seen, seen)
+    list(remarks("chat", seen, seen, seen))
 
 
 def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +133,9 @@ def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(program, "first_gpu", lambda: GB10)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    service = BenchService("qwen36", "/", "127.0.0.1", 1)
-    answer = program.main(BenchRequest((service,), samples=9, seconds=60))
-    assert answer.samples == (GB10, GB10)
+    request = ProbeRequest({"qwen36": ("127.0.0.1", 1, "")}, samples=15, seconds=60)
+    assert program.main(request).samples == (GB10, GB10)
+
+
+def test_the_program_is_sent_as_it_is() -> None:
+    the_same_code_is_sent(program)

@@ -8,31 +8,36 @@ from hypothesis import strategies as st
 
 from sparkwright.catalog.measurements import Category
 from sparkwright.extras.bench.loads import (
-    CONCURRENCY,
-    CONTEXT,
+    CATEGORIES,
+    FULL,
+    Sweep,
     batches,
+    long_prompt,
     read_categories,
     read_numbers,
+    sample,
+    texts,
 )
-from sparkwright.extras.bench.texts import CATEGORIES, long_prompt, sample, texts
 from sparkwright.findings.user_error import UserError
 
 
 def test_a_sweep_has_every_category_at_every_concurrency_and_the_long_prompts_once() -> None:
-    found = batches(CATEGORIES, CONCURRENCY, CONTEXT, quick=False)
+    found = batches(FULL, quick=False)
     assert [batch.category for batch in found[:6]] == list(CATEGORIES)
-    assert {tuple(load.concurrency for load in batch.loads) for batch in found[:6]} == {CONCURRENCY}
+    assert {tuple(load.concurrency for load in batch.loads) for batch in found[:6]} == {
+        FULL.concurrency
+    }
     assert [(batch.category, batch.context) for batch in found[6:]] == [
         ("coding", 2000), ("coding", 16000), ("coding", 33000),
     ]  # fmt: skip
-    assert batches(("prose",), (1,), (2000,), quick=False)[1].category == "prose"
+    assert batches(Sweep(("prose",), (1,), (2000,)), quick=False)[1].category == "prose"
 
 
 @given(st.sampled_from(CATEGORIES), st.integers(1, 256), st.booleans())
 def test_every_prompt_is_sent_equally_often(category: str, concurrency: int, quick: bool) -> None:
-    (batch,) = batches(read_categories(category), (concurrency,), (), quick=quick)
+    (batch,) = batches(Sweep(read_categories(category), (concurrency,), ()), quick=quick)
     (load,) = batch.loads
-    assert load.requests % len(texts(batch.category).prompts) == 0
+    assert load.requests % len(texts(batch.category)["prompts"]) == 0
     assert load.requests >= concurrency * (1 if quick else 2)
     assert load.warm_up == concurrency
 
@@ -62,9 +67,9 @@ def test_a_category_without_prompts_is_reported() -> None:
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_each_category_has_prompts_of_its_own(category: Category) -> None:
     found = texts(category)
-    assert found.category == category
-    assert len(set(found.prompts)) >= 4
-    assert all(len(prompt) > 100 for prompt in (*found.prompts, found.context))
+    assert found["category"] == category
+    assert len(set(found["prompts"])) >= 4
+    assert all(len(prompt) > 100 for prompt in (*found["prompts"], found["context"]))
 
 
 @given(st.integers(1000, 200_000), st.floats(2, 6))
@@ -76,7 +81,7 @@ def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
     # vLLM's prefix cache knows blocks of 16 tokens: nothing of a block is alike.
     assert one[:25] != other[:25]
     assert one == long_prompt("coding", tokens, "a-1", characters)
-    assert one.endswith(texts("coding").context)
+    assert one.endswith(texts("coding")["context"])
 
 
 def test_the_sample_has_every_note_with_its_number() -> None:

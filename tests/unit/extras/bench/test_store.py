@@ -29,12 +29,8 @@ def test_a_result_is_a_file_named_by_host_service_and_utc_time(tmp_path: Path) -
     assert [file.suffix for file in path.parent.iterdir()] == [".json"]
 
 
-_shares = st.none() | st.floats(0, 1)
-
 _rates = st.none() | st.floats(0, 1e6)
-
 _spreads = st.none() | st.builds(Spread, p50=st.floats(0, 1e4), p95=st.none() | st.floats(0, 1e4))
-
 _cells = st.builds(
     Cell,
     category=st.sampled_from(["coding", "random", "extraction-json"]),
@@ -48,7 +44,7 @@ _cells = st.builds(
     decode=_rates,
     decode_total=_rates,
     prefill=_rates,
-    acceptance=_shares,
+    acceptance=st.none() | st.floats(0, 1),
     acceptance_length=st.none() | st.floats(1, 16),
 )
 
@@ -125,3 +121,14 @@ def test_a_directory_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
 def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
     with pytest.raises(ValidationError):
         result(host=name)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[1", "not valid JSON"), ("[1]", "not a file of results"), ('{"results": [1]}', "results.0")],
+)
+def test_a_file_that_is_no_export_is_reported(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    (problem,) = load(path).problems
+    assert message in f"{problem.subject}: {problem.observed}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sparkwright.extras.bench.tool import Tool
+from sparkwright.extras.bench.aiperf import Tool
 from tests.unit.builders import ROOT
 
 CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"

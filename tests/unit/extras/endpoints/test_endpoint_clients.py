@@ -25,7 +25,7 @@ import pytest
 
 from sparkwright.catalog import Alias
 from sparkwright.config.secrets import VARIABLE
-from sparkwright.extras.endpoints.command import FORMATS
+from sparkwright.extras.endpoints.clients import render
 from sparkwright.site.endpoints import Endpoint, Key, ServedName
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, alone
@@ -47,8 +47,8 @@ def test_openclaw_s_schema_takes_it() -> None:
     jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
     schema = json.loads(SCHEMA.read_text())
     for endpoints in (lab(), *([endpoint] for endpoint in every_recipe())):
-        jsonschema.validate(json.loads(FORMATS["openclaw"](endpoints)), schema)
-    wrong = json.loads(FORMATS["openclaw"](lab()))
+        jsonschema.validate(json.loads(render("openclaw", endpoints)), schema)
+    wrong = json.loads(render("openclaw", lab()))
     wrong["models"]["providers"]["spark-1.qwen36"]["url"] = "http://spark-1"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(wrong, schema)
@@ -59,7 +59,7 @@ def test_openclaw_itself_takes_it(tmp_path: Path) -> None:
     if openclaw is None:
         pytest.skip("no openclaw on the path (npm install -g openclaw, Node 24)")
     file = tmp_path / "openclaw.json"
-    file.write_text(FORMATS["openclaw"](lab()))
+    file.write_text(render("openclaw", lab()))
     done = subprocess.run(
         [openclaw, "config", "validate", "--json"],
         env={**os.environ, "OPENCLAW_CONFIG_PATH": str(file), "HOME": str(tmp_path), VARIABLE: KEY},
@@ -73,7 +73,7 @@ def test_openclaw_itself_takes_it(tmp_path: Path) -> None:
 def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
     dotenv: Any = pytest.importorskip("dotenv", reason="make setup installs python-dotenv")
     monkeypatch.setenv(VARIABLE, KEY)
-    values = dotenv.dotenv_values(stream=io.StringIO(FORMATS["env"](lab())))
+    values = dotenv.dotenv_values(stream=io.StringIO(render("env", lab())))
     assert values["OPENAI_BASE_URL"] == "http://spark-1:8000/v1"
     assert values["OPENAI_API_KEY"] == values["SPARKWRIGHT_3_API_KEY"] == KEY
     assert values["SPARKWRIGHT_3_MODELS"] == "qwen36-35b,qwen36-fast,qwen36-deep"
@@ -81,7 +81,7 @@ def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_open_webui_finds_an_address_for_every_key() -> None:
-    fragment = safe_load(FORMATS["open-webui"](lab()))
+    fragment = safe_load(render("open-webui", lab()))
     environment = fragment["services"]["open-webui"]["environment"]
     filled = environment["OPENAI_API_KEYS"].replace(":?an API key of the fleet}", "}")
     keys = [key.strip() for key in Template(filled).substitute({VARIABLE: KEY}).split(";")]
@@ -144,7 +144,7 @@ def test_litellm_routes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
             )
             for host, context in (("small", 8192), ("large", 262144))
         )  # fmt: skip
-        config = safe_load(FORMATS["litellm"]([small, large]))
+        config = safe_load(render("litellm", [small, large]))
         for entry in config["model_list"]:
             types.Deployment(**entry)
         router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
@@ -166,10 +166,10 @@ def test_litellm_s_proxy_takes_every_recipe(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv(VARIABLE, KEY)
     reason = "litellm is not installed: make clients"
     litellm: Any = pytest.importorskip("litellm", reason=reason)
-    config = safe_load(FORMATS["litellm"](lab()))
+    config = safe_load(render("litellm", lab()))
     router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
     hosts = {"qwen36-35b-heretic": 2, "qwen36-35b": 1, "qwen36-fast": 3, "qwen36-deep": 3}
     for name, number in hosts.items():
         assert len(router.get_model_list(model_name=name)) == number
-    config = safe_load(FORMATS["litellm"](every_recipe()))
+    config = safe_load(render("litellm", every_recipe()))
     assert litellm.Router(model_list=config["model_list"]).get_model_names()

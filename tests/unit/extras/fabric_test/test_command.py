@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sparkwright.checks.fabric.groups import FabricLook
+from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Written
 from tests.unit.checks.fabric.states import pair
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.fleet_of_five import run
+from tests.unit.cli.test_fabric import site as site
 
-_SITE = 'sparks = ["spark-1", "spark-2", "spark-3"]\n'
-
-
-@pytest.fixture(autouse=True)
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory/lab.py").write_text(_SITE)
-    (tmp_path / "group_data").mkdir()
-    return tmp_path
+GATHERED = Measurement("all-gather", value=22.0, backend="nccl")
 
 
 def _answering(
@@ -40,18 +30,19 @@ def _answering(
     def answer(asked: Asked) -> dict[str, Any]:
         if asked.name == "fabric":
             return {name: FabricLook(state, "vllm:a") for name, state in tooled.items()}
-        requests = {
-            name: asked.arguments["request"](SimpleNamespace(name=name))
-            for name in asked.hosts.limit
-        }
+        requests = {name: asked.arguments["requests"][name] for name in asked.hosts.limit}
         return {
             name: MeasureAnswer(
-                tuple(Pinged(ping.address, ping.device, ping.size) for ping in request.pings),
-                tuple(Written(one.device, one.address, gbits) for one in request.write),
-                Gathered(22.0, "nccl") if request.gather else None,
+                (
+                    *(Measurement("ping", one.device, one.address, one.size)
+                      for one in request.pings),
+                    *(Measurement("ib_write_bw", one.device, one.address, gbits)
+                      for one in request.write),
+                    *([GATHERED] if request.gather else []),
+                )
             )
             for name, request in requests.items()
-        }
+        }  # fmt: skip
 
     return answering(monkeypatch, answer)
 

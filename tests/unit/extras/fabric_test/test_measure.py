@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
-from sparkwright.checks.fabric.facts import Fabric
-from sparkwright.checks.fabric.groups import fabrics
+from sparkwright.checks.fabric.groups import Fabric
+from sparkwright.extras.fabric_test.fabric_measure import Measurement, Stream
 from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import (
     FAILED,
@@ -19,8 +16,6 @@ from sparkwright.extras.fabric_test.result import (
     rows,
 )
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Stream, Written
-from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair, ring, switch
 
 IMAGES = dict.fromkeys(("spark-1", "spark-2", "spark-3", "spark-4"), "vllm:a")
@@ -75,21 +70,16 @@ def test_what_is_not_there_is_not_measured(images: dict[str, str], tools: dict[s
     assert bool(found.pairs) is (tools == TOOLS)
 
 
-def test_the_plan_travels_as_json() -> None:
-    whole = planned(ring(4), "ring")
-    assert decode(Plan, json.loads(json.dumps(encode(whole)))) == whole
-
-
 def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
     states = pair() if shape == "pair" else ring(3)
     fabric = Fabric(states, shape)
     what = planned(states, shape)
     answers = {
-        host: MeasureAnswer(
-            tuple(Pinged(one.address, one.device, one.size) for one in what.pings[host]),
-            tuple(Written(one.device, one.address, gbits) for each in what.pairs
-                  if each.client == host for one in each.write),
-            Gathered(gbytes, "nccl"),
+        host: (
+            *(Measurement("ping", one.device, one.address, one.size) for one in what.pings[host]),
+            *(Measurement("ib_write_bw", one.device, one.address, gbits) for each in what.pairs
+              if each.client == host for one in each.write),
+            Measurement("all-gather", value=gbytes, backend="nccl"),
         )
         for host in states
     }  # fmt: skip
@@ -124,9 +114,9 @@ def test_a_ring_is_slower_by_its_nature() -> None:
 def test_silence_and_faults_are_failures() -> None:
     what = planned(pair(), "pair")
     answers = {
-        "spark-1": MeasureAnswer(
-            (Pinged("192.168.177.12", "enp1s0f1np1", 8972, "message too long"),), (),
-            Gathered(wrong="NCCL WARN Call to ibv_modify_qp failed"),
+        "spark-1": (
+            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long"),
+            Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed"),
         )
     }  # fmt: skip
     found = result(Fabric(pair(), "pair"), [], what, answers)
@@ -139,29 +129,7 @@ def test_silence_and_faults_are_failures() -> None:
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
     what = planned(pair(), "pair")
-    answer = MeasureAnswer((), (), Gathered(0.4, "gloo"))
+    answer = [Measurement("all-gather", value=0.4, backend="gloo")]
     found = result(Fabric(pair(), "pair"), [], what, dict.fromkeys(pair(), answer))
     last = found.measures[-1]
     assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
-
-
-def test_hosts_are_grouped_by_what_they_see() -> None:
-    one, other = pair(), pair(first=3)
-    found = fabrics({**one, **other, "rtx-1": FabricState()}, {}, {}, {})
-    assert [(tuple(each.states), each.shape) for each in found] == [
-        (("spark-1", "spark-2"), "pair"), (("spark-3", "spark-4"), "pair"),
-    ]  # fmt: skip
-
-
-def test_hosts_of_a_cluster_are_one_also_where_they_see_nobody() -> None:
-    states = {**pair(), **pair(first=3)}
-    unseen = {
-        name: replace(one, rails=tuple(replace(rail, neighbours=()) for rail in one.rails))
-        for name, one in states.items()
-    }
-    clusters = dict.fromkeys(("spark-2", "spark-1"), ("spark-2", "spark-1"))
-    found = fabrics(unseen, {}, clusters, {"spark-1": "sha256:a"})
-    assert [(tuple(each.states), each.shape) for each in found] == [
-        (("spark-2", "spark-1"), "pair"), (("spark-3", "spark-4"), "pair"),
-    ]  # fmt: skip
-    assert found[0].images == {"spark-1": "sha256:a"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.extras.handover.formats import FORMATS
+from sparkwright.extras.handover.formats import handover
 from tests.libyaml import safe_load_all
 from tests.quadlet import sections
 from tests.unit.builders import plan, resolution
@@ -24,8 +24,7 @@ HOSTILE = (
 def files(form: str, host: str = "spark-1", **settings: Any) -> dict[str, str]:
     """The files of one service of a host."""
     planned = plan({"chat": {"recipe": HERETIC, **settings}}, host=host)
-    (one,) = FORMATS[form].services(planned, resolution(planned))
-    return FORMATS[form].render(one)
+    return handover(form, planned, planned.services[0], resolution(planned)).files
 
 
 def manifests(host: str = "spark-1", **settings: Any) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparkwright.extras.imports.formats import Result, import_texts
+from sparkwright.extras.imports.entries import Imported
+from sparkwright.extras.imports.formats import import_texts
 from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.recipe import Options, Text
@@ -20,28 +21,28 @@ REGISTRY = FIXTURES / "registry/recipes"
 __all__ = ["git", "git_registry"]
 
 
-def of_folder(folder: Path, **options: Any) -> dict[str, Result]:
-    """Results by the recipe's name, or its file where it was refused."""
+def of_folder(folder: Path, **options: Any) -> dict[str, Imported]:
+    """Importeds by the recipe's name, or its file where it was refused."""
     found = import_texts(of_path(folder), catalog(), Options(**options))
     return {
-        one.imported.name if one.imported else Path(one.source).name: one for one in found
+        one.name or Path(one.source).name: one for one in found
     }  # fmt: skip
 
 
-def of_text(text: str, name: str = "mine", **options: Any) -> Result:
+def of_text(text: str, name: str = "mine", **options: Any) -> Imported:
     """The one recipe of a text."""
     texts = [Text(name, text, f"{name}.yaml", dt.date(2026, 9, 1))]
     (found,) = import_texts(texts, catalog(), Options(**options))
     return found
 
 
-def recipe(result: Result) -> dict[str, Any]:
+def recipe(result: Imported) -> dict[str, Any]:
     """The new recipe."""
-    assert result.imported is not None, result.findings
-    return result.imported.entries["recipe", result.imported.name]
+    assert result.entries, result.findings
+    return result.entries["recipe", result.name]
 
 
-def said(result: Result, kind: str) -> dict[str, Finding]:
+def said(result: Imported, kind: str) -> dict[str, Finding]:
     """Findings of a kind by their key."""
     return {one.subject.key or "": one for one in result.findings if one.id == f"import-{kind}"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 import tracemalloc
 from pathlib import Path
@@ -17,10 +16,10 @@ from sparkwright.config.registries import registry_address
 from sparkwright.extras.imports.files import write
 from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve import recipe_registry
+from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
 from tests.unit.builders import ROOT
-from tests.unit.extras.imports.recipes import minimal, of_text, recipe, said
+from tests.unit.extras.imports.recipes import git, minimal, of_text, recipe, said
 
 BOMBS = {
     "laughs": "a0: &a0 [x]\n"
@@ -42,7 +41,7 @@ def test_yaml_that_grows_without_end_is_refused_at_once(bomb: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert result.imported is None
+    assert not result.entries
     assert peak < 100 * 1024**2
     assert time.process_time() - begun < 10
 
@@ -56,23 +55,23 @@ def test_placeholders_that_double_are_refused() -> None:
 @pytest.mark.parametrize("name", ["../../outside", "/etc/cron.d/x", "..", "a/../../b", "\x1b[2J"])
 def test_no_name_leads_out_of_the_catalog(name: str, tmp_path: Path) -> None:
     result = of_text(minimal(name=name), name=f"{name}/fine")
-    assert result.imported is not None
-    write(result.imported, tmp_path / "site/catalog", replace=False)
+    assert result.entries
+    write(result, tmp_path / "site/catalog", replace=False)
     vllm = json.dumps({
         "meta": {"slug": name, "title": name}, "model": {"model_id": "example/Small-4B"},
         "variants": {f"{name}/v": {}},
     })  # fmt: skip
     result = of_text(vllm)
-    if result.imported:
-        write(result.imported, tmp_path / "site/catalog", replace=True)
+    if result.entries:
+        write(result, tmp_path / "site/catalog", replace=True)
     assert {path.name for path in tmp_path.iterdir()} == {"site"}
 
 
 @pytest.mark.parametrize("model", ["../../etc/passwd", "/etc/passwd", "a/../b", "a/b c"])
 def test_a_model_is_a_repository_and_no_path(model: str) -> None:
-    assert of_text(minimal("vllm serve example/x", model=model)).imported is not None
+    assert of_text(minimal("vllm serve example/x", model=model)).entries
     refused = of_text(minimal(f"vllm serve '{model}'"))
-    assert refused.imported is None
+    assert not refused.entries
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_a_model_is_a_repository_and_no_path(model: str) -> None:
 def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     result = of_text(minimal(command.replace("{ran}", str(ran))))
-    assert result.imported is None
+    assert not result.entries
     assert not ran.exists()
 
 
@@ -139,19 +138,19 @@ def test_whose_image_it_is_is_said() -> None:
     shown = [one.observed for one in result.findings if one.id == "import-risk"]
     assert "registry.evil.example:5000/x/vllm:latest" in shown
     refused = of_text(minimal(container="ghcr.io/x/y:latest --privileged"))
-    assert refused.imported is None
+    assert not refused.entries
 
 
 def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
     """Services name recipes: one of the same name in the site's catalog would be theirs."""
     name = "qwen36-35b-a3b-heretic-dflash"
     result = of_text(minimal(), name=name)
-    assert result.imported is None
+    assert not result.entries
     assert "another recipe of that name" in result.findings[-1].reason
     # A model's name is made of its repository: another one gets another name.
     other = of_text(minimal(model="qwen35/4b"))
-    assert other.imported is not None
-    assert ("model", "qwen35-4b") not in other.imported.entries
+    assert other.entries
+    assert ("model", "qwen35-4b") not in other.entries
 
 
 def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
@@ -188,20 +187,12 @@ def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
         snapshot(address, cache=tmp_path)
 
 
-def _git(folder: Path, *words: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     """A repository with links, hooks, filters, a submodule and a file without end."""
     there = tmp_path / "there"
     there.mkdir()
-    _git(there, "init", "--quiet")
+    git(there, "init", "--quiet")
     (there / "fine.yaml").write_text(minimal())
     (there / "outside.yaml").symlink_to("/etc/passwd")
     (there / "large.yaml").write_text("x" * 1_000_000)
@@ -213,8 +204,8 @@ def hostile(tmp_path: Path) -> Path:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     hook.chmod(0o755)
-    _git(there, "add", "-A")
-    _git(there, "commit", "--quiet", "-m", "x")
+    git(there, "add", "-A")
+    git(there, "commit", "--quiet", "-m", "x")
     return there
 
 
@@ -234,7 +225,7 @@ def test_a_registry_is_read_and_never_checked_out(
 def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path: Path) -> None:
     first = snapshot(str(hostile), cache=tmp_path / "cache")
     (hostile / "fine.yaml").write_text("changed: true\n")
-    _git(hostile, "commit", "--quiet", "-am", "y")
+    git(hostile, "commit", "--quiet", "-am", "y")
     assert snapshot(str(hostile), cache=tmp_path / "cache").commit != first.commit
     for cache in (tmp_path / "cache", tmp_path / "another"):
         again = snapshot(str(hostile), first.commit, cache=cache)
@@ -244,10 +235,10 @@ def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path:
 def test_a_repository_without_end_is_cut_off(
     hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipe_registry, "MOST_BYTES", 64 * 1024)
+    monkeypatch.setattr(git_program, "MOST_BYTES", 64 * 1024)
     (hostile / "noise.bin").write_bytes(os.urandom(1_000_000))
-    _git(hostile, "add", "-A")
-    _git(hostile, "commit", "--quiet", "-m", "z")
+    git(hostile, "add", "-A")
+    git(hostile, "commit", "--quiet", "-m", "z")
     with pytest.raises(UserError):
         snapshot(str(hostile), cache=tmp_path / "cache")
 

@@ -20,7 +20,6 @@ from sparkwright.cli import main
 from sparkwright.extras.monitoring.alerts import rules
 from sparkwright.extras.monitoring.dashboard import dashboard
 from sparkwright.extras.monitoring.files import files
-from sparkwright.extras.monitoring.targets import Scraped
 from sparkwright.host.watch import thresholds
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
@@ -31,7 +30,7 @@ needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: 
 
 def written(place: Path, **data: Any) -> dict[str, str]:
     """Every file of a Spark's monitoring, put below a directory too."""
-    found = files([Scraped(plan(**data), "10.0.0.5")], 9100)
+    found = files([("10.0.0.5", plan(**data))], 9100)
     for path, text in found.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).write_text(text)
@@ -72,31 +71,27 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
 
 def test_targets_say_what_they_are(tmp_path: Path) -> None:
     (vllm,) = json.loads(written(tmp_path)["targets/vllm.json"])
-    assert vllm["targets"] == ["10.0.0.5:8000"]
     assert vllm["labels"] == {
         "host": "spark-1", "service": "qwen36", "recipe": "qwen36-35b-a3b-heretic-dflash",
         "tag": "2026-07-01-v0.24.0",
     }  # fmt: skip
-    (node,) = json.loads(files([Scraped(plan(), "fd00::5")], 9200)["targets/node.json"])
+    (node,) = json.loads(files([("fd00::5", plan())], 9200)["targets/node.json"])
     assert node == {"targets": ["[fd00::5]:9200"], "labels": {"host": "spark-1"}}
 
 
-def test_what_is_behind_a_proxy_is_scraped_with_the_key(tmp_path: Path) -> None:
-    found = written(tmp_path)
+@pytest.mark.parametrize("tls", [{}, {"tls": "own"}], ids=["http", "https"])
+def test_a_service_behind_a_proxy_is_scraped_with_the_key_and_by_https_with_tls(
+    tls: dict[str, str], tmp_path: Path
+) -> None:
+    found = written(tmp_path, **tls)
     (vllm,) = json.loads(found["targets/vllm.json"])
     assert vllm["targets"] == ["10.0.0.5:8000"]
+    assert vllm["labels"].get("__scheme__") == ("https" if tls else None)
     assert "targets/local/spark-1.json" not in found
-    jobs = {job["job_name"]: job for job in safe_load(found["prometheus.yml"])["scrape_configs"]}
-    assert jobs["vllm"]["authorization"] == {"credentials_file": "api_key"}
-    assert "authorization" not in jobs["node"]
-
-
-def test_with_tls_it_is_scraped_by_https(tmp_path: Path) -> None:
-    found = written(tmp_path, tls="own")
-    (vllm,) = json.loads(found["targets/vllm.json"])
-    assert vllm["labels"]["__scheme__"] == "https"
-    (job, _) = safe_load(found["prometheus.yml"])["scrape_configs"]
-    assert job["tls_config"] == {"ca_file": "ca.crt"}
+    vllm_job, node_job = safe_load(found["prometheus.yml"])["scrape_configs"]
+    assert vllm_job["authorization"] == {"credentials_file": "api_key"}
+    assert vllm_job.get("tls_config") == ({"ca_file": "ca.crt"} if tls else None)
+    assert "authorization" not in node_job
 
 
 def test_what_only_its_own_host_reaches_is_scraped_there(tmp_path: Path) -> None:
@@ -110,23 +105,21 @@ def test_what_only_its_own_host_reaches_is_scraped_there(tmp_path: Path) -> None
         assert local["targets"] == [target]
 
 
-def test_the_dashboard_is_one_that_grafana_takes() -> None:
+def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None:
     board = dashboard()
     panels = board["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     names = {variable["name"] for variable in board["templating"]["list"]}
     assert names == {"datasource", "host", "service"}
-    taken: set[tuple[int, int]] = set()
+    cells = [
+        (x, y)
+        for position in (panel["gridPos"] for panel in panels)
+        for x in range(position["x"], position["x"] + position["w"])
+        for y in range(position["y"], position["y"] + position["h"])
+    ]
+    assert max(x for x, _ in cells) < 24
+    assert len(cells) == len(set(cells))
     for panel in panels:
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= 24
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
-        assert not cells & taken
-        taken |= cells
         if panel["type"] != "row":
             assert panel["datasource"]["uid"] == "${datasource}"
             assert [t["refId"] for t in panel["targets"]] == ["A", "B"][: len(panel["targets"])]
@@ -160,69 +153,14 @@ def test_prometheus_takes_the_files(tmp_path: Path) -> None:
     assert f"{len(recorded)} rules found" in promtool("check", "rules", "queries.yml", cwd=tmp_path)
 
 
-_LABELS = 'host="spark-1",service="qwen36"'
-#: Eight hours of a service that is well, a value a minute, in promtool's notation.
-WELL = {
-    f"vllm:num_requests_running{{{_LABELS}}}": "2x480",
-    f"vllm:num_requests_waiting{{{_LABELS}}}": "0x480",
-    f"vllm:generation_tokens_total{{{_LABELS}}}": "0+3000x480",
-    f"vllm:prompt_tokens_total{{{_LABELS}}}": "0+9000x480",
-    f"vllm:iteration_tokens_total_count{{{_LABELS}}}": "0+600x480",
-    f"vllm:spec_decode_num_draft_tokens_total{{{_LABELS}}}": "0+6000x480",
-    f"vllm:spec_decode_num_accepted_tokens_total{{{_LABELS}}}": "0+2400x480",
-    f"vllm:kv_cache_usage_perc{{{_LABELS}}}": "0.4x480",
-    f"vllm:num_preemptions_total{{{_LABELS}}}": "0x480",
-    f"vllm:time_to_first_token_seconds_sum{{{_LABELS}}}": "0+4x480",
-    f"vllm:time_to_first_token_seconds_count{{{_LABELS}}}": "0+10x480",
-    f'vllm:request_success_total{{{_LABELS},finished_reason="stop"}}': "0+10x480",
-    f'vllm:request_success_total{{{_LABELS},finished_reason="length"}}': "0+1x480",
-    f'vllm:request_success_total{{{_LABELS},finished_reason="abort"}}': "0+1x480",
-    f'up{{job="vllm",{_LABELS}}}': "1x480",
-    f'process_start_time_seconds{{job="vllm",{_LABELS}}}': "1000x480",
-    'node_systemd_unit_state{host="spark-1",name="sparkwright-qwen36.service",state="failed"}':
-        "0x480",
-    'node_filesystem_avail_bytes{host="spark-1",mountpoint="/",fstype="ext4"}': "500e9x480",
-    'node_filesystem_size_bytes{host="spark-1",mountpoint="/",fstype="ext4"}': "1000e9x480",
-    'node_pressure_memory_waiting_seconds_total{host="spark-1"}': "0+0.5x480",
-    'node_memory_MemAvailable_bytes{host="spark-1"}': "18e9x480",
-    'node_vmstat_oom_kill{host="spark-1"}': "0x480",
-    'sparkwright_watch_seconds{host="spark-1"}': "0+60x480",
-}  # fmt: skip
-#: What is changed of it: by the beginning of a series' name, or a series more.
-ILL: dict[str, dict[str, str]] = {
-    "wedge": {
-        "vllm:generation_tokens": "0+3000x450 1350000x30", "vllm:prompt_tokens": "9000x480",
-        "vllm:iteration_tokens": "0+600x450 270000x30",
-    },
-    "acceptance-collapse": {"vllm:spec_decode_num_accepted": "0+2400x400 960000+10x80"},
-    "acceptance-decays": {"vllm:spec_decode_num_accepted": "0+2400x420 1008000+300x60"},
-    "kv-cache-full": {"vllm:kv_cache": "0.4x400 1x80"},
-    "preemptions": {"vllm:num_preemptions": "0x400 0+3x80"},
-    "queue-saturated": {
-        "vllm:num_requests_waiting": "9x480", "vllm:time_to_first_token_seconds_sum": "0+120x480",
-    },
-    "answers-cut": {f'vllm:request_success_total{{{_LABELS},finished_reason="length': "0+30x480"},
-    "clients-give-up": {f'vllm:request_success_total{{{_LABELS},finished_reason="abort': "0+9x480"},
-    "not-serving": {"up": "1x400 0x80"},
-    "restarts": {"process_start": "1000x440 2000x10 3000x30"},
-    "given-up": {"node_systemd": "0x400 1x80"},
-    "disk-full": {"node_filesystem_avail": "9e9x480"},
-    "disk-fills": {"node_filesystem_avail": "500e9-200e6x480"},
-    "memory-pressure": {"node_pressure": "0+12x480"},
-    "memory-scarce": {"node_memory": "2e9x480"},
-    "oom-killer": {"node_vmstat": "0x460 1x20"},
-    "watch-asleep": {"sparkwright_watch": "0+60x440 26400x40"},
-    **{
-        name: {f'sparkwright_finding{{host="spark-1",diagnosis="{name}"}}': "1x480"}
-        for name in ("drift", "gpu-heat", "gpu-power-brake", "gb10-low-power", "gpu-silent")
-    },
-}  # fmt: skip
+#: Series of a service that is well, and what each illness changes of them.
+SERIES = safe_load(Path(__file__).with_name("series.yaml").read_text())
 
 
 def _series(host: str, changes: dict[str, str]) -> list[dict[str, str]]:
-    found = dict(WELL)
+    found = dict(SERIES["well"])
     for begin, values in changes.items():
-        names = [name for name in WELL if name.startswith(begin)] or [begin]
+        names = [name for name in SERIES["well"] if name.startswith(begin)] or [begin]
         found.update(dict.fromkeys(names, values))
     return [
         {"series": name.replace("spark-1", host), "values": values}
@@ -232,7 +170,7 @@ def _series(host: str, changes: dict[str, str]) -> list[dict[str, str]]:
 
 def test_every_alert_is_provoked_here() -> None:
     diagnoses = {rule["labels"]["diagnosis"] for rule in rules()["groups"][0]["rules"]}
-    assert diagnoses == set(ILL)
+    assert diagnoses == set(SERIES["ill"])
 
 
 @needs_promtool
@@ -242,14 +180,17 @@ def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
     test = {
         "interval": "1m",
         "input_series": [
-            one for name, changes in {"well": {}, **ILL}.items() for one in _series(name, changes)
+            one
+            for name, changes in {"well": {}, **SERIES["ill"]}.items()
+            for one in _series(name, changes)
         ],
         "promql_expr_test": [
             {
                 "expr": 'group by (host, diagnosis) (ALERTS{alertstate="firing"})',
                 "eval_time": "479m",
                 "exp_samples": [
-                    {"labels": f'{{host="{name}",diagnosis="{name}"}}', "value": 1} for name in ILL
+                    {"labels": f'{{host="{name}",diagnosis="{name}"}}', "value": 1}
+                    for name in SERIES["ill"]
                 ],
             }
         ],

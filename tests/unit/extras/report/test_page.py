@@ -307,7 +307,7 @@ def test_hosts_sort_as_people_count() -> None:
 def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> None:
     slow = benches(page())[2]
     found = list(findings(slow))
-    assert [(one.title, one.loads, one.of) for one in found][:2] == [
+    assert [(one.worst.title, one.loads, one.of) for one in found][:2] == [
         ("decode, one stream", 60, None),
         ("decode, together", 60, None),
     ]

@@ -1,0 +1,265 @@
+"""Types of the documents that commands print with --json. docs/json.md is made of them, and a test
+holds what commands print against them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from sparkwright.catalog.advice import Choice
+from sparkwright.catalog.spread import Spread
+from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.cli.lib.extras import extra_commands
+from sparkwright.cli.lock import LockReport
+from sparkwright.engines.derivation import DerivedFact
+from sparkwright.findings.finding import Finding
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.exclusive.activate import ActivateAnswer
+from sparkwright.host.lib.docker import Container
+from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.http import Health
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry, SwitchJournal
+from sparkwright.host.removal import RemovalAnswer
+from sparkwright.host.watch.state import WatchReport
+from sparkwright.results.keys import KeyRow
+
+
+class Advised(Choice):
+    """A recipe for a workload, best first; ``spread`` over the hosts of ``--hosts``."""
+
+    spark_only: bool
+    spread: Spread | None
+
+
+class Value(TypedDict("Value", {"from": str | None})):
+    """An argument of vLLM or a variable, and which file says so."""
+
+    name: str
+    value: Any
+
+
+class PlannedModel(TypedDict):
+    """A model that a service needs; ``gib`` is null where its size is not known."""
+
+    repository: str
+    revision: str
+    gib: float | None
+
+
+class Budget(TypedDict):
+    """Memory of a service, in GiB; null where it is not known before a host was looked at."""
+
+    share: float | None
+    weights: float | None
+    drafter: float | None
+    kv_cache: float | None
+    one_full_context: float | None
+
+
+class PlannedService(TypedDict):
+    """One service as it is planned."""
+
+    name: str
+    recipe: str
+    title: str
+    image: str
+    digest: str | None
+    port: int
+    served_names: list[str]
+    derived: list[DerivedFact]
+    arguments: list[Value]
+    environment: list[Value]
+    command: list[str]
+    container_environment: dict[str, str]
+    models: list[PlannedModel]
+    licenses: dict[str, str]
+    image_gib: float | None
+    budget_gib: Budget
+
+
+class HostMemory(TypedDict):
+    """Memory of a host, in GiB."""
+
+    total_gib: float | None
+    kind: str
+    system_gib: float
+    sidecars_gib: dict[str, float]
+
+
+class PlannedHost(TypedDict):
+    """One host as it is planned, and what is wrong with that."""
+
+    host: str
+    models_root: str
+    locked: bool
+    memory: HostMemory
+    services: list[PlannedService]
+    findings: list[Finding]
+
+
+class ChangedKey(TypedDict):
+    """A key that was rotated, retired or revoked, and the hosts of which that is not sure."""
+
+    name: str
+    state: str
+    missing: list[str]
+
+
+class NewSite(TypedDict):
+    """A site that was written, and hosts for which no recipe fits."""
+
+    folder: str
+    files: list[str]
+    without_recipe: list[str]
+
+
+class Certificate(TypedDict):
+    """The certificate of the site's CA, in PEM, and its fingerprint."""
+
+    certificate: str
+    sha256: str
+
+
+class Bundle(TypedDict):
+    """A directory for a site without internet, and what of it is missing."""
+
+    directory: str
+    bytes: int
+    missing: list[str]
+
+
+class Difference(TypedDict):
+    """What a deploy would change in the files of a host's services, as unified diffs."""
+
+    host: str
+    text: str
+
+
+class Controlled(TypedDict):
+    """What hosts did, by name, and those that did not answer."""
+
+    hosts: dict[str, ControlAnswer]
+    silent: list[str]
+
+
+class InMaintenance(TypedDict):
+    """What a host did; ``now`` is null where it is not in maintenance."""
+
+    host: str
+    now: Maintenance | None
+    done: list[str]
+    left: list[str]
+    wrong: list[str]
+
+
+class Activation(TypedDict):
+    """What became of a switch on each host, and hosts that did not answer."""
+
+    hosts: dict[str, ActivateAnswer]
+    silent: list[str]
+
+
+class ReleaseSummary(TypedDict):
+    """A release that a host keeps; ``tag`` is null where its record can't be read."""
+
+    at: float
+    tag: str | None
+
+
+class ServiceSummary(TypedDict):
+    """A service on a host.
+
+    Attributes:
+        current, good: the release that is to run, and the last that gave real answers.
+        unit: systemd's properties.
+        health: null where nobody says at which port.
+        stopped: by whom it was stopped last; it may have been started since.
+    """
+
+    current: str | None
+    good: str | None
+    releases: dict[str, ReleaseSummary]
+    container: Container | None
+    unit: dict[str, str]
+    health: Health | None
+    stopped: Stopped | None
+
+
+class PlannedRelease(TypedDict):
+    """What a service is planned to run, and how what runs differs from it."""
+
+    release: str
+    tag: str
+    drift: list[str]
+
+
+class HostSummary(TypedDict):
+    """What a host runs, and what is planned for it. Its switches: ``history --json``.
+
+    Attributes:
+        now: the host's clock, seconds since the epoch.
+        lock: who is at work on the host.
+        watch: null where no watch is.
+        maintenance: null where nobody has taken the host out of every pool.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
+        plan_known: false where the plan is broken: nobody can say what differs from it.
+    """
+
+    now: float
+    lock: Owner | None
+    switch: SwitchJournal | None
+    services: dict[str, ServiceSummary]
+    watch: WatchReport | None
+    maintenance: Maintenance | None
+    sleeping: dict[str, str]
+    planned: dict[str, PlannedRelease]
+    plan_known: bool
+
+
+#: Words of a command of the core -> the type of the document that it prints. Commands that are not
+#: here become pyinfra, and print pyinfra's own.
+DOCUMENTS: dict[str, Any] = {
+    "activate": Activation,
+    "advise": list[Advised],
+    "bundle": Bundle,
+    "ca": Certificate,
+    "catalog list": dict[str, list[str]],
+    "catalog new": list[str],
+    "catalog schema": dict[str, Any],
+    "catalog show": dict[str, Any],
+    "catalog sources": dict[str, str],
+    "check": list[Finding],
+    "diff": list[Difference],
+    "doctor": list[Finding],
+    "history": dict[str, list[HistoryEntry]],
+    "init": NewSite,
+    "key list": list[KeyRow],
+    "key retire": ChangedKey,
+    "key revoke": ChangedKey,
+    "key rotate": ChangedKey,
+    "lock": list[LockReport],
+    "maintenance": InMaintenance,
+    "models list": dict[str, DiskUsage],
+    "models prune": dict[str, DiskUsage],
+    "plan": list[PlannedHost],
+    "remove": dict[str, RemovalAnswer],
+    "restart": Controlled,
+    "smoke": list[DeepVerdict],
+    "start": Controlled,
+    "status": dict[str, HostSummary],
+    "stop": Controlled,
+}
+#: Commands that become pyinfra.
+PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
+
+
+def documents() -> dict[str, Any]:
+    """Types of the documents of every command, those of extras too."""
+    added = {
+        words: import_module(command.module).DOCUMENT for words, command in extra_commands().items()
+    }
+    return {**DOCUMENTS, **added}

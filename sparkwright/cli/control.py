@@ -1,0 +1,229 @@
+"""``sparkwright start``, ``stop``, ``restart``, ``activate`` and ``maintenance``: services and
+hosts, controlled by request."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.cli.lib import completion
+from sparkwright.cli.lib.connecting import connection_options, hosts_argument
+from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
+from sparkwright.cli.lib.options import (
+    confirm,
+    data_option,
+    dry_option,
+    inventory_and,
+    json_option,
+    print_json,
+    service_option,
+    yes_option,
+)
+from sparkwright.cli.lib.output import echo
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.exclusive.activate import ActivateAnswer
+from sparkwright.host.lib.records import encode
+from sparkwright.host.maintenance import MaintenanceAnswer
+from sparkwright.results.answers import Answers
+from sparkwright.text.visible import visible
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_NOTICES = {
+    "start": "Starting: a first boot takes minutes.",
+    "stop": "Stopping: running requests get their time (drain_seconds), unless with --now.",
+    "restart": "Restarting: running requests get their time (drain_seconds), boots take minutes.",
+    "activate": "Switching: running requests get their time (drain_seconds), boots take minutes.",
+}
+_wait = click.option(
+    "--wait/--no-wait", default=True, show_default=True,
+    help="Wait until what is started gives real answers.",
+)  # fmt: skip
+_now = click.option(
+    "--now", is_flag=True,
+    help="Cut off what runs, and end a switch that is under way: for emergencies.",
+)  # fmt: skip
+_why = click.option("--why", default="", metavar="TEXT", help="For those who ask later.")
+
+
+def _services(command: _Command) -> _Command:
+    """Hosts, services and output: arguments of `_control`."""
+    return hosts_argument(service_option(yes_option(json_option(command))))
+
+
+@click.command("start")
+@_services
+@_wait
+def start(**options: Any) -> None:
+    """Start services as the last deploy left them, and at every boot again.
+
+    Exit code 0 only when every host answered and what was started gives real answers.
+    """
+    _control("start", **options)
+
+
+@click.command("stop")
+@_services
+@_now
+@click.option("--keep", is_flag=True, help="A boot does not start them either.")
+@_why
+def stop(**options: Any) -> None:
+    """Stop services: out of the pool, drained, and ended.
+
+    As `systemctl stop` has it: until the next start, a boot or a restart of Docker included. A
+    deploy starts them again, and says who had stopped them. It waits for nobody's lock: a deploy
+    that died may hold it. Exit code 0 only when every host answered and every service stopped.
+    """
+    _control("stop", **options)
+
+
+@click.command("restart")
+@_services
+@_now
+@_wait
+def restart(**options: Any) -> None:
+    """Restart services: out of the pool, drained, stopped, started, and back once they answer.
+
+    One host after the other, so that other replicas serve meanwhile; after one that does not come
+    back no further host is touched. With --now all at once, and requests are cut off. Exit code 0
+    only when every host answered and every service gives real answers.
+    """
+    _control("restart", **options)
+
+
+def _control(
+    action: str, *, hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **more: Any
+) -> None:
+    from sparkwright.run import changes
+
+    named = ", ".join(services) or "every service"
+    confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
+    echo(_NOTICES[action], err=True)
+    change = partial(changes.controlled, action=action, services=services, **more)
+    answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
+    _end(answers, services, _controlled, as_json=as_json)
+
+
+def _controlled(host: str, answer: ControlAnswer) -> None:
+    for service, done in answer.done.items():
+        echo(f"{host}: {visible(service)}: {visible(done)}")
+    if not answer.known:
+        echo(f"{host}: no service was ever started here")
+
+
+@click.command("activate")
+@inventory_and(completion.services, service=click.STRING)
+@connection_options
+@data_option
+@click.option(
+    "--host", "--limit", "limit", multiple=True, metavar="HOST", shell_complete=completion.hosts,
+    help="Only this host, group or pattern such as 'spark-*' (repeatable).",
+)  # fmt: skip
+@_why
+@dry_option
+@yes_option
+@json_option
+def activate(
+    inventory: Path, service: str, overrides: tuple[str, ...], limit: tuple[str, ...], *,
+    why: str, dry: bool, yes: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Have SERVICE run in place of the one of its `exclusive` group that does.
+
+    Running requests get their time (drain_seconds), then it is started and gives real answers; if
+    it gives none, the one before runs again, and no further host is switched. A boot starts what
+    was activated last, and a deploy leaves it so. Exit code 0 only when SERVICE runs on every host
+    that has it.
+    """
+    from sparkwright.run import changes
+
+    hosts = Hosts(inventory, overrides, limit)
+    confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
+    if not dry:
+        echo(_NOTICES["activate"], err=True)
+    change = partial(changes.activated, service=service, why=why, dry=dry)
+    answers: Answers[ActivateAnswer] = hosts.change(change, planless=True)
+    _end(answers, (service,), partial(_activated, service, dry=dry), as_json=as_json)
+
+
+def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) -> None:
+    if answer.wrong or answer.group is None:
+        return
+    was = visible(answer.was or "none", 80)
+    if answer.was == service:
+        echo(f"{host}: {service} runs already")
+    elif dry:
+        echo(f"{host}: would stop {was} and start {service}")
+    else:
+        echo(f"{host}: {service} runs, {was} sleeps; down for {answer.down_seconds:.1f} s")
+
+
+@click.command("maintenance")
+@inventory_and(host=click.STRING, switch=click.Choice(["on", "off"]))
+@connection_options
+@data_option
+@_why
+@json_option
+def maintenance(
+    inventory: Path, host: str, switch: str, overrides: tuple[str, ...], why: str, as_json: bool
+) -> None:
+    """Take a HOST out of every pool, drained, and have deploys leave it alone; or put it back.
+
+    Its services keep running but can only be reached from the host. The host remembers it over
+    boots, with who, when and why, for every controller. `off` puts it back once every service
+    answers, and ends with 1 as long as one does not.
+    """
+    hosts = Hosts(inventory, overrides, (host,))
+    if [chosen.name for chosen in hosts.read()] != [host]:
+        what = f"{host!r} is a group or a pattern"
+        raise UserError([mistake("HOST", what, "name one host at a time")])
+    from sparkwright.run import changes
+
+    change = partial(changes.in_maintenance, on=switch == "on", why=why)
+    answer = hosts.change(change, planless=True).answers.get(host)
+    if answer is None:
+        sys.exit(1)
+    if as_json:
+        print_json({"host": host, **encode(answer)})
+    else:
+        _maintained(host, answer)
+    sys.exit(int(bool(answer.wrong)))
+
+
+def _maintained(host: str, answer: MaintenanceAnswer) -> None:
+    for line in answer.done:
+        echo(f"{host}: {visible(line)}")
+    for line in answer.left:
+        echo(f"{host}: {click.style('note', fg='yellow')}: {visible(line)}")
+    for line in answer.wrong:
+        complain(host, visible(line))
+    mark = answer.now
+    if mark is None:
+        echo(f"{host}: is not in maintenance")
+        return
+    why = f": {visible(mark.why, 200)}" if mark.why else ""
+    still = "stays" if answer.wrong else "is"
+    echo(f"{host}: {still} in maintenance, by {visible(mark.by, 80)}{why}")
+
+
+def _end(
+    found: Answers[Any],
+    services: tuple[str, ...],
+    show: Callable[[str, Any], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Print every answer and end: with 0 only when every host did what was asked."""
+    answers: Mapping[str, Any] = found.answers
+    if as_json:
+        print_json({"hosts": encode(answers), "silent": found.silent})
+    for host, answer in {} if as_json else answers.items():
+        show(host, answer)
+        for line in answer.wrong:
+            complain(host, visible(line))
+    wrong = any(answer.wrong for answer in answers.values())
+    finish(found, failed=misspelt(services, answers) or wrong)

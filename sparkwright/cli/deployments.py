@@ -1,0 +1,107 @@
+"""``sparkwright status``, ``history`` and ``diff``: what every host runs, read from the hosts."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from sparkwright.checks.service.diagnose import watch_findings
+from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.findings import paint
+from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.findings.render import data
+from sparkwright.host.lib.records import encode
+from sparkwright.results.answers import Answers
+from sparkwright.results.status import (
+    Deployment,
+    render_diff,
+    render_history,
+    render_status,
+    summary,
+    switches,
+    well,
+)
+
+
+def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[Deployment]:
+    """Ask the hosts; history and the watch's findings are kept for the fleet's page.
+
+    Args:
+        planless: as for ``Hosts.ask``.
+    """
+    from sparkwright.run import questions
+
+    answers = hosts.ask(questions.deployment, planless=planless)
+    if found := answers.answers:
+        kept = Path(".sparkwright/status.json")
+        watched = [
+            finding
+            for host, deployment in found.items()
+            for finding in watch_findings(host, deployment.watch, deployment.now)
+        ]
+        record = {"history": switches(found), "findings": data(watched)}
+        with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+            kept.parent.mkdir(mode=0o700, exist_ok=True)
+            kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    return answers
+
+
+@click.command("status")
+@hosts_argument
+@json_option
+def status(hosts: Hosts, as_json: bool) -> None:
+    """Show release, tag, uptime, restarts, health and drift of every service, and what the
+    watch on the hosts holds to be wrong.
+
+    Exit code 0 only when every host answered, everything planned runs, is healthy and as planned,
+    and the watch sees no error.
+    """
+    answers = deployments(hosts)
+    found = answers.answers
+    if as_json:
+        print_json({host: summary(seen) for host, seen in found.items()})
+    elif found:
+        echo(render_status(found, paint))
+    finish(answers, failed=not all(map(well, found.values())))
+
+
+@click.command("history")
+@hosts_argument
+@json_option
+@click.option("--last", default=40, show_default=True, help="How many switches to show.")
+def history(hosts: Hosts, as_json: bool, last: int) -> None:
+    """Show who switched what, when, why, for how long it was down, and how it ended.
+
+    Exit code 0 only when every host answered.
+    """
+    answers = deployments(hosts)
+    found = answers.answers
+    if as_json:
+        print_json({host: encode(seen.history) for host, seen in found.items()})
+    elif found:
+        echo(render_history(found, last))
+    finish(answers)
+
+
+@click.command("diff")
+@hosts_argument
+@json_option
+def diff(hosts: Hosts, as_json: bool) -> None:
+    """Show what a deploy would change in the files of the services, line by line.
+
+    Exit code 1 when anything differs or a host does not answer.
+    """
+    answers = deployments(hosts, planless=False)
+    found = answers.answers
+    text = render_diff(found)
+    if as_json:
+        texts = {host: render_diff({host: seen}) for host, seen in found.items()}
+        print_json([{"host": host, "text": part} for host, part in texts.items() if part])
+    elif found:
+        echo(text or f"no difference: {', '.join(found)}", err=not text)
+    finish(answers, failed=bool(text))

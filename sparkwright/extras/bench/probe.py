@@ -1,0 +1,86 @@
+"""Reports the GPU of a benchmarked host, at rest or under load, and its engines' versions.
+
+Runs on the host, and changes nothing. What is unknown is None.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+
+from sparkwright.host.lib import gpu, metrics
+from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.lib.http import NoAnswer, Server
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """What is reported: the GPU now and versions, or with ``samples`` the GPU under load.
+
+    Attributes:
+        services: name -> address and port of the engine, and the route of its version.
+        samples: of the GPU, one a second while a service is busy; 0 for none.
+        seconds: how long the load is waited for.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+    """
+
+    services: dict[str, tuple[str, int, str]]
+    samples: int = 0
+    seconds: float = 90.0
+    metric_names: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProbeAnswer:
+    """The first GPU before or after the load, or under load.
+
+    Attributes:
+        kernel: Linux's release.
+        versions: service -> version of its engine, as that reports it.
+    """
+
+    kernel: str
+    gpu: Gpu | None = None
+    versions: dict[str, str | None] = field(default_factory=dict)
+    samples: tuple[Gpu, ...] = ()
+
+
+def first_gpu() -> Gpu | None:
+    """The first GPU now; None where there is none."""
+    return next(iter(gpu.ask().gpus), None)
+
+
+def version(server: Server, route: str) -> str | None:
+    """An engine's version as it reports it."""
+    try:
+        return str(server.get(route).json()["version"]) if route else None
+    except (NoAnswer, ValueError, KeyError, TypeError):
+        return None
+
+
+def under_load(request: ProbeRequest) -> tuple[Gpu, ...]:
+    """The GPU once a second while any service is busy; as long as the request says at most."""
+    end = time.monotonic() + request.seconds
+    samples: list[Gpu] = []
+    while time.monotonic() < end and len(samples) < request.samples:
+        totals = [
+            metrics.ask(Server(address, port), request.metric_names) or {}
+            for address, port, _ in request.services.values()
+        ]
+        if any(found.get(metrics.RUNNING, 0.0) > 0 for found in totals):
+            samples += filter(None, (first_gpu(),))
+        elif samples:
+            break
+        time.sleep(1)
+    return tuple(samples)
+
+
+def main(request: ProbeRequest) -> ProbeAnswer:
+    """Answer a request."""
+    kernel = os.uname().release
+    if request.samples:
+        return ProbeAnswer(kernel, samples=under_load(request))
+    services = request.services.items()
+    versions = {name: version(Server(at, port), route) for name, (at, port, route) in services}
+    return ProbeAnswer(kernel, first_gpu(), versions)

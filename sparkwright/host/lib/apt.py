@@ -1,0 +1,76 @@
+"""apt on this host: installed packages, and changes of them once nobody else makes any."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from sparkwright.host.lib.processes import Outcome, run
+
+#: Seconds that another program may hold apt's locks: unattended-upgrades takes minutes.
+PATIENCE = 600
+_PAUSE = 1.0
+#: Held by whoever installs: unattended-upgrades at boot, or a run that was cut off.
+_LOCKS = ("/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
+#: apt's words for a lock, English or not, name its file.
+_LOCKED = re.compile(r"/var/(?:lib/dpkg|lib/apt/lists|cache/apt/archives)/lock")
+_JOURNAL = Path("/var/lib/dpkg/updates")
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
+
+
+def installed(*names: str) -> tuple[str, ...]:
+    """Those of the packages that are installed, whole; every one without names."""
+    form = "${Package} ${db:Status-Status}\n"
+    lines = run("dpkg-query", "-W", "-f", form, *names, timeout=60).out.splitlines()
+    return tuple(dict.fromkeys(line.split()[0] for line in lines if line.endswith(" installed")))
+
+
+def get(*words: str, environment: Mapping[str, str]) -> Outcome:
+    """Run ``apt-get``, once nobody else uses it.
+
+    apt itself waits for dpkg's lock alone, not for those of its lists and downloads.
+    """
+    until = time.monotonic() + PATIENCE
+    command = ("apt-get", "-o", f"DPkg::Lock::Timeout={PATIENCE}", *words)
+    while True:
+        free()
+        done = run(*command, environment={**os.environ, **_QUIET, **environment})
+        if done.ok or not _LOCKED.search(done.err) or time.monotonic() > until:
+            return done
+        time.sleep(_PAUSE)
+
+
+def free() -> None:
+    """Wait until nobody installs any more, and bring to an end what was cut off."""
+    deadline = time.monotonic() + PATIENCE
+    while busy := [lock for lock in _LOCKS if _held(lock)]:
+        if time.monotonic() > deadline:
+            raise SystemExit(
+                f"another program has held apt's lock for {PATIENCE // 60} minutes ({busy[0]}): "
+                f"look who has it (sudo fuser {busy[0]}; systemctl status unattended-upgrades), "
+                "then run again"
+            )
+        time.sleep(_PAUSE)
+    if _JOURNAL.is_dir() and any(file.name.isdigit() for file in _JOURNAL.iterdir()):
+        done = run(
+            "dpkg", "--force-confdef", "--force-confold", "--configure", "-a",
+            environment={**os.environ, **_QUIET},
+        )  # fmt: skip
+        if not done.ok:
+            raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.said}")
+
+
+def _held(place: str) -> bool:
+    """Whether a process has apt's or dpkg's lock of a file."""
+    try:
+        with Path(place).open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,17 @@
+"""Answers of a host whose fabric is measured, for tests of what every command prints."""
+
+from __future__ import annotations
+
+from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement
+from tests.unit.cli.fleet_of_five import LONG
+
+_WRONG = "message too long for enp1s0f1np1"
+#: By the name of the program.
+ANSWERS = {
+    "fabric_measured": MeasureAnswer(
+        (
+            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong=_WRONG),
+            Measurement("all-gather", wrong=LONG),
+        )
+    )
+}
