@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
-from tests.host.peer_sharing import Seed, peer_sharing
+from tests.host.peer_sharing import Seed
 
 CONTAINER = "c" * 64
 KEPT = b'"VLLM_API_KEY=sk-of-the-fleet"'
 
 
-@pytest.fixture
-def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:  # noqa: F811
-    home = Fetch(fetch.hub, tmp_path / "host/opt")
-    home.root.mkdir(parents=True)
-    home.destination.mkdir(parents=True)
-    (home.destination / "config.json").write_bytes(b"{}")
-    kept = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(KEPT)
-    (home.root / "models/config.v2.json").write_bytes(KEPT)
-    (home.destination.parent / "beside").write_bytes(KEPT)
-    with peer_sharing(home) as one:
-        yield one
+@pytest.fixture(autouse=True)
+def kept(seed: Seed, tmp_path: Path) -> Path:
+    """A file that is not the fleet's to read, also beside the directories that are served."""
+    file = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
+    file.parent.mkdir(parents=True)
+    for copy in (
+        file,
+        seed.fetch.root / "models" / file.name,
+        seed.fetch.stage.with_name("beside"),
+    ):
+        copy.write_bytes(KEPT)
+    return file
 
 
 UP = "..%2F..%2F..%2F"
@@ -122,9 +119,8 @@ def _directory(place: Path, kept: Path) -> str:
     ids=lambda lay: lay.__name__,
 )  # fmt: skip
 def test_no_link_is_followed_and_only_regular_files_are_given(
-    seed: Seed, tmp_path: Path, lay: object
+    seed: Seed, kept: Path, lay: object
 ) -> None:
-    kept = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
     assert callable(lay)
     path = f"/files/models/{lay(seed.fetch.destination, kept)}"
     assert seed.get(path, Range="bytes=0-9")[:2] == (404, b"")
