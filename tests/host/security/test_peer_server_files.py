@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,58 +74,32 @@ def test_no_name_leads_out_of_the_roots(seed: Seed, path: str, query: str) -> No
     assert (status, body) == (404, b"")
 
 
-def _link_to_a_file(place: Path, kept: Path) -> str:
-    (place / "model.safetensors").symlink_to(kept)
-    return f"org--model/{COMMIT}/model.safetensors"
-
-
-def _link_to_a_directory(place: Path, kept: Path) -> str:
-    (place / "sub").symlink_to(kept.parent)
-    return f"org--model/{COMMIT}/sub/{kept.name}"
-
-
-def _link_as_a_model(place: Path, kept: Path) -> str:
-    (place.parent.parent / "evil--model").symlink_to(kept.parent.parent)
-    return f"evil--model/{CONTAINER}/{kept.name}"
-
-
-def _link_as_a_revision(place: Path, kept: Path) -> str:
-    (place.parent / ("d" * 40)).symlink_to(kept.parent)
-    return f"org--model/{'d' * 40}/{kept.name}"
-
-
-def _link_as_a_stage(place: Path, kept: Path) -> str:
-    (place.parent / f".staging-{'e' * 40}").symlink_to(kept.parent)
-    (kept.parent / "files").mkdir()
-    (kept.parent / "files/config.v2.json").write_bytes(KEPT)
-    return f"org--model/{'e' * 40}/config.v2.json"
-
-
-def _pipe(place: Path, kept: Path) -> str:
-    os.mkfifo(place / "pipe")
-    return f"org--model/{COMMIT}/pipe"
-
-
-def _directory(place: Path, kept: Path) -> str:
-    (place / "folder").mkdir()
-    return f"org--model/{COMMIT}/folder"
-
-
 @pytest.mark.parametrize(
-    "lay",
+    ("script", "path"),
     [
-        _link_to_a_file, _link_to_a_directory, _link_as_a_model, _link_as_a_revision,
-        _link_as_a_stage, _pipe, _directory,
+        ('ln -s "$KEPT" model.safetensors', f"org--model/{COMMIT}/model.safetensors"),
+        ('ln -s "$FOLDER" sub', f"org--model/{COMMIT}/sub/config.v2.json"),
+        ('ln -s "$CONTAINERS" ../../evil--model', f"evil--model/{CONTAINER}/config.v2.json"),
+        (f'ln -s "$FOLDER" ../{"d" * 40}', f"org--model/{'d' * 40}/config.v2.json"),
+        (
+            f'mkdir "$CONTAINERS/files" && cp "$KEPT" "$CONTAINERS/files" && '
+            f'ln -s "$CONTAINERS" ../.staging-{"e" * 40}',
+            f"org--model/{'e' * 40}/config.v2.json",
+        ),
+        ("mkfifo pipe", f"org--model/{COMMIT}/pipe"),
+        ("mkdir folder", f"org--model/{COMMIT}/folder"),
     ],
-    ids=lambda lay: lay.__name__,
-)  # fmt: skip
+    ids=["file", "directory", "model", "revision", "stage", "pipe", "folder"],
+)
 def test_no_link_is_followed_and_only_regular_files_are_given(
-    seed: Seed, kept: Path, lay: object
+    seed: Seed, kept: Path, script: str, path: str
 ) -> None:
-    assert callable(lay)
-    path = f"/files/models/{lay(seed.fetch.destination, kept)}"
-    assert seed.get(path, Range="bytes=0-9")[:2] == (404, b"")
-    status, body, _ = seed.get(f"{path}?ranges")
+    folder = kept.parent
+    paths = {"KEPT": str(kept), "FOLDER": str(folder), "CONTAINERS": str(folder.parent)}
+    environment = {**os.environ, **paths}
+    subprocess.run(["sh", "-c", script], cwd=seed.fetch.destination, env=environment, check=True)
+    assert seed.get(f"/files/models/{path}", Range="bytes=0-9")[:2] == (404, b"")
+    status, body, _ = seed.get(f"/files/models/{path}?ranges")
     assert status == 200
     assert b'"ranges": []' in body
     assert seed.is_well()
