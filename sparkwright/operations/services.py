@@ -165,9 +165,7 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
     """What has to be observed of these services."""
     return ObservationRequest(
         services_root=services_root,
-        services=tuple(
-            ServiceAt(each.name, each.home, each.unit, each.release) for each in services
-        ),
+        services=tuple(ServiceAt(each.name, each.release) for each in services),
         ports=tuple(port for each in services for port in each.ports),
     )
 
