@@ -18,12 +18,12 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer
+from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.host.status import RunningContainer
 from sparkwright.host.watch.state import WatchReport
 from sparkwright.results.keys import KeyRow
 
@@ -183,7 +183,7 @@ class ServiceSummary(TypedDict):
     current: str | None
     good: str | None
     releases: dict[str, ReleaseSummary]
-    container: RunningContainer | None
+    container: Container | None
     unit: dict[str, str]
     health: Health | None
     stopped: Stopped | None

@@ -19,7 +19,6 @@ from sparkwright.facts.memory import memory
 from sparkwright.host import doctor, logs, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
-from sparkwright.host.lib.homes import unit
 from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.host.proxy import keys
 from sparkwright.host.proxy.keys import KeysRequest
@@ -67,7 +66,8 @@ def facts(host: Host, run: HostRun) -> Facts:
         status = status_of(host, run, texts=False)
         services = services_of(run, status)
         examined = [*map(_examined, services.values())]
-        examined += [_without_record(run, name) for name in unreadable(run, status)]
+        # No release says where they answer: asked at a port that nobody has.
+        examined += [ExaminedService(name, "127.0.0.1", 1) for name in unreadable(run, status)]
         examination = _examination(host, run, tuple(examined))
         return Facts.of(
             examination, {name: _planned(service) for name, service in services.items()}
@@ -84,16 +84,7 @@ def facts(host: Host, run: HostRun) -> Facts:
 
 
 def _examined(service: Service) -> ExaminedService:
-    gate = service.gate
-    return ExaminedService(
-        service.name, service.unit, gate.address, gate.port, service.home, service.secrets
-    )
-
-
-def _without_record(run: HostRun, name: str) -> ExaminedService:
-    """A service of which no release says where it answers: asked at a port that nobody has."""
-    home = f"{run.settings.services_root}/services/{name}"
-    return ExaminedService(name, unit(name), "127.0.0.1", 1, home, f"{home}/secrets.env")
+    return ExaminedService(service.name, service.gate.address, service.gate.port)
 
 
 def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:

@@ -13,7 +13,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.release import ServiceSwitch, SwitchJournal, SwitchRequest
 from sparkwright.host.service import Service
 from sparkwright.operations import services, switching
-from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
+from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, host_run, running, spark
 from tests.unit.builders import plan, probe, wanted
@@ -24,7 +24,7 @@ RUN = host_run(spark())
 SECRETS = RUN.secrets
 NOW = SERVICE.release
 OLD = "0123456789ab"
-GOOD = SwitchResult("good", (), 2.5, {})
+GOOD = SwitchJournal("", "ended", "good", (), 2.5, {})
 
 
 def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
@@ -167,13 +167,6 @@ def test_a_second_start_needs_what_the_first_compiled(
     assert one.second_boot == wished
 
 
-def test_a_first_start_has_no_way_back_and_time_for_its_crashes() -> None:
-    host = _host(services={"qwen36": {}}, units={})
-    run(host, services.running, (SERVICE,), SECRETS, execute=True)
-    (one,) = decode(SwitchRequest, _request(host.request("jobs"))).services
-    assert (one.from_release, one.gate.fail_fast) == (None, False)
-
-
 @pytest.mark.parametrize(
     ("jobs", "failure", "lines"),
     [
@@ -238,9 +231,9 @@ def test_the_turn_decides_and_the_end_is_told() -> None:
     told: list[Any] = []
     host = _host(old=True)
 
-    def turn(of: Any, carry_out: Any) -> SwitchResult:
+    def turn(of: Any, carry_out: Any) -> SwitchJournal:
         told.append(host.programs)
-        result: SwitchResult = carry_out(of)
+        result: SwitchJournal = carry_out(of)
         return result
 
     ran = run(
