@@ -105,14 +105,14 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     (planned,) = host.plan.services
     recipe = host.catalog.recipes[planned.recipe]
     body = host.catalog.models[recipe.body.model]
-    own = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
-    texts = {"model": draft("model", name, own)}
+    keys = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
+    texts = {"model": draft("model", name, keys)}
     if kind == "recipe":
         left_out = {"kind", "name", "boot_seconds", "status"}
         values = recipe.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
         values["body"]["model"] = name
-        said = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
-        texts["recipe"] = draft("recipe", name, values, said)
+        sources = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
+        texts["recipe"] = draft("recipe", name, values, sources)
     return texts
 
 

@@ -94,11 +94,11 @@ class Arguments:
     def _known(self, name: str) -> tuple[str, Argument | None]:
         """An argument by its own name, another one, or an unambiguous beginning of it."""
         for each in self.tables:
-            own = each.aliases.get(name, name)
-            if own in each.arguments:
-                return own, each.arguments[own]
+            full = each.aliases.get(name, name)
+            if full in each.arguments:
+                return full, each.arguments[full]
         for each in self.tables:
-            begun = [own for own in each.arguments if own.startswith(name)]
+            begun = [full for full in each.arguments if full.startswith(name)]
             if len(begun) == 1 and len(name) > 3:
                 return begun[0], each.arguments[begun[0]]
         return name, None

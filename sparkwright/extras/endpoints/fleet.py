@@ -86,8 +86,8 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
         return None
     source = source_of(plan.settings, name)
     if source not in variables:
-        own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
-        variable = own if variables else VARIABLE
+        longer = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
+        variable = longer if variables else VARIABLE
         while variable in variables.values():  # hosts that differ in what a variable can't have
             variable += "_"
         variables[source] = variable

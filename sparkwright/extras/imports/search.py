@@ -56,8 +56,8 @@ def _in_registry(name: str, texts: Iterable[Text]) -> Iterator[tuple[Found, str]
                 about = mapping(data, "meta") or mapping(data, "metadata")
                 model = data["model"]
                 named = model if isinstance(model, str) else str(model.get("model_id"))
-                said = about.get("title") or about.get("description") or data.get("description")
-                title = f"{named}: {said or ''}"
+                titles = (about.get("title"), about.get("description"), data.get("description"))
+                title = f"{named}: {next(filter(None, titles), '')}"
                 yield Found(f"@{name}", "recipe", text.name, line(title, 100)), title
 
 
