@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkwright.checks.smoke import smoke_of
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult
 from sparkwright.results.run import Row, ServiceRow, as_json, render
@@ -76,7 +75,7 @@ def test_the_same_as_data() -> None:
 
 
 def test_a_failed_check_is_reported_in_its_own_words() -> None:
-    verdict = smoke_of(
+    verdict = Smoke.of(
         [
             CheckResult("health", True, 1.0, "200"),
             CheckResult("generation", False, 2.0, "wedged"),

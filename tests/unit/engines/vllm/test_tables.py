@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines.vllm.table import from_dump, nearest, table, versions
+from sparkwright.engines.vllm.table import nearest, table, versions
 from tests.unit.builders import ROOT, catalog
 from tests.unit.engines.vllm.test_arguments import judged
 
@@ -67,9 +67,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (
-        ROOT / "sparkwright/engines/vllm/dump.py"
-    ).open() as program:  # as `docker run ... -` gets it
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` gets it
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,
@@ -79,7 +77,10 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
             check=True,
         )
     assert "reasoning parsers: left out" in done.stderr
-    made = from_dump(json.loads(done.stdout))
+    (tmp_path / "dump.json").write_text(done.stdout)
+    table_of = [sys.executable, ROOT / ".ci/vllm_table.py", tmp_path / "dump.json"]
+    printed = subprocess.run(table_of, cwd=ROOT, capture_output=True, text=True, check=True)
+    made = json.loads(printed.stdout)
     assert made["vllm"] == "9.9.9"
     assert made["arguments"] == {
         # Both forms take it back; neither is an argument of its own.
