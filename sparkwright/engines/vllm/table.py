@@ -1,5 +1,7 @@
-"""Tables of ``vllm serve`` arguments by version, of which the checks go by. ``.ci/vllm_table.py`` makes
-them of what the real parser says."""
+"""Tables of ``vllm serve`` arguments by version: what the checks go by.
+
+``.ci/vllm_table.py`` makes them of what the real parser says.
+"""
 
 from __future__ import annotations
 

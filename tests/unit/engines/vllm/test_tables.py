@@ -78,8 +78,10 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
         )
     assert "reasoning parsers: left out" in done.stderr
     (tmp_path / "dump.json").write_text(done.stdout)
-    table_of = [sys.executable, ROOT / ".ci/vllm_table.py", tmp_path / "dump.json"]
-    printed = subprocess.run(table_of, cwd=ROOT, capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        [sys.executable, str(ROOT / ".ci/vllm_table.py"), str(tmp_path / "dump.json")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     made = json.loads(printed.stdout)
     assert made["vllm"] == "9.9.9"
     assert made["arguments"] == {
