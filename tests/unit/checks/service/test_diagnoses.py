@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.logs import patterns
 from sparkwright.findings.finding import Severity
 from sparkwright.text.sizes import GIB
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import (
     NOW,
@@ -46,6 +49,65 @@ def _looks(first: dict[str, float], second: dict[str, float], **changes: Any) ->
 
 _STILL = {"running": 3.0}
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
+
+#: Diagnosis -> what is otherwise on a host in order.
+ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.yaml").read_text())
+
+
+def _ill(name: str) -> Facts:
+    """A Spark with an illness; times are given from now."""
+    if name == "stuck-collective":
+        return _rank(1, gpu=_STUCK)
+    changes = deepcopy(ILL[name])
+    own = changes.get("service", {})
+    if own.get("container"):
+        own["container"] = container(**own["container"])
+    if "metrics" in own:
+        own["metrics"] = [look(NOW + one.pop("at"), **one) for one in own["metrics"]]
+    watch = changes.get("watch", {"findings": []})
+    for timed in (watch, *watch["findings"], changes.get("maintenance", {})):
+        for key in {"at", "since"} & set(timed):
+            timed[key] += NOW
+    if "service" in changes:
+        changes["service"] = service(**own)
+    if "others" in changes:
+        changes["others"] = [container(**one) for one in changes["others"]]
+    if "gpu" in changes:
+        changes["gpu"] = gpu(**changes["gpu"])
+    if "smi" in changes:
+        changes["gpu"] = changes.pop("smi")
+    return spark(**changes)
+
+
+def _rank(number: int, **changes: Any) -> Facts:
+    """One host of a cluster that serves well."""
+    cluster = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "192.168.177.11"]
+    said = ["INFO vLLM is using nccl==2.28.9", *changes.pop("log", [])]
+    own = container(words=[*WORDS, *cluster], **changes.pop("container", {}))
+    follower: dict[str, Any] = {"metrics": []} if number else {}
+    parts = {"log": said, "container": own, **follower, **changes.pop("service", {})}
+    own_gpu = {"driver": "580.95.05", "compute_cap": "12.1", **changes.pop("gpu", {})}
+    return spark(service=service(**parts), gpu=gpu(**own_gpu), **changes)
+
+
+#: What one rank may not have otherwise than the others, and how it is told.
+APART: dict[str, list[tuple[Facts, str]]] = {
+    "ranks-differ": [
+        (_rank(1, container={"image": "example:2"}), "image: spark-1 "),
+        (
+            _rank(1, container={"mounts": [{"source": "/opt/models/n", "target": "/model"}]}),
+            "weights: spark-1 /model from /opt/models/m, spark-2 /model from /opt/models/n",
+        ),
+        (_rank(1, gpu={"driver": "590.44.01"}), "driver: spark-1 580.95.05, spark-2 590.44.01"),
+        (_rank(1, log=["vLLM is using nccl==2.27.5"]), "NCCL: spark-1 2.28.9, spark-2 2.27.5"),
+    ],
+    "ranks-memory": [
+        (
+            _rank(1, memory={"MemTotal": 120 * GIB, "MemAvailable": 6 * GIB}),
+            "available: spark-1 18.0 GiB, spark-2 6.0 GiB",
+        ),
+    ],
+}
 
 
 @pytest.mark.parametrize(
