@@ -7,11 +7,11 @@ import json
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 
-from sparkwright.config.templates import template
+from sparkwright.config.templates import properties, template
 from sparkwright.facts.answers import HostError, typed
 from sparkwright.facts.memory import memory
 from sparkwright.facts.programs import laid_out
@@ -29,7 +29,6 @@ from sparkwright.host.release import (
     SwitchJournal,
     SwitchRequest,
 )
-from sparkwright.host.service import CheckResult
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
@@ -40,29 +39,6 @@ _EVERY = 5
 _ENTRY = (
     'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
     "sys.exit(switch.main(sys.argv[1:]))"
-)
-_PROPERTIES = (
-    # Killed, it begins again and finds in its journal how far it was.
-    "Restart=on-abnormal",
-    "RestartSec=1",
-    # That it went back is its result and not an error of the unit.
-    "SuccessExitStatus=3 4",
-    # It writes units and releases. Where a proxy is new to the host, it has apt install HAProxy,
-    # whose packages write anywhere, own files by other users, and run programs of any kind.
-    "ProtectSystem=no",
-    "ProtectProc=default",
-    "ProcSubset=all",
-    "RestrictSUIDSGID=no",
-    "MemoryDenyWriteExecute=no",
-    "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID "
-    "CAP_SETUID CAP_SETFCAP CAP_SYS_CHROOT CAP_AUDIT_WRITE CAP_NET_BIND_SERVICE",
-    "SystemCallFilter=@system-service",
-    # Compose may be a plugin in root's home.
-    "ProtectHome=read-only",
-    # Docker, systemd and HAProxy have sockets; apt looks names up over netlink.
-    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
-    "MemoryMax=2G",
-    "TasksMax=512",
 )
 _WORDS = {
     "writing": "writing the release",
@@ -79,28 +55,14 @@ class Interrupted(HostError):
     """A switch has no end, and no job works on it."""
 
 
-@dataclass(frozen=True)
-class SwitchResult:
-    """How a switch ended: ``good``, ``reverted`` or ``failed``, and why.
-
-    Attributes:
-        down_seconds: from the stop to the first healthy answer, the longest of its services.
-        checks: service -> what its gate saw last.
-    """
-
-    result: str
-    reasons: tuple[str, ...]
-    down_seconds: float
-    checks: dict[str, tuple[CheckResult, ...]]
-
-    def why(self) -> str:
-        """One message: what was wrong, and what runs now."""
-        first, *rest = self.reasons or ("no reason was given",)
-        now = {
-            "reverted": "what ran before runs again",
-            "failed": "nothing that is proved runs here now",
-        }[self.result]
-        return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
+def why(ended: SwitchJournal) -> str:
+    """One message of a switch that did not end well: what was wrong, and what runs now."""
+    first, *rest = ended.reasons or ("no reason was given",)
+    now = {
+        "reverted": "what ran before runs again",
+        "failed": "nothing that is proved runs here now",
+    }[ended.result or FAILED]
+    return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
 
 
 def switch(
@@ -110,7 +72,7 @@ def switch(
     unmanaged: Sequence[str] = (),
     proxies: ProxySwitch | None = None,
     active: Mapping[str, str] | None = None,
-) -> SwitchResult:
+) -> SwitchJournal:
     """Switch these services, as one transaction on the host. It goes on when the controller ends.
 
     Args:
@@ -143,7 +105,7 @@ def switch(
             **laid_out(home, program),
             f"{home}/request.json": json.dumps(encode(request)),
         },
-        properties=_PROPERTIES,
+        properties=properties("switch"),
         urgent=True,
     )
     ended = follow(host, (job,))
@@ -152,15 +114,14 @@ def switch(
             f"another switch is under way here ({_words(ended)}): run again when it has ended"
         )
     # What is neither good nor reverted is no proof of anything.
-    result = ended.result if ended.result in (GOOD, REVERTED) else FAILED
-    return SwitchResult(result, ended.reasons, ended.down_seconds, ended.checks)
+    return ended if ended.result in (GOOD, REVERTED) else replace(ended, result=FAILED)
 
 
 def settle(services_root: str) -> tuple[str, ...]:
     """The command that has a host carry out the switch that is requested there."""
     home = place(services_root)
     again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
-    return (*again, *sandbox.arguments(_PROPERTIES), "--", *_argv(home))
+    return (*again, *sandbox.arguments(properties("switch")), "--", *_argv(home))
 
 
 def recover(services_root: str) -> str:

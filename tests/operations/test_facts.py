@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.operation import add_op
 from pyinfra.api.operations import run_ops
 from pyinfra.api.state import StateStage
@@ -28,14 +27,12 @@ from sparkwright.facts import (
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.directories import Directory
-from sparkwright.host.lock import LockAnswer
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt
-from sparkwright.operations import directories, docker
+from sparkwright.operations import docker
 from tests.operations.harness import as_json, marked
 from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
-from tests.unit.builders import gpus, probe
+from tests.unit.builders import probe
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = Path(__file__).parent / "facts"
@@ -64,29 +61,6 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
     assert len(command) < 2 * 100_000  # an argument holds 128 KiB
 
 
-@pytest.mark.parametrize(
-    ("output", "words"),
-    [
-        (["Welcome to spark-1!", "{}"], "no answer: the host's login ends before the program"),
-        (
-            ["Welcome!", *marked("{}").split("\n")],
-            "not a valid answer: Observation: time is missing",
-        ),
-        (
-            marked(json.dumps({**as_json(probe()), "user": 7})).split("\n"),
-            "Observation.user: 7 is not of type str",
-        ),
-        (
-            marked(json.dumps({**as_json(probe()), "python": [3]})).split("\n"),
-            "2 values are needed, not 1",
-        ),
-    ],
-)
-def test_an_answer_that_is_none_is_refused_by_name(output: list[str], words: str) -> None:
-    with pytest.raises(FactProcessError, match=words):
-        HostObservation().process(output)
-
-
 @pytest.mark.parametrize("prompt", ["", "Welcome! ", 'x\n{"user": 1}\n== end of the answer ==\n'])
 def test_what_a_login_prints_is_passed_over(prompt: str) -> None:
     said = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
@@ -113,25 +87,6 @@ def test_three_views_are_one_execution() -> None:
     assert executed(host) == [OBSERVE]
 
 
-def test_views_share_what_an_operation_of_ours_asked_for() -> None:
-    host = host_of(real_state(observe=probe(images={"vllm:a": True})))
-    with on(host):
-        observed(host, IMAGE)
-        assert host.get_fact(NvidiaDriver) == "580.95.05"
-    assert executed(host) == [OBSERVE]
-
-
-def test_each_host_has_its_own_answer() -> None:
-    state = real_state("a", "b", observe=probe())
-    one, other = host_of(state, "a"), host_of(state, "b")
-    says(other, "observe", probe(gpu=gpus("NVIDIA GB10, 12.1, 590.1, [N/A]\n")))
-    with on(one):  # a host may be asked while pyinfra is at another one
-        assert other.get_fact(NvidiaDriver) == "590.1"
-        assert one.get_fact(NvidiaDriver) == "580.95.05"
-        assert other.get_fact(Docker) is not None
-    assert (executed(one), executed(other)) == ([OBSERVE], [OBSERVE])
-
-
 def test_a_fact_with_arguments_asks_for_more() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
@@ -144,18 +99,6 @@ def test_a_fact_with_arguments_asks_for_more() -> None:
     assert executed(host) == [OBSERVE] * 3
     # What is known is kept: this answer holds less.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
-
-
-def test_it_is_asked_anew_after_a_change() -> None:
-    host = host_of(real_state(observe=probe()))
-    with on(host):
-        host.get_fact(NvidiaDriver)
-        says(host, "observe", probe(docker=None))
-        assert host.get_fact(Docker) is not None
-        memory(host).forget()
-        assert host.get_fact(Docker) is None
-        assert host.get_fact(NvidiaDriver) == "580.95.05"
-    assert executed(host) == [OBSERVE] * 2
 
 
 def test_what_needs_more_asks_for_all_of_it_at_once() -> None:
@@ -240,32 +183,6 @@ def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
     assert state.results[host].success_ops == 2
     assert executed(host)[0] == executed(host)[-1] == OBSERVE
     assert len(executed(host)) == 3
-
-
-def test_what_changes_nothing_or_is_ours_costs_no_further_look() -> None:
-    there = {"mode": 0o755, "uid": 0}
-    state = real_state(
-        observe=probe(directories={"/srv/a": None, "/srv/b": there}),
-        lock=LockAnswer(True), directories="null",
-    )  # fmt: skip
-    host = host_of(state)
-    for path in ("/srv/b", "/srv/b"):
-        add_op(state, directories.present, [Directory(path)])
-    add_op(state, docker.verify)
-    _execute(state)
-    assert executed(host) == [OBSERVE]
-    assert state.results[host].success_ops == 3
-
-
-def test_a_host_that_refuses_fails_alone_within_a_run() -> None:
-    state = real_state("a", "b", observe=probe())
-    says(host_of(state, "b"), "observe", probe(docker=None))
-    add_op(state, docker.verify)
-    _execute(state)
-    assert state.failed_hosts == {host_of(state, "b")}
-    assert memory(host_of(state, "b")).failure == (
-        "docker: the Docker daemon does not answer, needed: Docker >= 25, running"
-    )
 
 
 def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:

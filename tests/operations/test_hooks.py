@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import click
 import gevent
 import pytest
 from pyinfra.api import util
@@ -20,8 +20,8 @@ from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_host_op, run_ops
-from pyinfra.api.state import BaseStateCallback, State, StateStage
+from pyinfra.api.operations import run_ops
+from pyinfra.api.state import State, StateStage
 from pyinfra.connectors import ssh
 from pyinfra.context import ctx_state
 from pyinfra.facts.server import Arch, Command
@@ -31,57 +31,25 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
-from sparkwright.host.observation import Disk
 from sparkwright.operations import connections, locks
 from tests.operations.real import INSTANT, executed, host_of, on, real_state
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_pyinfras_own_options() -> None:
-    with click.Context(click.Command("pyinfra"), info_name="x") as context:
-        context.params.update(dry=True, limit=("a",))
-        found = hooks.command_line()
-        assert found == {"dry": True, "limit": ("a",)}
-        found["dry"] = False
-        assert context.params["dry"] is True
+_HOOKS = [hook for hook in vars(hooks).values() if inspect.isfunction(hook)
+          and hook.__module__ == hooks.__name__ and hook.__name__[0] != "_"]  # fmt: skip
 
 
-def test_planning_comes_after_reading_and_before_connecting() -> None:
-    told: list[Any] = []
-    state = State()
-    inventory = Inventory(([("@fake/a", INSTANT), ("@fake/b", INSTANT)], {}))
-    limit = [inventory.get_host("@fake/b")]
-
-    class Connected(BaseStateCallback):
-        def host_before_connect(self, state: Any, host: Any) -> None:  # type: ignore[override]
-            told.append(host.name)
-
-    def plan(of: Inventory, limited: Any) -> None:
-        told.append(("plan", of is inventory, limited == limit, state.initialised))
-
-    def ready(of: State) -> None:
-        told.append(("ready", of is state, of.initialised))
-        of.add_callback_handler(Connected())
-
-    with ctx_state.use(state):
-        hooks.before_connecting(plan, ready)
-        state.init(inventory, Config(), initial_limit=limit)
-        connect_all(state)
-    assert told == [("plan", True, True, False), ("ready", True, True), "@fake/b"]
-
-
-def test_a_plan_that_stops_the_run_leaves_pyinfra_before_its_start() -> None:
-    state = State()
-
-    def plan(*_: Any) -> None:
-        sys.exit(2)
-
-    with ctx_state.use(state):
-        hooks.before_connecting(plan, lambda _: pytest.fail("it went on"))
-        with pytest.raises(SystemExit):
-            state.init(Inventory(([("@fake/a", INSTANT)], {})), Config())
-    assert not state.initialised
+@pytest.mark.parametrize("hook", _HOOKS, ids=lambda hook: hook.__name__)
+def test_a_hook_names_its_reason_and_a_figure_or_a_test(hook: Any) -> None:
+    text = " ".join((hook.__doc__ or "").split())
+    assert "Reason" in text
+    worth = text.partition("Worth: ")[2].partition("Args:")[0]
+    tests = re.findall(r"`(test_\w+)`", worth)
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert all(f"def {name}(" in sources for name in tests), tests
+    assert tests or re.search(r"\d+ ms|round trip", worth)
 
 
 _CONFIG = """
@@ -109,29 +77,6 @@ def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_pat
     connected = next(n for n, line in enumerate(lines) if "Connected" in line)
     assert order == sorted(order)
     assert order[1] < connected
-
-
-def test_executions_are_counted() -> None:
-    host = host_of(real_state())
-    told: list[str] = []
-    hooks.count_executions(host, lambda: told.append("run"))
-    hooks.count_executions(host, lambda: told.append("again"))  # connected again
-    with on(host):
-        host.get_fact(Arch)
-        host.run_shell_command("true")
-    assert told == ["run", "run"]
-
-
-@pytest.mark.parametrize("has_one", [True, False])
-def test_the_host_is_left_before_its_connection_is_closed(has_one: bool) -> None:
-    state = real_state()
-    host = host_of(state)
-    told: list[str] = []
-    connector: Any = host.connector
-    connector.disconnect = (lambda: told.append("disconnect")) if has_one else None
-    hooks.before_disconnecting(host, lambda: told.append(f"leave {host.connected}"))
-    disconnect_all(state)
-    assert told == ["leave True", "disconnect"][: 1 + has_one]
 
 
 def test_a_fact_that_is_known_is_not_asked_for() -> None:
@@ -184,23 +129,6 @@ def test_operations_have_the_order_that_pyinfra_gives_them(
     assert found[0] == found[1]
     assert len(found[0][0]) == 6
     assert (util.stack, util.getframeinfo) == stock  # type: ignore[attr-defined]
-
-
-def test_a_deploy_files_place_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("stack", "getframeinfo"):
-        monkeypatch.setattr(util, name, getattr(util, name))
-    state: Any = SimpleNamespace(current_deploy_filename=__file__, current_op_file_number=0)
-
-    def where() -> Any:
-        return util.get_operation_order_from_stack(state)
-
-    found = []
-    for quick in (False, True):
-        if quick:
-            hooks.quick_operation_order()
-        found.append(where())
-    assert found[0] == found[1]
-    assert len(found[0]) >= 2
 
 
 class _Transport:
@@ -277,14 +205,6 @@ def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch
     assert found == own
 
 
-def test_a_connector_without_a_transport_is_left_alone() -> None:
-    host = host_of(real_state())
-    hooks.with_transport(host, object)
-    assert hooks.transport_of(host) is None
-    assert "ssh_paramiko_connect_kwargs" not in host.connector.data
-    assert connections.addresses(host) is None
-
-
 def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:
     state = _ssh_state(ssh_hostname="127.0.0.1", ssh_port=9)
     state.add_callback_handler(connections.Connections())
@@ -306,14 +226,6 @@ def test_connections_count_executions_and_the_lock_is_released_with_them() -> No
         disconnect_all(state)
     assert (memory(host).executions, memory(host).locked) == (3, None)
     assert executed(host) == ["true", "sparkwright-lock", "sparkwright-lock"]
-
-
-def test_the_last_host_can_be_left_out_too() -> None:
-    state = real_state("a", "b")
-    for name in ("a", "b"):
-        hooks.leave_out(host_of(state, name))
-    assert state.active_hosts == set()
-    assert len(state.failed_hosts) == 2
 
 
 def test_nobody_is_asked_when_a_host_fails() -> None:
@@ -355,45 +267,15 @@ def test_commands_are_passed_one_by_one_before_they_run() -> None:
     assert connector.executed_commands == ["echo a", "echo instead"]
 
 
-def test_records_are_printed_as_json() -> None:
-    """By pyinfra's encoder, which asks for ``to_json``; its command line is asked below."""
-    assert Disk(1, 2, True, False).to_json() == {  # type: ignore[attr-defined]
-        "device": 1, "free": 2, "exists": True, "read_only": False, "obstacle": None,
-    }  # fmt: skip
-
-
-def test_other_operations_are_counted_and_have_what_is_known_forgotten() -> None:
-    for commands, changes in (["true", "true"], ["Touch"]), ([], []):
-        state = real_state()
-        others.follow(state)
-        others.follow(state)
-        known = memory(host_of(state))
-        add_op(state, server.shell, name="Touch", commands=commands)
-        assert (known.changes, known.stale) == ([], False)
-        _execute(state)
-        assert (known.changes, known.stale) == (changes, bool(changes))
-
-
-def test_another_operation_that_fails_is_the_hosts_failure() -> None:
+def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     state = real_state("a", "b")
     others.follow(state)
-    bad, good = host_of(state, "a"), host_of(state, "b")
-    bad.connector.data["fake_responses"] = {"false": {"success": False}}
-    add_op(state, server.shell, name="Maybe", commands=["false"], _ignore_errors=True)
-    _execute(state)
-    assert memory(bad).failure is None
-    state.is_executing = False
-    add_op(state, server.shell, name="Surely", commands=["false 2"], host=bad)
-    state.is_executing = True
-    run_single(state, bad)
-    assert memory(bad).failure == "Surely failed"
-    assert memory(good).failure is None
-
-
-def run_single(state: State, host: Any) -> None:
-    """Run what was added to a host last."""
+    host = host_of(state, "a")
     with on(host):
-        run_host_op(state, host, host.op_hash_order[-1])
+        hooks.leave_out(host)
+        disconnect_all(state)
+    assert memory(host).failure == "a fact failed: pyinfra's own lines say which"
+    assert memory(host_of(state, "b")).failure is None
 
 
 def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
@@ -411,14 +293,3 @@ def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
     assert connector.executed_commands == []
     assert memory(host).failure == "ann@laptop is at work on this host: wait"
     assert (memory(host).changes, state.failed_hosts) == ([], {host})
-
-
-def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
-    state = real_state("a", "b")
-    others.follow(state)
-    host = host_of(state, "a")
-    with on(host):
-        hooks.leave_out(host)
-        disconnect_all(state)
-    assert memory(host).failure == "a fact failed: pyinfra's own lines say which"
-    assert memory(host_of(state, "b")).failure is None

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
-from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.operations import watch
 from tests.operations.harness import Case, check, fake, run
@@ -19,7 +18,7 @@ DESIRED = wanted(plan())
 WATCH = watch_of(DESIRED.plan, DESIRED.services)
 FILES = watch.files_of(WATCH)
 HOME = "/opt/sparkwright/watch"
-EXPECTED = "/opt/sparkwright/state/expected.json"
+CONFIG = f"{HOME}/config.json"
 
 
 def _timer(**changes: str) -> dict[str, Any]:
@@ -34,16 +33,6 @@ IN_PLACE: dict[str, Any] = {
 INSTALL = WatchInstallRequest(HOME, TIMER, SERVICE, FILES)
 
 
-def test_its_files_are_its_programs_and_what_they_read() -> None:
-    assert WATCH is not None
-    assert f"{HOME}/sparkwright/host/watch/watch.py" in FILES
-    assert FILES[EXPECTED] == (WATCH.expected, 0o644)
-    assert FILES[f"/etc/systemd/system/{TIMER}"] == (WATCH.timer, 0o644)
-    assert watch.request_of(FILES) == ObservationRequest(files=tuple(FILES), units=(TIMER,))
-    assert watch.files_of(None) == {}
-    assert watch.request_of({}) == ObservationRequest()
-
-
 @pytest.mark.parametrize(
     "case",
     [
@@ -52,14 +41,14 @@ def test_its_files_are_its_programs_and_what_they_read() -> None:
         Case(
             "other services since", {
                 **IN_PLACE,
-                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+                "files": {**IN_PLACE["files"], CONFIG: {"sha256": "0", "mode": 0o644}},
             },
-            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+            {"watch": WATCH}, would=(f"write {CONFIG}",), asks=(("install", INSTALL),),
         ),
         Case(
             "what is planned was taken back", {
                 **IN_PLACE,
-                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+                "files": {**IN_PLACE["files"], CONFIG: {"sha256": "0", "mode": 0o644}},
             },
             {"watch": WATCH, "unless": lambda: True},
             noop="what it would expect does not run: it stays as it is",
@@ -68,10 +57,10 @@ def test_its_files_are_its_programs_and_what_they_read() -> None:
             "another mode", {
                 **IN_PLACE,
                 "files": {
-                    **IN_PLACE["files"], EXPECTED: {**IN_PLACE["files"][EXPECTED], "mode": 0o600},
+                    **IN_PLACE["files"], CONFIG: {**IN_PLACE["files"][CONFIG], "mode": 0o600},
                 },
             },
-            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+            {"watch": WATCH}, would=(f"write {CONFIG}",), asks=(("install", INSTALL),),
         ),
         Case(
             "stopped", {**IN_PLACE, "units": _timer(ActiveState="inactive")},

@@ -51,11 +51,10 @@ def _request(
     thinking_tokens: int,
 ) -> DeepRequest:
     own, caching = engine(gate.engine), arguments.get("enable_prefix_caching")
-    tools, reasoning = arguments.get("tool_call_parser"), arguments.get("reasoning_parser")
+    parser = arguments.get("tool_call_parser")
     return DeepRequest(
-        service=replace(gate, warm_ups=0),
-        tool_parser=tools if isinstance(tools, str) else None,
-        reasoning_parser=reasoning if isinstance(reasoning, str) else None,
+        **vars(replace(gate, warm_ups=0)),
+        tool_parser=parser if isinstance(parser, str) else None,
         thinking_tokens=thinking_tokens,
         max_num_seqs=_whole(arguments.get("max_num_seqs")),
         context=_whole(arguments.get("max_model_len")),
@@ -69,10 +68,9 @@ def _request(
 
 def deep_seconds(request: DeepRequest) -> int:
     """How long a service's checks take at most: the boot, and every check's deadline."""
-    service = request.service
-    answers = _CHECKS * service.first_answer_seconds + _LONG_SECONDS
+    answers = _CHECKS * request.first_answer_seconds + _LONG_SECONDS
     tokens = request.thinking_tokens // 2 + 13 * (request.max_num_seqs or 0)
-    return service.boot_seconds + answers + tokens + 10 * len(service.served_names)
+    return request.boot_seconds + answers + tokens + 10 * len(request.served_names)
 
 
 def _skipped(

@@ -14,19 +14,10 @@ import pytest
 from sparkwright.host.fetch import peer_server
 from sparkwright.host.fetch.peer_server import Connections, PeerServer
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
-from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
-from tests.host.peer_sharing import RUN, SERVER_KEY, Seed, challenge, header, peer_sharing
+from tests.host.peer_sharing import RUN, SERVER_KEY, Seed, challenge, header
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:  # noqa: F811
-    home = Fetch(fetch.hub, tmp_path / "seed")
-    home.destination.mkdir(parents=True)
-    with peer_sharing(home) as one:
-        yield one
 
 
 @pytest.fixture
@@ -40,7 +31,7 @@ def served(tmp_path: Path) -> Iterator[tuple[PeerServer, tuple[str, int]]]:
     thread = Thread(target=server.run)
     thread.start()
     yield server, listening.getsockname()
-    server.stop()
+    server.ended.set()
     thread.join()
     listening.close()
 
@@ -193,9 +184,19 @@ def test_only_who_has_a_key_keeps_the_server_running(
     server, address = served
     monkeypatch.setattr(server, "_idle", 2.0)
     ends = time.monotonic() + 6
-    while not server.stopped() and time.monotonic() < ends:
+    while not server.ended.is_set() and time.monotonic() < ends:
         with suppress(OSError), socket.create_connection(address, 1) as one:
             one.sendall(b"GET /challenge HTTP/1.1\r\n\r\n")
             one.recv(100)
         time.sleep(0.1)
-    assert server.stopped()
+    assert server.ended.is_set()
+
+
+def test_a_server_ends_when_its_keys_are_gone(
+    served: tuple[PeerServer, tuple[str, int]], tmp_path: Path
+) -> None:
+    """Its directories were removed under it: it makes room for another server."""
+    server, _ = served
+    assert not server.ended.wait(0.5)
+    (tmp_path / "keys").rename(tmp_path / "gone")
+    assert server.ended.wait(10)

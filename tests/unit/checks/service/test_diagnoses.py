@@ -20,6 +20,7 @@ from tests.unit.checks.service.builders import (
     WORDS,
     captured,
     container,
+    disk,
     gpu,
     look,
     service,
@@ -260,7 +261,7 @@ def test_preflights_findings_are_reported_too() -> None:
 
 
 def test_errors_come_first_and_are_counted() -> None:
-    ill = spark(disks=[{"path": "/", "free": 0, "total": GIB}], ports={"enp1s0f0np0": 1000})
+    ill = spark(disks={"/": disk(0, GIB)}, ports={"enp1s0f0np0": 1000})
     found = diagnose("spark-1", ill)
     assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
     text = render({"spark-1": found})
