@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sparkwright.catalog.gpus import SYSTEM_GIB
 from sparkwright.checks.configuration.facts import Context
-from sparkwright.engines.vllm.data import MOST_ON_GB10, SAFE_BATCH, SHARES
+from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH, SHARES
 from sparkwright.engines.vllm.memory import (
     DEFAULT_UTILIZATION,
     OVERHEAD_GIB,

@@ -13,7 +13,7 @@ from sparkwright.checks.service.facts import (
     spark_containers,
 )
 from sparkwright.checks.service.watch import compiling, drafting, still
-from sparkwright.engines.vllm.data import MOST_ON_GB10, SAFE_BATCH
+from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 from sparkwright.host.lib import metrics

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from sparkwright.findings.check import Check, Symptom, load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import Paint, text
-from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
+from sparkwright.host.smoke.check import DeepCheckResult
+from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.visible import visible

@@ -9,16 +9,6 @@ from sparkwright.text.data import beside
 DATA: dict[str, Any] = beside(__file__, "engine.yaml")
 #: Arguments whose product is the GPUs that vLLM asks for.
 PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
-# Values of arguments beyond which a GB10 was seen to fail.
-#: ``gpu_memory_utilization`` above which unified memory thrashes.
-MOST_ON_GB10 = 0.88
-#: ``max_num_batched_tokens``: the largest batch that has hung no Spark.
-SAFE_BATCH = 32768
-#: The shares that the cards give, as a remedy.
-SHARES = (
-    "0.60 beside ASR and TTS sidecars, 0.70 to 0.85 where the model is the dominant workload, and "
-    f"never above {MOST_ON_GB10:g}"
-)
 #: The fewest letters that count as an abbreviation, which vLLM's parser takes.
 _LETTERS = 3
 
