@@ -52,16 +52,16 @@ def command(
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
-        wrong: list[Finding] = []
-        data |= overrides_by_key(overrides, wrong)
-        if wrong:
-            raise UserError(wrong)
+        problems: list[Finding] = []
+        data |= overrides_by_key(overrides, problems)
+        if problems:
+            raise UserError(problems)
         data |= _cluster_of(recipe, data)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
         fleet = load_judged(inventory or site_inventory(), overrides, limit)
     hosts = fleet.hosts.values()
-    findings = [*fleet.problems, *(one for host in hosts for one in host.violations)]
+    findings = [*fleet.problems, *(finding for host in hosts for finding in host.violations)]
     services = sum(len(host.plan.services) for host in hosts)
     checked = f"{count(len(hosts), 'host')}, {count(services, 'service')}"
     silenced = sum(finding.silenced is not None for finding in findings)
