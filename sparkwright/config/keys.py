@@ -17,7 +17,7 @@ from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, UserError, mistake, refusal
 
 #: The name of the fleet's own key (``api_key_file``).
 DEFAULT = "default"
@@ -132,8 +132,7 @@ def keys_of(
             clients[name] = (checked(line(source, where), where),)
         else:
             clients[name] = KeyFile(Path(source)).values(dry=dry)
-    if problems := list(_shared(host, clients)):
-        raise UserError(problems)
+    Problems(_shared(host, clients)).stop()
     # Where the key comes from elsewhere, so does this: every controller then makes the same.
     elsewhere = VARIABLE in environment or isinstance(default, tuple)
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
@@ -172,12 +171,12 @@ def rotated(settings: HostSettings, name: str) -> KeyFile:
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:
         what = f"the environment's {VARIABLE} goes before the key's file"
-        raise UserError([mistake(f"environment: {VARIABLE}", what, "unset it, then run again")])
+        raise refusal(f"environment: {VARIABLE}", what, "unset it, then run again")
     if isinstance(source, tuple):
         where = "api_key_command" if name == DEFAULT else f"keys.{name}.command"
         what = "the key comes from a command, and is changed where that takes it from"
         remedy = "change it there and deploy; a second name in keys has both valid meanwhile"
-        raise UserError([mistake(where, what, remedy)])
+        raise refusal(where, what, remedy)
     return KeyFile(Path(source))
 
 

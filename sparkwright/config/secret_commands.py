@@ -9,7 +9,7 @@ import threading
 from functools import cache
 from typing import IO
 
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 
 #: Seconds: somebody may have to unlock the store first.
 TIMEOUT = 60.0
@@ -94,4 +94,4 @@ def _shown(said: bytes, secret: str) -> str:
 
 
 def _wrong(where: str, what: str, remedy: str) -> UserError:
-    return UserError([mistake(where, what, remedy)])
+    return refusal(where, what, remedy)

@@ -20,7 +20,7 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
 from sparkwright.host.proxy.asleep import ASLEEP_MAP
 from sparkwright.tls.host import CERTIFICATE
@@ -221,8 +221,7 @@ def render_proxies(proxies: Proxies) -> Files:
     Raises:
         UserError: when names, addresses or ports would not survive, all problems in one.
     """
-    if problems := list(_problems(proxies)):
-        raise UserError(problems)
+    Problems(_problems(proxies)).stop()
     context = {
         "proxies": proxies,
         "endpoint": _endpoint,

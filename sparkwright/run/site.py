@@ -21,7 +21,6 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
-from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.secrets import api_key
@@ -128,7 +127,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     files = (invocation.inventory, invocation.group_data, invocation.overrides)
     if invocation.planless:
         return emergency.check_files(*files)
-    user_files.check(*files)
+    check_inventory(*files)
     return None
 
 

@@ -24,7 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.tls.names import ip_address, label
 
 CA_VALID = dt.timedelta(days=3650)
@@ -176,7 +176,7 @@ def _broken(path: Path, what: str) -> UserError:
         f"restore it from a backup; or remove {path.parent}, deploy every host, and have clients "
         "import the new CA (sparkwright ca)"
     )
-    return UserError([mistake(str(path), what, remedy)])
+    return refusal(str(path), what, remedy)
 
 
 def _made(now: dt.datetime) -> str:
