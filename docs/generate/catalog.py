@@ -12,7 +12,7 @@ from docs.generate import systems
 from docs.generate.cards import CARDS
 from docs.generate.markdown import GENERATED, table
 from docs.generate.speeds import in_order
-from sparkwright.catalog import Catalog
+from sparkwright.catalog import Catalog, Image, Model
 
 _INTRODUCTION = """\
 Twelve systems that sparkwright serves without a file of yours, each as its card publishes it, and
@@ -71,22 +71,7 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         "## Tags",
         table(
             ("image", "tag", "date", "vLLM", "with", "for", "roll back to", "adds", "breaks"),
-            (
-                (
-                    image.name,
-                    f"`{tag}`",
-                    str(data.date),
-                    data.vllm or "unknown",
-                    ", ".join(f"{name} {version}" for name, version in data.components.items())
-                    or "-",
-                    ", ".join(data.architectures),
-                    data.rollback or "-",
-                    "; ".join((*data.adds, *data.fixes)) or "-",
-                    "; ".join(data.breaks) or "-",
-                )
-                for image in catalog.images.values()
-                for tag, data in image.tags.items()
-            ),
+            (_tag(image, tag) for image in catalog.images.values() for tag in image.tags),
         ),
         "## Variables",
         "What images read beside vLLM's own variables, as their cards document it.",
@@ -114,27 +99,40 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         _NOT_OURS,
         table(
             ("on the cards", "why not here", "source"),
-            (
-                (one["what"], one["why"], one["source"])
-                for one in yaml.safe_load(not_ours.read_text(encoding="utf-8"))
-            ),
+            (tuple(way.values()) for way in yaml.safe_load(not_ours.read_text(encoding="utf-8"))),
         ),
         "## Models",
         table(
             ("model", "repository", "format", "GiB", "status"),
-            (
-                (
-                    f"`{model.name}`",
-                    model.repository,
-                    model.format or "unknown",
-                    f"{model.size_gib:g}" if model.size_gib else "unknown",
-                    f"{model.status}{': ' + model.reason if model.reason else ''}",
-                )
-                for model in sorted(catalog.models.values(), key=lambda model: model.name)
-            ),
+            map(_model, sorted(catalog.models.values(), key=lambda model: model.name)),
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _tag(image: Image, name: str) -> Sequence[str]:
+    tag = image.tags[name]
+    return (
+        image.name,
+        f"`{name}`",
+        str(tag.date),
+        tag.vllm or "unknown",
+        ", ".join(f"{part} {version}" for part, version in tag.components.items()) or "-",
+        ", ".join(tag.architectures),
+        tag.rollback or "-",
+        "; ".join((*tag.adds, *tag.fixes)) or "-",
+        "; ".join(tag.breaks) or "-",
+    )
+
+
+def _model(model: Model) -> Sequence[str]:
+    return (
+        f"`{model.name}`",
+        model.repository,
+        model.format or "unknown",
+        f"{model.size_gib:g}" if model.size_gib else "unknown",
+        f"{model.status}{': ' + model.reason if model.reason else ''}",
+    )
 
 
 def _switches(catalog: Catalog) -> Iterable[Sequence[str]]:

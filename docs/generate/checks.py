@@ -13,8 +13,7 @@ from sparkwright.catalog import Catalog
 from sparkwright.checks.configuration import RULES
 from sparkwright.checks.fabric.judge import CHECKS as FABRIC
 from sparkwright.checks.service.diagnose import CHECKS as DOCTOR
-from sparkwright.engines.vllm.arguments import RULE_IDS
-from sparkwright.findings.check import Check
+from sparkwright.findings.check import Check, shown
 
 _RULES = """\
 Known mistakes are refused in the plan, before any host is connected to; `sparkwright check` finds
@@ -77,7 +76,13 @@ def _diagnoses(checks: Iterable[Check]) -> str:
     return table(
         ("diagnosis", "severity", "likely cause", "remedy", "source"),
         (
-            (f"`{check.id}`", str(check.severity), check.reason, check.remedy, check.source)
+            (
+                f"`{check.id}`",
+                str(check.severity),
+                shown(check.reason),
+                shown(check.remedy),
+                check.source,
+            )
             for check in checks
         ),
     )
@@ -87,10 +92,7 @@ def _of_settings(catalog: Catalog) -> Iterable[Sequence[str]]:
     for rule in RULES.texts.values():
         if rule.id == "known-issue":
             continue  # its issues follow, each under its own id
-        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.reason, rule.source
-        if rule.id == "vllm-arguments":
-            for name, level in RULE_IDS.items():
-                yield f"`{name}`", level, name.replace("-", " "), rule.reason, rule.source
+        yield f"`{rule.id}`", str(rule.severity), rule.title, shown(rule.reason), rule.source
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding
-from sparkwright.checks.host import driver, remedies
-from sparkwright.checks.host.driver import LEAST_DRIVER
+from sparkwright.checks.host.gpu import LEAST_DRIVER, driver_symptoms
+from sparkwright.checks.host.remedies import install
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 
@@ -13,7 +13,7 @@ from sparkwright.host.bootstrap.inspection import BootstrapState
 def is_new_enough(state: BootstrapState) -> bool:
     """Whether a driver answers that serves, as preflight judges it."""
     gpus, distribution = state.observed.gpu, state.observed.distribution
-    return not any(driver.symptoms(gpus, LEAST_DRIVER, distribution))
+    return not any(driver_symptoms(gpus, LEAST_DRIVER, distribution))
 
 
 def obstacle(box: Box, state: BootstrapState) -> Finding | None:
@@ -32,7 +32,7 @@ def obstacle(box: Box, state: BootstrapState) -> Finding | None:
         cause,
         driver=f"driver {state.driver}" if state.driver else "no driver that answers",
         needed=f"NVIDIA driver >= {LEAST_DRIVER}",
-        update=remedies.driver(state.observed.distribution),
+        update=install("driver", state.observed.distribution),
     )
 
 

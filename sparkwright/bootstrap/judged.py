@@ -11,9 +11,9 @@ from sparkwright.bootstrap.findings import finding
 from sparkwright.bootstrap.firewall import network_of, openings, ports_of
 from sparkwright.bootstrap.sources import Packages, packages_of
 from sparkwright.bootstrap.steps import StepPlan, sums
-from sparkwright.checks.host import remedies
 from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms
 from sparkwright.checks.host.judge import CHECKS
+from sparkwright.checks.host.remedies import install
 from sparkwright.config.bootstrap import Packaged, PackageSource
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
@@ -74,7 +74,7 @@ class Judged:
             return
         packages = packages_of("docker", self.box, self._source("docker"))
         if self.box.kind is Kind.DGX and not host.docker_found:
-            yield finding("docker-of-dgx-os", docker=remedies.docker(host.distribution))
+            yield finding("docker-of-dgx-os", docker=install("docker", host.distribution))
             return
         if host.docker_found and self.box.kind is not Kind.DGX:
             packages = None if host.compose.ok else self._compose()

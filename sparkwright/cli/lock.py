@@ -163,7 +163,7 @@ def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
         for plan in plans
         for model in plan.references.models
     )
-    return HOST_CHECKS.report(dict.fromkeys(symptom for symptom in symptoms if symptom))
+    return HOST_CHECKS.report(filter(None, symptoms))
 
 
 def _diff(before: str, after: str) -> list[str]:

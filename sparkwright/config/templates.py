@@ -21,6 +21,12 @@ def template(name: str) -> Template:
     )
 
 
+def properties(name: str) -> tuple[str, ...]:
+    """Properties of units that a template below ``sandboxes/`` lists, line by line."""
+    lines = template(f"sandboxes/{name}.j2").render().splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
 @cache
 def _environment(folders: tuple[Path, ...]) -> Environment:
     environment = Environment(

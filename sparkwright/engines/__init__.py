@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import cast
 
 from sparkwright.engines.engine import Engine
@@ -29,6 +30,12 @@ def metric_names() -> dict[str, str]:
     """Names of every engine's metrics -> the neutral names of ``sparkwright.host.lib.metrics``."""
     metrics = [engine(name).metrics for name in ENGINES]
     return {own: neutral for each in metrics for neutral, own in each.items()}
+
+
+def log_causes() -> list[Path]:
+    """Every engine's file of lines that it logs, with their causes; loads no engine."""
+    folders = (module.split(".")[-2] for module in ENGINES.values())
+    return [Path(__file__).parent / folder / "causes.yaml" for folder in folders]
 
 
 def template_marks() -> frozenset[str]:

@@ -6,7 +6,7 @@ table of this package.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -171,7 +171,6 @@ class Engine(Protocol):
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
-        further_checks: ids that the judgements give beside those of the texts.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
     """
@@ -187,7 +186,6 @@ class Engine(Protocol):
     graphs: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
-    further_checks: Collection[str]
     stock_image: str
     probes: Probes
 

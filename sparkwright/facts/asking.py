@@ -20,7 +20,7 @@ from sparkwright.host.lib.records import encode
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["HostError", "Sudo", "ask", "execute", "is_root", "run_program"]
+__all__ = ["HostError", "Sudo", "ask", "command", "execute", "is_root", "label", "run_program"]
 
 _Answer = TypeVar("_Answer")
 #: Seconds beyond a program's own time, for the way there and back.
@@ -57,14 +57,24 @@ def ask(
     Raises:
         HostError: with the reason, in one line.
     """
-    label = f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
-    text, stdin = programs.BY_STANDARD_INPUT, None
-    if secrets:
-        stdin = programs.payload(program, encode(request))
-    else:
-        text = programs.argument(program, encode(request))
-    command = StringCommand("python3", "-IS", "-c", QuoteString(text), label)
-    return parse(label, execute(host, label, command, sudo, timeout, stdin), answer)
+    stdin = programs.payload(program, encode(request)) if secrets else None
+    text = programs.BY_STANDARD_INPUT if secrets else programs.argument(program, encode(request))
+    name = label(program)
+    return parse(name, execute(host, name, _python(text, name), sudo, timeout, stdin), answer)
+
+
+def label(program: ModuleType) -> str:
+    """The name by which a host's process list and messages know a program."""
+    return f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
+
+
+def command(program: ModuleType, request: DataclassInstance) -> StringCommand:
+    """A program with its request in one command. Never with a secret."""
+    return _python(programs.argument(program, encode(request)), label(program))
+
+
+def _python(text: str, name: str) -> StringCommand:
+    return StringCommand("python3", "-IS", "-c", QuoteString(text), name)
 
 
 def is_root(host: Host) -> bool:

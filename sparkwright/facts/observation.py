@@ -4,30 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase, ShortFactBase
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from sparkwright.facts import hooks, others, programs
+from sparkwright.facts import hooks, others
 from sparkwright.facts.answers import HostError, parse
-from sparkwright.facts.asking import Sudo, execute
+from sparkwright.facts.asking import Sudo, ask, command, label
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
-from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation, ObservationRequest
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _T = TypeVar("_T")
-_LABEL = "sparkwright-observe"
 #: Seconds until a host that does not answer an observation counts as lost.
 _TIMEOUT = 60
 _ANY = ObservationRequest()
 
 
-class HostObservation(FactBase[Observation]):
+class ProgramFact(FactBase[_T], Generic[_T]):
+    """A fact that one of our programs answers, as root where sudo asks for no password.
+
+    Attributes:
+        answer: type of the program's answer.
+    """
+
+    program: ModuleType
+    answer: type
+
+    def asking(self, request: DataclassInstance) -> StringCommand:
+        """The program with its request, in the command itself."""
+        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
+        run = command(self.program, request)
+        return StringCommand("sudo -n", run, "||", run)
+
+    def process(self, output: list[str]) -> _T:
+        """The program's answer, checked against its type."""
+        try:
+            answer: _T = parse(label(self.program), output, self.answer)
+        except HostError as error:
+            raise FactProcessError(str(error)) from None
+        return answer
+
+
+class HostObservation(ProgramFact[Observation]):
     """What a host is: GPU, driver, Docker, disks, memory, and what of ours is on it.
 
     One remote execution; nothing is decided and nothing is changed. Its program travels in the
@@ -39,12 +66,14 @@ class HostObservation(FactBase[Observation]):
     .. code:: python
 
         observation = host.get_fact(HostObservation)
-        observation.gpus[0].driver
+        observation.gpu.gpus[0].driver
     """
+
+    program, answer = observe, Observation
 
     def __init__(self) -> None:
         self._host: Host | None = None
-        self._asked = ObservationRequest()
+        self._asked = _ANY
 
     def check_preconditions(self, state: State, host: Host) -> None:
         """There is none; but it is here that pyinfra tells a fact whose it is."""
@@ -62,25 +91,21 @@ class HostObservation(FactBase[Observation]):
         units: Sequence[str] = (),
     ) -> StringCommand:
         """Arguments are those of ``ObservationRequest``: what else to look at."""
-        self._asked = request = ObservationRequest(
+        self._asked = ObservationRequest(
             models_root, services_root, tuple(directories), tuple(files), tuple(texts),
             tuple(images), ports=tuple(ports), units=tuple(units),
         )  # fmt: skip
-        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
-        return StringCommand("sudo -n", _run(request), "||", _run(request))
+        return self.asking(self._asked)
 
     def process(self, output: list[str]) -> Observation:
-        """The program's answer, checked against its type."""
-        try:
-            found = parse(_LABEL, output, Observation)
-        except HostError as error:
-            raise FactProcessError(str(error)) from None
+        """The program's answer; later operations of the run take it for theirs."""
+        answer = super().process(output)
         # What was seen without sudo, or was asked for less, does not take another answer's place.
-        if self._host is not None and found.sudo is None:
+        if self._host is not None and answer.sudo is None:
             known = memory(self._host).asked
             if known is None or _covers(self._asked, known):
-                _remember(self._host, self._asked, found)
-        return found
+                _remember(self._host, self._asked, answer)
+        return answer
 
 
 class View(ShortFactBase[_T], Generic[_T]):
@@ -127,8 +152,10 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
         HostError: when the host does not answer.
     """
     # Without sudo it still reports everything that needs no root, and why.
-    lines = execute(host, _LABEL, _run(request), Sudo.IF_POSSIBLE, _TIMEOUT)
-    return _remember(host, request, parse(_LABEL, lines, Observation))
+    answer = ask(
+        host, observe, request, Observation, sudo=Sudo.IF_POSSIBLE, timeout=_TIMEOUT, secrets=False
+    )
+    return _remember(host, request, answer)
 
 
 def _remember(host: Host, request: ObservationRequest, answer: Observation) -> Observation:
@@ -139,11 +166,6 @@ def _remember(host: Host, request: ObservationRequest, answer: Observation) -> O
         others.follow(host.state)
         hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
     return answer
-
-
-def _run(request: ObservationRequest) -> StringCommand:
-    text = QuoteString(programs.argument(observe, encode(request)))
-    return StringCommand("python3", "-IS", "-c", text, _LABEL)
 
 
 def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:

@@ -1,45 +1,51 @@
 """Checks: known faults, each with its texts and a judgement over typed facts.
 
 Rules, preflight, doctor and the fabric are tables of them. The texts stand in YAML files, by id:
-severity, reason, remedy, source. The judgement is a function that yields symptoms, or a pattern of
-a line in a log, which stands in the YAML file too.
+severity, reason, remedy, source, and what was observed and expected, with placeholders in braces. A
+judgement compares, and yields symptoms with the values; or it is a pattern of a line in a log,
+which stands in the YAML file too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
+from sparkwright.text.data import read
 
 Facts = TypeVar("Facts")
+Part = TypeVar("Part")
 
 
-@dataclass(frozen=True)
 class Symptom:
     """An observation that a check does not pass.
 
     Attributes:
-        host, service, key: its subject, as far as it has one.
-        reason, remedy, source, severity: where they differ from the check's.
         check: id of the check, where a judgement has several or gives an id of its own.
+        case: of the check's texts, where it has several.
+        host, service: its subject, as far as it has one.
+        severity: where it differs from the check's.
+        values: for the placeholders of the texts. A value with the name of a text replaces it.
     """
 
-    observed: str
-    expected: str = ""
-    host: str | None = None
-    service: str | None = None
-    key: str | None = None
-    reason: str = ""
-    remedy: str = ""
-    source: str = ""
-    severity: Severity | None = None
-    check: str = ""
+    def __init__(
+        self,
+        check: str = "",
+        case: str = "",
+        *,
+        host: str | None = None,
+        service: str | None = None,
+        severity: Severity | None = None,
+        **values: object,
+    ) -> None:
+        self.check, self.case, self.severity, self.values = check, case, severity, values
+        self.host, self.service = host, service
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,9 @@ class Check:
         vague: left out beside an error of the same service that is not.
         pattern: of a line in a service's log that shows it.
         seen: a capture with such a line, below tests/fixtures.
+        observed, expected: what was observed, and what is needed.
+        key: the setting that a rule names.
+        cases: texts, and severity, that differ by case.
     """
 
     id: str
@@ -66,20 +75,38 @@ class Check:
     vague: bool = False
     pattern: str = ""
     seen: str = ""
+    observed: str = ""
+    expected: str = ""
+    key: str = ""
+    cases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def finding(self, symptom: Symptom) -> Finding:
         """The finding of a symptom."""
+        texts = {**vars(self), **self.cases.get(symptom.case, {})}
+
+        def text(name: str) -> str:
+            try:
+                return str(symptom.values.get(name) or texts[name].format_map(symptom.values))
+            except KeyError:  # a host's watch may name any check
+                return shown(texts[name])
+
         unit = f"sparkwright-{symptom.service}" if symptom.service else "'sparkwright-*'"
         return Finding(
             id=symptom.check or self.id,
-            severity=symptom.severity or self.severity,
-            subject=Subject(symptom.host, symptom.service, key=symptom.key),
-            observed=symptom.observed,
-            expected=symptom.expected,
-            reason=symptom.reason or self.reason,
-            remedy=re.sub(r"\bUNIT\b", unit, symptom.remedy or self.remedy),
-            source=symptom.source or self.source,
+            severity=symptom.severity or Severity(texts["severity"]),
+            subject=Subject(symptom.host, symptom.service, key=text("key") or None),
+            observed=text("observed"),
+            expected=text("expected"),
+            reason=text("reason"),
+            remedy=re.sub(r"\bUNIT\b", unit, text("remedy")),
+            source=text("source"),
         )
+
+
+def shown(text: str) -> str:
+    """A text with its placeholders by their names: ``{rail.name}`` as RAIL."""
+    plain = re.sub(r"\{(\w+)[^{}]*\}", lambda match: match[1].upper(), text)
+    return plain.replace("{{", "{").replace("}}", "}")
 
 
 @dataclass(frozen=True)
@@ -97,12 +124,27 @@ def check(
     return lambda function: Judgement(ids, function)
 
 
+def each(
+    parts: Callable[[Facts], Iterable[tuple[Subject, Part]]], *ids: str
+) -> Callable[[Callable[[Part], Iterable[Symptom]]], Judgement[Facts]]:
+    """Make a function the judgement of each part of the facts: of a service, or of a host."""
+
+    def judgement(function: Callable[[Part], Iterable[Symptom]]) -> Judgement[Facts]:
+        def judge(facts: Facts) -> Iterator[Symptom]:
+            for subject, part in parts(facts):
+                for symptom in function(part):
+                    symptom.host = symptom.host or subject.host
+                    symptom.service = symptom.service or subject.service
+                    yield symptom
+
+        return Judgement(ids, judge)
+
+    return judgement
+
+
 def load(path: Path) -> dict[str, Check]:
     """The texts of a YAML file, by id."""
-    import yaml  # most runs find nothing, and need no text
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries: dict[str, dict[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), loader)
+    entries: dict[str, dict[str, Any]] = read(path)
     return {
         id_: Check(id_, Severity(entry.pop("severity", "error")), **entry)
         for id_, entry in entries.items()
@@ -112,12 +154,14 @@ def load(path: Path) -> dict[str, Check]:
 class Checks(Generic[Facts]):
     """A table of checks on one subject. Texts are read when the first is needed."""
 
-    def __init__(self, texts: Sequence[Path], modules: Sequence[ModuleType]) -> None:
-        """Collect the judgements of modules, in their order, for texts of YAML files."""
+    def __init__(
+        self, texts: Sequence[Path], sources: Sequence[ModuleType | Judgement[Facts]]
+    ) -> None:
+        """Collect judgements, those of a module in their order, for texts of YAML files."""
         self.judgements: list[Judgement[Facts]] = [
             value
-            for module in modules
-            for value in vars(module).values()
+            for source in sources
+            for value in ([source] if isinstance(source, Judgement) else vars(source).values())
             if isinstance(value, Judgement)
         ]
         self.files = texts
@@ -132,19 +176,18 @@ class Checks(Generic[Facts]):
         """The id of every check that a judgement finds."""
         return [id_ for judgement in self.judgements for id_ in judgement.ids]
 
-    def symptoms(self, facts: Facts) -> Iterator[tuple[str, Symptom]]:
-        """Every symptom, with the id of its check."""
+    def judged(self, facts: Facts) -> Iterator[tuple[str, Finding]]:
+        """Every finding, after the first id of its judgement, which silences it too."""
         for judgement in self.judgements:
             for symptom in judgement.function(facts):
-                known = symptom.check and symptom.check in self.texts
-                yield symptom.check if known else judgement.ids[0], symptom
+                first = judgement.ids[0] if judgement.ids else symptom.check
+                yield first, (self.texts.get(symptom.check) or self.texts[first]).finding(symptom)
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """Every finding, errors first."""
-        return errors_first(
-            self.texts[id_].finding(symptom) for id_, symptom in self.symptoms(facts)
-        )
+        """Every finding once, errors first."""
+        return errors_first(dict.fromkeys(finding for _, finding in self.judged(facts)))
 
     def report(self, symptoms: Iterable[Symptom]) -> list[Finding]:
-        """Findings of symptoms that name their checks, errors first."""
-        return errors_first(self.texts[symptom.check].finding(symptom) for symptom in symptoms)
+        """Findings of symptoms that name their checks, once each and errors first."""
+        findings = (self.texts[symptom.check].finding(symptom) for symptom in symptoms)
+        return errors_first(dict.fromkeys(findings))

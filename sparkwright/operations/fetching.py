@@ -10,29 +10,11 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from sparkwright.config.secrets import Secret, SecretText
+from sparkwright.config.templates import properties
 from sparkwright.facts.memory import MODELS_ROOT, SERVICES_ROOT, memory
 from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.operations.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 
-#: What a job that fetches needs beyond the sandbox of every unit.
-SANDBOX = (
-    # What lies there may be of another owner's: it is read, replaced, and given to root.
-    "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER",
-    "SystemCallFilter=@system-service",
-    "SystemCallFilter=~@privileged @resources",
-    "SystemCallFilter=@chown",
-    # Earlier downloads lie in homes; they are only read.
-    "ProtectHome=read-only",
-    # Hub, registry and peers; names are looked up over netlink and sockets; Docker has a socket.
-    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
-    # What the host received is counted in /proc/net.
-    "ProcSubset=all",
-    # Chunks are held whole until they are written, many at once. A library that takes more is
-    # killed alone, and what it left undone is fetched without it.
-    "MemoryMax=4G",
-    "OOMPolicy=continue",
-    "TasksMax=512",
-)
 #: Names of a job's credentials.
 HUB_TOKEN, ACCOUNT, PEER_KEYS = "hub-token", "account", "peer-keys"
 
@@ -80,7 +62,8 @@ class Sources:
     def properties(self) -> tuple[str, ...]:
         """Of a job's unit."""
         pairs = " ".join(f"{name}={value}" for name, value in sorted(self.environment.items()))
-        return (*SANDBOX, f"Environment={pairs}") if pairs else SANDBOX
+        sandbox = properties("fetch")
+        return (*sandbox, f"Environment={pairs}") if pairs else sandbox
 
     @property
     def hub_credentials(self) -> dict[str, str]:

@@ -39,6 +39,11 @@ def addresses(
     return tuple(sorted(found, key=lambda one: ":" in one))
 
 
+def at(address: str, port: int) -> str:
+    """An address with a port, as in a URL and in ListenStream=."""
+    return f"[{address}]:{port}" if ip_address(address).version == 6 else f"{address}:{port}"
+
+
 def usable(address: str) -> bool:
     """Whether it is an address that other hosts can use. A host may answer anything."""
     try:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, ctx_state
 
+from sparkwright.config.templates import template
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
 from sparkwright.host.jobs import MODEST, Job
 from sparkwright.host.lib.systemd import TRANSIENT
-from sparkwright.operations import jobs, peer_keys, peer_unit, runtime
+from sparkwright.operations import jobs, lan, peer_keys, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import Sources, defaults
 from sparkwright.operations.files import show
@@ -66,19 +67,21 @@ def server_job(home: str, how: Sources) -> Job:
         )
     )
     state = f"{how.services_root}/state/peers"
-    root = f"{how.services_root}/{peer_unit.ROOT}"
+    root = f"{state}/root"
 
     def units(name: str) -> dict[str, str]:
         place = f"{state}/{name}.json"
+        context = {
+            "unit": name,
+            "addresses": [lan.at(each, how.peer_port) for each in ("127.0.0.1", *how.addresses)],
+            "command": " ".join(runtime.command(home, "peer-server", place)),
+            "root": root,
+            "places": " ".join((home, place, roots.models, roots.images, peer_keys.SERVED)),
+            "modest": "\n".join(MODEST),
+        }
         return {
-            f"{name}.socket": peer_unit.socket_text(name, how.peer_port, how.addresses),
-            f"{name}.service": peer_unit.service_text(
-                name,
-                runtime.command(home, "peer-server", place),
-                root,
-                (home, place, roots.models, roots.images, peer_keys.SERVED),
-                MODEST,
-            ),
+            f"{name}.{kind}": template(f"peers/{file}.{kind}.j2").render(context)
+            for file, kind in (("port", "socket"), ("server", "service"))
         }
 
     digest = hashlib.sha256(f"{request}{units('')}".encode()).hexdigest()

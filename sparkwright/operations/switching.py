@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyinfra.api.host import Host
 
-from sparkwright.config.templates import template
+from sparkwright.config.templates import properties, template
 from sparkwright.facts.answers import HostError, typed
 from sparkwright.facts.memory import memory
 from sparkwright.facts.programs import laid_out
@@ -40,29 +40,6 @@ _EVERY = 5
 _ENTRY = (
     'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
     "sys.exit(switch.main(sys.argv[1:]))"
-)
-_PROPERTIES = (
-    # Killed, it begins again and finds in its journal how far it was.
-    "Restart=on-abnormal",
-    "RestartSec=1",
-    # That it went back is its result and not an error of the unit.
-    "SuccessExitStatus=3 4",
-    # It writes units and releases. Where a proxy is new to the host, it has apt install HAProxy,
-    # whose packages write anywhere, own files by other users, and run programs of any kind.
-    "ProtectSystem=no",
-    "ProtectProc=default",
-    "ProcSubset=all",
-    "RestrictSUIDSGID=no",
-    "MemoryDenyWriteExecute=no",
-    "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID "
-    "CAP_SETUID CAP_SETFCAP CAP_SYS_CHROOT CAP_AUDIT_WRITE CAP_NET_BIND_SERVICE",
-    "SystemCallFilter=@system-service",
-    # Compose may be a plugin in root's home.
-    "ProtectHome=read-only",
-    # Docker, systemd and HAProxy have sockets; apt looks names up over netlink.
-    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
-    "MemoryMax=2G",
-    "TasksMax=512",
 )
 _WORDS = {
     "writing": "writing the release",
@@ -143,7 +120,7 @@ def switch(
             **laid_out(home, program),
             f"{home}/request.json": json.dumps(encode(request)),
         },
-        properties=_PROPERTIES,
+        properties=properties("switch"),
         urgent=True,
     )
     ended = follow(host, (job,))
@@ -160,7 +137,7 @@ def settle(services_root: str) -> tuple[str, ...]:
     """The command that has a host carry out the switch that is requested there."""
     home = place(services_root)
     again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
-    return (*again, *sandbox.arguments(_PROPERTIES), "--", *_argv(home))
+    return (*again, *sandbox.arguments(properties("switch")), "--", *_argv(home))
 
 
 def recover(services_root: str) -> str:

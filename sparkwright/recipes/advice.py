@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.table import release
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.carried_over import settled, variables

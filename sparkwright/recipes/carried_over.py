@@ -9,7 +9,7 @@ from typing import Any
 from sparkwright.catalog.data import ArgumentValue
 from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, VRAM, unified
 from sparkwright.engines.vllm.arguments import known_variables
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10
 from sparkwright.engines.vllm.table import release
 from sparkwright.recipes.recipe import Foreign, Options, texts

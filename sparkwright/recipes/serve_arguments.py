@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.engines.vllm.own_arguments import own_setting
+from sparkwright.engines.vllm.data import own_setting
 from sparkwright.engines.vllm.table import Argument, Table, table, versions
 from sparkwright.recipes.recipe import Remarks, texts
 

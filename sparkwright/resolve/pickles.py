@@ -44,11 +44,10 @@ def pickle_symptom(model: ResolvedModel, allowed: Mapping[str, str]) -> Symptom 
     loadable = sum(map(is_pickle, model.files))  # those that are allowed included
     named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
     return Symptom(
-        f"{model.repository} has pickles: {named}; they are not fetched",
-        "safetensors",
-        key=f"model {model.repository}@{model.commit[:12]}",
-        remedy="take a revision with safetensors, or name the file and a reason in "
-        f'allowed_pickles: {{"{model.repository}/{found[0]}": "why"}}',
+        "pickle",
         severity=Severity.WARNING if others or len(found) < loadable else Severity.ERROR,
-        check="pickle",
+        key=f"model {model.repository}@{model.commit[:12]}",
+        model=model,
+        names=named,
+        first=found[0],
     )

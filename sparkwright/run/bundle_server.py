@@ -14,8 +14,8 @@ from threading import Lock
 from sparkwright.config.places import PACKAGE
 from sparkwright.facts.asking import HostError
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
-from sparkwright.operations.peer_unit import at
 
 _LOCK = Lock()
 _running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.host.hardware import new_violations
-from sparkwright.checks.host.judge import judge
+from sparkwright.checks.host.judge import judge, new_violations
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text

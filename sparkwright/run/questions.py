@@ -109,14 +109,7 @@ def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]
 
 def _planned(service: Service, *, corrupts: bool = False) -> Planned:
     gate = service.gate
-    return Planned(
-        release=service.release,
-        tag=service.tag,
-        names=gate.served_names,
-        boot_seconds=gate.boot_seconds,
-        speculates=gate.speculates,
-        corrupts=corrupts,
-    )
+    return Planned(service.release, gate.boot_seconds, gate.speculates, corrupts)
 
 
 def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:

@@ -17,8 +17,8 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.host.fabric import NAME
 from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import Peer
-from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers

@@ -28,8 +28,8 @@ from sparkwright.host.observation import Observation, ObservationRequest, StoreA
 from sparkwright.host.proof import ModelAt
 from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies

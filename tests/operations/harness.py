@@ -270,7 +270,8 @@ def check(operation: Any, case: Case, seen: Observation, request: ObservationReq
     _refused(taken, ["lock"], "ann@laptop (for 3 min) is at work on this host: wait, or break")
 
     for failing in dict(case.asks):
-        broken = {**case.answers, failing.replace("-", "_"): Said(err="it broke", ok=False)}
+        answers = {name.replace("_", "-"): each for name, each in case.answers.items()}
+        broken = {**answers, failing: Said(err="it broke", ok=False)}
         lost = run(fake(seen, request, **broken), operation, execute=True, **case.arguments)
         _refused(lost, None, f"sparkwright-{failing}: it broke")
 

@@ -71,12 +71,6 @@ def test_names_of_batches() -> None:
     assert [title for title, _ in batches.named(run)] == ["Batch 1 of 1 (spark-1 and 3 more)"]
 
 
-def test_all_go_when_all_is_well() -> None:
-    run, hosts = _four()
-    assert [_turn(host) for host in hosts] == ["good"] * 4
-    assert (run.rollout.stopped, run.rollout.began) == (None, True)
-
-
 @pytest.mark.parametrize(
     ("result", "said", "why"),
     [

@@ -40,12 +40,6 @@ def test_the_lock_is_taken_before_the_first_change_and_once() -> None:
     assert host.memory.changes == ["did it", "did it"]
 
 
-def test_words_of_what_would_be_done_are_for_looking_only() -> None:
-    ran = _run(changing.change, ["a", "b"], list)
-    assert ran.host.lines == ["would a", "would b"]
-    assert _run(changing.change, ["a"], lambda _: (), execute=True).host.lines == []
-
-
 def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() -> None:
     def act(_: Any) -> list[str]:
         raise HostError("first\n    second")

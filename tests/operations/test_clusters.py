@@ -22,7 +22,6 @@ from sparkwright.operations.switching import UNIT
 from sparkwright.plan.changes import changes
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.run.rollback import targets_of
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
@@ -168,16 +167,6 @@ def test_a_head_is_not_switched_without_a_follower(
     assert "spark-2 of cluster pair" in (fleet.hosts["spark-1"].memory.failure or "")
 
 
-def test_a_cluster_that_is_as_desired_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts = pair()
-    fleet = Fleet(hosts)
-    for name, host in fleet.hosts.items():
-        one = fleet.run.hosts[name]
-        looked_at(host, one, **running(one))
-    fleet.deploy(monkeypatch)
-    assert fleet.order == []
-
-
 # --- What of a follower is not as desired
 
 
@@ -209,13 +198,3 @@ def _follower(**seen_: Any) -> list[str]:
 def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
     found = _follower(**seen)
     assert [one.split(" ")[0] if one.startswith("release") else one for one in found] == words
-
-
-def test_a_follower_is_not_rolled_back_by_itself() -> None:
-    from tests.operations.test_rollout import OLDER, _status
-
-    fleet = Fleet(pair(), serves=OLD)
-    host = fleet.hosts["spark-2"]
-    host.answers["status"] = _status(OLD, OLDER, OLD)
-    host.answers["observe"] = host.memory.observation
-    assert targets_of(host, fleet.run.hosts["spark-2"], to=None, service=None) == []  # type: ignore[arg-type]

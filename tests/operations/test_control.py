@@ -7,17 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from sparkwright.facts import hooks
 from sparkwright.host.control import RESTART, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.operations import control
 from sparkwright.run import preflight
 from sparkwright.run.state import HostRun
-from tests.operations.emergencies import host, pyinfra, sparkwright, write_site
+from tests.operations.emergencies import host, pyinfra, write_site
 from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
 from tests.operations.sites import looked_at, site, spark
 from tests.unit.builders import probe
@@ -109,13 +105,6 @@ def test_it_takes_no_part_in_the_run() -> None:
     assert [one.name for one in found.live()] == ["spark-2"]
 
 
-def test_the_last_host_may_be_set_aside() -> None:
-    made = fake(None)
-    made.state.active_hosts = {made}
-    hooks.set_aside(made)  # type: ignore[arg-type]
-    assert (made.state.active_hosts, made.state.failed_hosts) == (set(), set())
-
-
 # The same with pyinfra itself
 
 
@@ -134,21 +123,3 @@ def test_a_deploy_over_a_host_in_maintenance_ends_well(tmp_path: Path) -> None:
     assert row["left"].endswith("by ann@laptop: a new fan")
     assert "a new fan: left alone" in done.stdout
     assert "NOT as planned" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "answers", "printed"),
-    [
-        (("stop", "--yes"), {"control": DONE, "lock": {"held": True}}, "qwen36: stopped"),
-        (("logs",), {"logs": LogsAnswer(("qwen36",), (LogLine(1.0, "qwen36", "INFO ready"),))},
-         "qwen36: INFO ready"),
-    ],
-)  # fmt: skip
-def test_in_an_emergency_no_plan_is_needed(
-    tmp_path: Path, words: tuple[str, ...], answers: dict[str, Any], printed: str
-) -> None:
-    write_site(tmp_path, host("spark-1", **answers), group_data__all="imge_tag = 'x'\n")
-    done = sparkwright(tmp_path, *words)
-    assert printed in done.stdout, done.stdout + done.stderr
-    assert "the plan is broken" in done.stderr
-    assert done.returncode == 0

@@ -9,16 +9,20 @@ import pytest
 
 from sparkwright.checks.service.facts import Planned
 from sparkwright.facts.asking import HostError
+from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage, Item
+from sparkwright.host.exclusive.activate import ActivateAnswer
+from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.proxy.pool import Pool, Sockets
-from sparkwright.host.release import ServiceSwitch
+from sparkwright.host.logs import LogLine, LogsAnswer
+from sparkwright.host.release import SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage
-from sparkwright.run import questions, rollback, site
+from sparkwright.operations.switching import UNIT
+from sparkwright.run import questions, site
 from sparkwright.run.state import HostRun, attach
 from tests.operations.emergencies import host, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake
@@ -78,7 +82,7 @@ def test_the_doctor_examines_what_the_releases_name() -> None:
     # Of this service and no other, whatever a release says.
     assert asked["unit"] == "sparkwright-qwen36.service"
     assert asked["secrets"] == f"{HOME}/secrets.env"
-    assert found.planned["qwen36"] == Planned("b" * 12, "new", ("qwen36-fast",), 600, False)
+    assert found.planned["qwen36"] == Planned("b" * 12, 600, False)
 
 
 def test_smoke_asks_for_what_the_release_itself_promises() -> None:
@@ -101,63 +105,13 @@ def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
         questions.deep_smoke(one, run)  # type: ignore[arg-type]
 
 
-def _back(one: FakeHost, run: HostRun) -> ServiceSwitch:
-    found = rollback.targets_of(one, run, to=None, service=None)  # type: ignore[arg-type]
-    assert found is not None
-    (switch,) = found
-    return switch
-
-
-def test_back_to_the_release_before_by_its_own_gate() -> None:
-    one, run = unplanned()
-    switch = _back(one, run)
-    assert one.programs == ["status"]
-    assert (switch.to, switch.from_release) == ("a" * 12, "b" * 12)
-    assert (switch.home, switch.service.secrets) == (HOME, f"{HOME}/secrets.env")
-    assert switch.service.unit_path == "/etc/systemd/system/sparkwright-qwen36.service"
-    assert (switch.gate.unit, switch.service.pool) == ("sparkwright-qwen36.service", None)
-    assert not switch.files
-
-
-def test_behind_a_proxy_it_is_drained_first() -> None:
-    seen = encode(status(proxy=("127.0.0.1", 8001)))
-    sockets = Sockets("/run/sparkwright-gateway/admin.sock", "")
-    kept = seen["services"]["qwen36"]["releases"]["b" * 12]["service"]
-    kept["pool"] = encode(Pool("qwen36", sockets, 7, 600))
-    one, run = unplanned(status=seen)
-    switch = _back(one, run)
-    pool = switch.service.pool
-    assert pool is not None
-    assert pool.sockets.admin == "/run/sparkwright-gateway/admin.sock"
-    assert (pool.proxy, pool.replica) == ("qwen36", "self")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"service": "other"}, "service other was never started here"),
-        ({"to": "c" * 12}, f"has no release {'c' * 12} here"),
-    ],
-)
-def test_what_a_host_cannot_go_back_to(changes: Any, words: str) -> None:
-    one, run = unplanned()
-    asked = {"to": None, "service": None, **changes}
-    assert rollback.targets_of(one, run, **asked) is None  # type: ignore[arg-type]
-    assert words in str(one.memory.failure)
-
-
-def test_models_are_verified_that_have_a_receipt() -> None:
-    one, run = unplanned(disk_usage=USAGE, verify_models={MODEL.path: Verified(1, 5, 1.0, ())})
-    assert questions.hashed_again(one, run) == []  # type: ignore[arg-type]
-    assert one.request("verify-models")["directories"] == [MODEL.path]
-
-
 def test_without_a_plan_no_model_is_pruned() -> None:
     one, run = unplanned(disk_usage=USAGE)
     disk_usage.listed(one, questions.disk_usage_request(run))  # type: ignore[arg-type]
     assert one.request("disk-usage")["plan_known"] is False
 
 
+ENDED = encode(SwitchJournal("abc", "ended", "good", (), 12.5))
 #: The command, what the host answers beside its status, and what is then said.
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "status": (("status",), {}, "unknown"),
@@ -182,6 +136,25 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
             "removal": RemovalAnswer(("unit sparkwright-qwen36.service",), ()),
         },
         "removed unit sparkwright-qwen36.service",
+    ),
+    "stop": (
+        ("stop", "--yes"),
+        {"control": ControlAnswer(("qwen36",), {"qwen36": "stopped"}), "lock": {"held": True}},
+        "qwen36: stopped",
+    ),
+    "logs": (
+        ("logs",),
+        {"logs": LogsAnswer(("qwen36",), (LogLine(1.0, "qwen36", "INFO ready"),))},
+        "qwen36: INFO ready",
+    ),
+    "activate": (
+        ("activate", "chat", "--yes"),
+        {
+            "activate": ActivateAnswer(("writer", "chat"), "evening", "writer", "abc"),
+            "jobs": {UNIT: JobStatus(False, False, ENDED)},
+            "lock": {"held": True},
+        },
+        "chat runs, writer sleeps; down for 12.5 s",
     ),
     "rollback": (("rollback", "--yes", "--to", "c" * 12), {}, f"has no release {'c' * 12} here"),
 }

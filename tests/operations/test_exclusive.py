@@ -15,10 +15,8 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchJournal, SwitchRequest
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.switching import UNIT
-from sparkwright.run.rollout import asleep
-from tests.operations.emergencies import host, sparkwright, write_site
 from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
-from tests.operations.sites import host_run, looked_at, running, site, spark, written
+from tests.operations.sites import host_run, looked_at, running, spark, written
 from tests.unit.builders import SPARK
 
 ROOT = "/opt/sparkwright"
@@ -116,14 +114,6 @@ def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
     assert ran.host.lines == ["would service writer: awake"]
 
 
-def test_the_smoke_test_asks_no_one_that_sleeps() -> None:
-    made = spark()
-    one = site(made, services=EVENING).hosts["spark-1"]
-    looked_at(made, one, **_seen())
-    assert asleep(one) == {"chat"}
-    assert one.outcomes["chat"].state == "sleeps"
-
-
 # What a host must know
 
 
@@ -153,12 +143,6 @@ def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
     ran = _declared(written(FILES), files={})
     assert ran.host.request("setup")["files"] == {}
     assert _declared({}, files={}).host.noops == ["no exclusive group here"]
-
-
-def test_a_host_without_groups_is_asked_for_no_more_than_one_file() -> None:
-    bare = host_run(fake(None))
-    assert bare.exclusive_files == {}
-    assert exclusive.request_of({}, ROOT).files == (f"{ROOT}/state/exclusive.json",)
 
 
 # Activating
@@ -214,15 +198,3 @@ def test_it_waits_for_the_lock_and_dry_takes_none() -> None:
     ran, told = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))
     assert (ran.well, ran.host.programs) == (True, ["activate"])
     assert len(told) == 1
-
-
-def test_in_an_emergency_no_plan_is_needed(tmp_path: Any) -> None:
-    jobs = {UNIT: JobStatus(False, False, as_json(SwitchJournal("abc", "ended", "good", (), 12.5)))}
-    answers: dict[str, Any] = {"activate": BEGUN, "jobs": jobs, "lock": {"held": True}}
-    write_site(tmp_path, host("spark-1", **answers), group_data__all="imge_tag = 'x'\n")
-    done = sparkwright(tmp_path, "activate", "chat", "--yes")
-    assert "chat runs, writer sleeps; down for 12.5 s" in done.stdout, done.stdout + done.stderr
-    assert "the plan is broken" in done.stderr
-    assert done.returncode == 0
-    done = sparkwright(tmp_path, "activate", "cat", "--yes")
-    assert (done.returncode, "did you mean 'chat'?" in done.stderr) == (1, True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.operation import add_op
 from pyinfra.api.operations import run_ops
 from pyinfra.api.state import StateStage
@@ -64,29 +63,6 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
     assert len(command) < 2 * 100_000  # an argument holds 128 KiB
 
 
-@pytest.mark.parametrize(
-    ("output", "words"),
-    [
-        (["Welcome to spark-1!", "{}"], "no answer: the host's login ends before the program"),
-        (
-            ["Welcome!", *marked("{}").split("\n")],
-            "not a valid answer: Observation: time is missing",
-        ),
-        (
-            marked(json.dumps({**as_json(probe()), "user": 7})).split("\n"),
-            "Observation.user: 7 is not of type str",
-        ),
-        (
-            marked(json.dumps({**as_json(probe()), "python": [3]})).split("\n"),
-            "2 values are needed, not 1",
-        ),
-    ],
-)
-def test_an_answer_that_is_none_is_refused_by_name(output: list[str], words: str) -> None:
-    with pytest.raises(FactProcessError, match=words):
-        HostObservation().process(output)
-
-
 @pytest.mark.parametrize("prompt", ["", "Welcome! ", 'x\n{"user": 1}\n== end of the answer ==\n'])
 def test_what_a_login_prints_is_passed_over(prompt: str) -> None:
     said = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
@@ -113,14 +89,6 @@ def test_three_views_are_one_execution() -> None:
     assert executed(host) == [OBSERVE]
 
 
-def test_views_share_what_an_operation_of_ours_asked_for() -> None:
-    host = host_of(real_state(observe=probe(images={"vllm:a": True})))
-    with on(host):
-        observed(host, IMAGE)
-        assert host.get_fact(NvidiaDriver) == "580.95.05"
-    assert executed(host) == [OBSERVE]
-
-
 def test_each_host_has_its_own_answer() -> None:
     state = real_state("a", "b", observe=probe())
     one, other = host_of(state, "a"), host_of(state, "b")
@@ -144,18 +112,6 @@ def test_a_fact_with_arguments_asks_for_more() -> None:
     assert executed(host) == [OBSERVE] * 3
     # What is known is kept: this answer holds less.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
-
-
-def test_it_is_asked_anew_after_a_change() -> None:
-    host = host_of(real_state(observe=probe()))
-    with on(host):
-        host.get_fact(NvidiaDriver)
-        says(host, "observe", probe(docker=None))
-        assert host.get_fact(Docker) is not None
-        memory(host).forget()
-        assert host.get_fact(Docker) is None
-        assert host.get_fact(NvidiaDriver) == "580.95.05"
-    assert executed(host) == [OBSERVE] * 2
 
 
 def test_what_needs_more_asks_for_all_of_it_at_once() -> None:
@@ -255,17 +211,6 @@ def test_what_changes_nothing_or_is_ours_costs_no_further_look() -> None:
     _execute(state)
     assert executed(host) == [OBSERVE]
     assert state.results[host].success_ops == 3
-
-
-def test_a_host_that_refuses_fails_alone_within_a_run() -> None:
-    state = real_state("a", "b", observe=probe())
-    says(host_of(state, "b"), "observe", probe(docker=None))
-    add_op(state, docker.verify)
-    _execute(state)
-    assert state.failed_hosts == {host_of(state, "b")}
-    assert memory(host_of(state, "b")).failure == (
-        "docker: the Docker daemon does not answer, needed: Docker >= 25, running"
-    )
 
 
 def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:

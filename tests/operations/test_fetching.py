@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
-from tests.operations.harness import Case, FakeHost, Said, as_json, check, fake, run
+from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
 
 REPOSITORY = "AEON-7/Qwen3.6"
@@ -79,36 +78,6 @@ def _image(**changes: Any) -> FakeHost:
 
 
 STARTED = (("install-runtime", None), ("jobs", None))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("complete", {"models": {PLACE: None}}, MODEL, noop=f"{NAMED} is complete"),
-        Case(
-            "not there", {"models": {PLACE: "is not there"}}, {**MODEL, "wait": False},
-            would=(f"fetch {NAMED} (22.00 GiB): {PLACE} is not there",), asks=STARTED,
-            done=(f"fetching {NAMED}",),
-        ),
-        Case(
-            "damaged", {"models": {PLACE: "has another size of a.safetensors"}},
-            {**MODEL, "wait": False}, asks=STARTED, done=(f"fetching {NAMED}",),
-            would=(f"fetch {NAMED} (22.00 GiB): {PLACE} has another size of a.safetensors",),
-        ),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_models_present(case: Case) -> None:
-    check(models.present, replace(case, answers=_answers()), probe(**case.seen), OF_MODELS)
-
-
-def test_a_model_that_is_waited_for_is_proved_and_forgotten() -> None:
-    host = _model()
-    ran = run(host, models.present, execute=True, **MODEL)
-    assert host.programs == ["lock", "install-runtime", "jobs", "jobs", "proof"]
-    assert host.request("proof") == as_json(ProofRequest(models=(ModelAt(PLACE, COMMIT),)))
-    assert ran.memory.changes == [f"{NAMED} is on the disk and verified"]
-    assert ran.memory.stale
 
 
 def test_what_a_model_is_fetched_with() -> None:
@@ -178,30 +147,6 @@ def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatc
     assert ran.memory.failure == "no wheel of hf_transfer: run pip download"
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("there", {"images": {IMAGE: True}}, PULL, noop=f"{IMAGE} is there"),
-        Case("titled", {"images": {IMAGE: True}}, {**PULL, "title": "vllm"}, noop="vllm is there"),
-        Case(
-            "not there", {"images": {IMAGE: False}}, {**PULL, "title": "vllm", "wait": False},
-            would=("pull vllm",), asks=STARTED, done=("pulling vllm",),
-        ),
-        Case(
-            "never asked", {}, {**PULL, "wait": False}, would=(f"pull {IMAGE}",), asks=STARTED,
-            done=(f"pulling {IMAGE}",),
-        ),
-        Case(
-            "built", {}, {**PULL, "wait": False, "build": lambda: ImageBuild("base", {})},
-            would=(f"build {IMAGE}",), asks=STARTED, done=(f"building {IMAGE}",),
-        ),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_images_present(case: Case) -> None:
-    check(images.present, replace(case, answers=_answers()), probe(**case.seen), OF_IMAGES)
-
-
 def test_what_an_image_is_pulled_with() -> None:
     build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})
     how = replace(WITH_SECRETS, keep_parts=lambda: True)
@@ -258,20 +203,6 @@ def test_an_image_without_platforms_is_asked_for_at_its_own_registry(
     assert json.loads(text)["source"] == f"127.0.0.1:18650/me/vllm@{PLATFORM.digest}"
 
 
-@pytest.mark.parametrize("module", [models, images], ids=["models", "images"])
-def test_the_example_of_an_operation_runs_as_it_stands(
-    module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    documented = module.present._inner.__doc__ or ""
-    example = textwrap.dedent(documented.partition(".. code:: python\n")[2])
-    given: dict[str, Any] = {}
-    operation = module.present
-    monkeypatch.setattr(module, "present", lambda **arguments: given.update(arguments))
-    exec(example, {})
-    ran = run(fake(probe(), ObservationRequest()), operation, **given)
-    assert len(ran.commands) == 1
-
-
 def test_an_image_that_is_waited_for_is_proved() -> None:
     host = _image()
     ran = run(host, images.present, execute=True, **PULL)
@@ -287,26 +218,6 @@ WATCHED = {
 }
 FETCH, PULLED = (job.unit for job in WATCHED)
 PROVED = ProofRequest(models=(ModelAt(PLACE, COMMIT),), images=(IMAGE,))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("nothing was started", {}, {"jobs": {}, "proved": PROVED},
-             noop="everything is on the disk and verified"),
-        Case(
-            "two jobs", {}, {"jobs": WATCHED, "proved": PROVED},
-            would=("wait for Qwen3.6", "wait for image v1"),
-            asks=(("jobs", None), ("proof", PROVED)),
-            done=(
-                "Qwen3.6 is on the disk and verified", "image v1 is on the disk and verified",
-            ),
-        ),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_jobs_finished(case: Case) -> None:
-    check(jobs.finished, replace(case, answers=_answers()), probe(), ObservationRequest())
 
 
 def _in_turn(*answers: dict[str, JobStatus]) -> Any:
@@ -444,12 +355,6 @@ def test_another_setting_is_another_server() -> None:
     assert one == same
     assert len({one.unit, *(other.unit for other in others)}) == 5
     assert {name.partition(".")[0] for name in one.units} == {one.unit}
-
-
-def test_a_host_that_refuses_the_job_is_named() -> None:
-    host = _model(jobs=Said(err="Failed to start transient service unit", ok=False))
-    ran = run(host, models.present, execute=True, **MODEL)
-    assert ran.memory.failure == "sparkwright-jobs: Failed to start transient service unit"
 
 
 @pytest.mark.parametrize("kind", ["model", "image"])

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import click
 import gevent
 import pytest
 from pyinfra.api import util
@@ -21,7 +20,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
 from pyinfra.api.operations import run_host_op, run_ops
-from pyinfra.api.state import BaseStateCallback, State, StateStage
+from pyinfra.api.state import State, StateStage
 from pyinfra.connectors import ssh
 from pyinfra.context import ctx_state
 from pyinfra.facts.server import Arch, Command
@@ -31,57 +30,10 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
-from sparkwright.host.observation import Disk
 from sparkwright.operations import connections, locks
 from tests.operations.real import INSTANT, executed, host_of, on, real_state
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_pyinfras_own_options() -> None:
-    with click.Context(click.Command("pyinfra"), info_name="x") as context:
-        context.params.update(dry=True, limit=("a",))
-        found = hooks.command_line()
-        assert found == {"dry": True, "limit": ("a",)}
-        found["dry"] = False
-        assert context.params["dry"] is True
-
-
-def test_planning_comes_after_reading_and_before_connecting() -> None:
-    told: list[Any] = []
-    state = State()
-    inventory = Inventory(([("@fake/a", INSTANT), ("@fake/b", INSTANT)], {}))
-    limit = [inventory.get_host("@fake/b")]
-
-    class Connected(BaseStateCallback):
-        def host_before_connect(self, state: Any, host: Any) -> None:  # type: ignore[override]
-            told.append(host.name)
-
-    def plan(of: Inventory, limited: Any) -> None:
-        told.append(("plan", of is inventory, limited == limit, state.initialised))
-
-    def ready(of: State) -> None:
-        told.append(("ready", of is state, of.initialised))
-        of.add_callback_handler(Connected())
-
-    with ctx_state.use(state):
-        hooks.before_connecting(plan, ready)
-        state.init(inventory, Config(), initial_limit=limit)
-        connect_all(state)
-    assert told == [("plan", True, True, False), ("ready", True, True), "@fake/b"]
-
-
-def test_a_plan_that_stops_the_run_leaves_pyinfra_before_its_start() -> None:
-    state = State()
-
-    def plan(*_: Any) -> None:
-        sys.exit(2)
-
-    with ctx_state.use(state):
-        hooks.before_connecting(plan, lambda _: pytest.fail("it went on"))
-        with pytest.raises(SystemExit):
-            state.init(Inventory(([("@fake/a", INSTANT)], {})), Config())
-    assert not state.initialised
 
 
 _CONFIG = """
@@ -109,29 +61,6 @@ def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_pat
     connected = next(n for n, line in enumerate(lines) if "Connected" in line)
     assert order == sorted(order)
     assert order[1] < connected
-
-
-def test_executions_are_counted() -> None:
-    host = host_of(real_state())
-    told: list[str] = []
-    hooks.count_executions(host, lambda: told.append("run"))
-    hooks.count_executions(host, lambda: told.append("again"))  # connected again
-    with on(host):
-        host.get_fact(Arch)
-        host.run_shell_command("true")
-    assert told == ["run", "run"]
-
-
-@pytest.mark.parametrize("has_one", [True, False])
-def test_the_host_is_left_before_its_connection_is_closed(has_one: bool) -> None:
-    state = real_state()
-    host = host_of(state)
-    told: list[str] = []
-    connector: Any = host.connector
-    connector.disconnect = (lambda: told.append("disconnect")) if has_one else None
-    hooks.before_disconnecting(host, lambda: told.append(f"leave {host.connected}"))
-    disconnect_all(state)
-    assert told == ["leave True", "disconnect"][: 1 + has_one]
 
 
 def test_a_fact_that_is_known_is_not_asked_for() -> None:
@@ -184,23 +113,6 @@ def test_operations_have_the_order_that_pyinfra_gives_them(
     assert found[0] == found[1]
     assert len(found[0][0]) == 6
     assert (util.stack, util.getframeinfo) == stock  # type: ignore[attr-defined]
-
-
-def test_a_deploy_files_place_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("stack", "getframeinfo"):
-        monkeypatch.setattr(util, name, getattr(util, name))
-    state: Any = SimpleNamespace(current_deploy_filename=__file__, current_op_file_number=0)
-
-    def where() -> Any:
-        return util.get_operation_order_from_stack(state)
-
-    found = []
-    for quick in (False, True):
-        if quick:
-            hooks.quick_operation_order()
-        found.append(where())
-    assert found[0] == found[1]
-    assert len(found[0]) >= 2
 
 
 class _Transport:
@@ -308,14 +220,6 @@ def test_connections_count_executions_and_the_lock_is_released_with_them() -> No
     assert executed(host) == ["true", "sparkwright-lock", "sparkwright-lock"]
 
 
-def test_the_last_host_can_be_left_out_too() -> None:
-    state = real_state("a", "b")
-    for name in ("a", "b"):
-        hooks.leave_out(host_of(state, name))
-    assert state.active_hosts == set()
-    assert len(state.failed_hosts) == 2
-
-
 def test_nobody_is_asked_when_a_host_fails() -> None:
     state = real_state("a", "b")
     state.config.FAIL_PERCENT = 0
@@ -353,13 +257,6 @@ def test_commands_are_passed_one_by_one_before_they_run() -> None:
     assert seen == ["echo a", "echo b"]
     connector: Any = host.connector
     assert connector.executed_commands == ["echo a", "echo instead"]
-
-
-def test_records_are_printed_as_json() -> None:
-    """By pyinfra's encoder, which asks for ``to_json``; its command line is asked below."""
-    assert Disk(1, 2, True, False).to_json() == {  # type: ignore[attr-defined]
-        "device": 1, "free": 2, "exists": True, "read_only": False, "obstacle": None,
-    }  # fmt: skip
 
 
 def test_other_operations_are_counted_and_have_what_is_known_forgotten() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from sparkwright.config.connection_data import connection_data
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.status import HostStatus
 from sparkwright.site.planless import unplanned_fleet
-from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
+from tests.operations.emergencies import host, pyinfra, sparkwright, write_site
 from tests.unit.results.test_status import answer
 
 FOLLOWS = "(sparkwright deploy --dry says all of it); what follows is what the hosts say"
@@ -34,31 +33,6 @@ def running() -> HostStatus:
     return decode(HostStatus, {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))})
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_status_goes_by_what_the_hosts_say(tmp_path: Path, case: str) -> None:
-    files, words = BROKEN[case]
-    write_site(tmp_path, host("spark-1", status=running()), **files)
-    done = sparkwright(tmp_path, "status")
-    told = [line for line in done.stderr.splitlines() if "the plan is broken" in line]
-    assert len(told) == 1, done.stderr
-    assert words in told[0]
-    assert told[0].endswith(FOLLOWS)
-    row = done.stdout.splitlines()[1].split()
-    assert row[:4] == ["@fake/spark-1", "qwen36", "b" * 12, "new"]
-    assert row[-1] == "unknown"
-    assert done.returncode == 1  # nobody can say whether it runs as planned
-
-
-def test_a_broken_lock(tmp_path: Path) -> None:
-    write_site(tmp_path, host("spark-1", status=running()))
-    (tmp_path / "fleet.lock").write_text("images: [\n")
-    done = sparkwright(tmp_path, "status", "--json")
-    assert "the plan is broken: fleet.lock" in done.stderr
-    seen = json.loads(done.stdout)["@fake/spark-1"]
-    assert seen["plan_known"] is False
-    assert seen["services"]["qwen36"]["current"] == "b" * 12
-
-
 @pytest.mark.parametrize("command", ["status", "diff"])
 def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None:
     """On another machine than the fleet's, its next deploy would take that key for the fleet's."""
@@ -68,17 +42,6 @@ def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None
     assert {one.name for one in tmp_path.glob(".sparkwright/*")} <= {"status.json"}
     pyinfra(tmp_path, "--yes", "inventory/lab.py", "roles.serving.serving")
     assert (tmp_path / ".sparkwright/keys/alice").exists()
-
-
-def test_a_host_that_is_off_is_named_beside_those_that_answer(tmp_path: Path) -> None:
-    write_site(
-        tmp_path, host("spark-1", status=running()), unreachable("spark-2"),
-        group_data__all="x = (\n",
-    )  # fmt: skip
-    done = sparkwright(tmp_path, "history")
-    assert done.returncode == 1
-    assert "ann@laptop" in done.stdout
-    assert "spark-2: not reached" in done.stderr
 
 
 def test_an_inventory_that_cannot_be_read_still_ends_the_run(tmp_path: Path) -> None:

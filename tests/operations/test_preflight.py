@@ -143,14 +143,6 @@ def test_a_switch_that_was_begun_before_is_waited_for() -> None:
     ]  # fmt: skip
 
 
-def test_one_that_was_interrupted_is_left_to_this_run() -> None:
-    host = _switching(True, True)
-    host.answers["jobs"] = {UNIT: JobStatus(False, True, None, ("killed",))}
-    _, on = _judged(host)
-    assert on
-    assert host.programs == ["observe", "jobs", "observe"]
-
-
 def test_who_only_looks_waits_for_nothing() -> None:
     host = _switching(True)
     _, on = _judged(host, dry=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -185,12 +184,3 @@ def test_what_changes_with_a_switch_is_shown_but_left_to_it() -> None:
     host.answers["observe"] = probe(texts={CONFIG: "global\n"})
     assert run(host, proxies.serving, PROXY, FILES, later=True).commands == []
     assert f"Will change {CONFIG}" in host.lines
-
-
-def test_another_root() -> None:
-    host = fake(probe(), ASKED, configure=[])
-    wanted = replace(PROXY, home="/srv/sw/gateway") if PROXY else None
-    host.memory.services_root = "/srv/sw"
-    run(host, proxies.serving, wanted, FILES, execute=True)
-    assert host.request("lock")["state"] == "/srv/sw/state"
-    assert host.request("configure")["config"] == "/srv/sw/gateway/haproxy.cfg"

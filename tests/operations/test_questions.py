@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsageRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.proxy.haproxy import UNIT
-from sparkwright.run import changes, observation, questions
+from sparkwright.run import changes, questions
 from sparkwright.run.state import HostRun
-from tests.operations.harness import FakeHost, Said, run
+from tests.operations.harness import FakeHost, run
 from tests.operations.sites import running, site, spark, written
 from tests.unit.builders import probe
 
@@ -80,9 +77,3 @@ def test_a_model_that_is_damaged_fails_the_host() -> None:
         ran = run(host, changes._hashed, one, execute=True)
         assert (ran.memory.failure, ran.well) == (failure, failure is None)
         assert ran.memory.changes == []
-
-
-def test_a_question_that_gets_no_answer_fails_the_host() -> None:
-    host, one = _one(status=Said(err="no python3", ok=False))
-    with pytest.raises(HostError, match="sparkwright-status: no python3"):
-        observation.status_of(host, one, texts=False)  # type: ignore[arg-type]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from sparkwright.facts.asking import HostError
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.service import CheckResult
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
 from sparkwright.operations.switching import SwitchResult
-from sparkwright.results.run import Outcome
 from sparkwright.run import rollback, rollout
 from sparkwright.run.state import HostRun, Run
 from tests.operations.harness import FakeHost, Said
 from tests.operations.sites import looked_at, running, site, spark
-from tests.unit.builders import SPARK, kept_service, probe
+from tests.unit.builders import kept_service, probe
 
 OLD, OLDER = "0123456789ab", "ba9876543210"
 ENTRY = ("127.0.0.1", 8001)
@@ -48,31 +45,6 @@ def _to_take_back(host: FakeHost, run: Run, one: HostRun) -> list[Any]:
     return rollout.to_take_back(host, run, one)  # type: ignore[arg-type]
 
 
-def test_a_batch_that_does_not_come_leaves_its_services() -> None:
-    _, _, one = _host()
-    rollout.leave(one)
-    (service,) = one.services
-    assert one.outcomes == {"qwen36": Outcome("left", OLD, service.image)}
-    _, _, one = _host(**running(_host()[2]))
-    rollout.leave(one)
-    assert one.outcomes == {}
-
-
-@pytest.mark.parametrize(
-    ("result", "release", "smoke"), [("reverted", OLD, True), ("failed", None, False)]
-)
-def test_a_switch_that_did_not_end_well_is_reported(
-    result: str, release: str | None, smoke: bool
-) -> None:
-    run, _, one = _host()
-    rollout.remember(one, _switch(one), _ended(result), run)
-    outcome = one.outcomes["qwen36"]
-    assert (outcome.state, outcome.release) == (result, release)
-    assert (outcome.smoke is not None) == smoke
-    assert (outcome.image is not None) == smoke
-    assert run.rollout.switched == {}
-
-
 def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
     run, host, one = _host()
     rollout.remember(one, _switch(one), _ended("good"), run)
@@ -92,56 +64,6 @@ def test_a_first_start_is_not_taken_back() -> None:
     rollout.remember(one, _switch(one), _ended("good"), run)
     run.rollout.stop("spark-2 did not get through")
     assert _to_take_back(host, run, one) == []
-
-
-@pytest.mark.parametrize(
-    ("result", "state", "release", "words"),
-    [
-        ("good", "taken back", OLD, "taken back, since spark-2 failed"),
-        ("reverted", None, None, "could not be taken back: no answer: what ran before runs again"),
-        ("failed", "failed", None,
-         "could not be taken back: no answer: nothing that is proved runs here now"),
-    ],
-)  # fmt: skip
-def test_a_host_that_was_taken_back_is_not_as_planned(
-    result: str, state: str | None, release: str | None, words: str
-) -> None:
-    run, host, one = _host()
-    run.rollout.stop("spark-2 failed")
-    run.rollout.switched = {"spark-1": {"qwen36": OLD}}
-    back = _to_take_back(host, run, one)
-    with pytest.raises(HostError) as raised:
-        rollout.remember_taken_back(run, one, back, _ended(result))
-    assert str(raised.value).splitlines()[0] == words
-    outcome = one.outcomes.get("qwen36")
-    assert (outcome and outcome.state, outcome and outcome.release) == (state, release)
-
-
-def test_what_was_rolled_back_on_request_is_reported() -> None:
-    _, _, one = _host(**running(_host()[2]))
-    (service,) = one.services
-    back = services.to_release(
-        service, replace(service, release=OLD), service.release, "by request"
-    )
-    rollout.remember_rolled_back(one, [back], _ended("good"))
-    assert (one.outcomes["qwen36"].state, one.outcomes["qwen36"].release) == ("rolled back", OLD)
-    rollout.remember_rolled_back(one, [back], _ended("reverted"))
-    outcome = one.outcomes["qwen36"]
-    assert (outcome.state, outcome.release, outcome.image) == (
-        "reverted", service.release, service.image,
-    )  # fmt: skip
-
-
-def test_the_proxies_of_a_switch() -> None:
-    _, _, one = _host()
-    found = rollout.proxies_of(one)
-    assert found is not None
-    assert found.to.files == one.proxy_files
-    host = spark()
-    bare = {"qwen36": {**SPARK["qwen36"], "proxy": False}}
-    one = site(host, spark("spark-2"), services=bare).hosts["spark-1"]
-    looked_at(host, one, **running(one, OLD))
-    assert rollout.proxies_of(one) is None
 
 
 # --- Going back on request ------------------------------------------------------------------------
@@ -212,9 +134,3 @@ def test_a_host_that_cant_go_back_is_refused_before_any_is_touched(
     assert host.memory.failure == why
     assert host not in host.state.active_hosts
     assert "lock" not in host.programs
-
-
-def test_a_release_of_another_proxy_is_no_way_back() -> None:
-    host, found = _back(_status("now", OLD, "now", proxy=False))
-    assert found is None
-    assert (host.memory.failure or "").startswith(f"release {OLD} of qwen36 was made without")

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from sparkwright.facts.asking import HostError
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.release import ServiceSwitch, SwitchJournal, SwitchRequest
-from sparkwright.host.service import CheckResult, Service
+from sparkwright.host.service import Service
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
-from tests.operations.harness import FakeHost, as_json, busy, fake, run
+from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, host_run, running, spark
 from tests.unit.builders import plan, probe, wanted
 
@@ -253,41 +252,6 @@ def test_the_turn_decides_and_the_end_is_told() -> None:
     assert ran.memory.changes[-1] == "down for 2.5 s"
 
 
-def test_a_turn_that_does_not_come_leaves_the_host() -> None:
-    def turn(*_: Any) -> SwitchResult:
-        raise HostError("not switched, since spark-1 did not get through")
-
-    ran = run(_host(old=True), services.running, (SERVICE,), SECRETS, execute=True, turn=turn)
-    assert not ran.well
-    assert ran.host.programs == ["lock"]
-    assert ran.memory.failure == "not switched, since spark-1 did not get through"
-
-
-def test_a_failed_switch_is_told_before_the_host_fails() -> None:
-    checks: dict[str, tuple[CheckResult, ...]] = {
-        "qwen36": (CheckResult("health", False, 1.0, "no answer"),)
-    }
-    told: list[SwitchResult] = []
-    host = _host(old=True, jobs=ends("reverted", "no answer", checks=checks))
-    run(
-        host,
-        services.running,
-        (SERVICE,),
-        SECRETS,
-        execute=True,
-        ended=lambda _, end: told.append(end),
-    )
-    assert told == [SwitchResult("reverted", ("no answer",), 2.5, checks)]
-
-
-def test_another_run_keeps_its_host() -> None:
-    host = _host(old=True)
-    host.answers["lock"] = busy
-    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
-    assert not ran.well
-    assert host.programs == ["lock"]
-
-
 def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
     texts = {
         f"{SERVICE.home}/current/compose.yaml": "services: {}\n",
@@ -338,23 +302,6 @@ def test_switched_back() -> None:
     assert (one.restart, one.why) == (True, ("rolled back by request",))
     assert told == [(OLD, "good")]
     assert ran.memory.changes == [f"service qwen36: {NOW} back to {OLD}", "down for 2.5 s"]
-
-
-def test_what_goes_back_is_asked_when_the_operation_runs() -> None:
-    """Which hosts are taken back is known only once another one has failed."""
-    targets: list[ServiceSwitch] = []
-    host = _host()
-    assert run(host, services.switched_back, lambda: targets).commands == []
-    targets.append(replace(_back(), why=("spark-2 failed",)))
-    assert run(host, services.switched_back, lambda: targets, execute=True).well
-    assert _request(host.request("jobs"))["services"][0]["why"] == ["spark-2 failed"]
-
-
-def test_switching_back_that_fails_fails_the_host() -> None:
-    host = _host(jobs=ends("reverted", "no answer"))
-    ran = run(host, services.switched_back, lambda: [_back()], execute=True)
-    assert not ran.well
-    assert ran.memory.failure == "no answer: what ran before runs again"
 
 
 @pytest.mark.parametrize("number", [0, 2, 99])

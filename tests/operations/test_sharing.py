@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace as Space
 from typing import Any
 
 import pytest
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.facts.asking import HostError
-from sparkwright.findings.user_error import refusal
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.operations import peers
 from sparkwright.operations.peer_keys import CONTROLLER, Peer
-from sparkwright.resolve import build_context
 from sparkwright.run import bundle_server, sharing
 from sparkwright.run.state import Run
 from sparkwright.tls.host import PeerCertificate
@@ -79,24 +76,6 @@ def test_where_nobody_has_it_one_fetches_it_from_outside_for_all() -> None:
     assert len({names[0] for names in outside.values()}) > 1
 
 
-def test_it_is_decided_once_for_a_run_also_where_nothing_is_to_be_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    decided: list[Run] = []
-    real = sharing._decide
-
-    def decide(run: Run) -> Any:
-        decided.append(run)
-        return real(run)
-
-    monkeypatch.setattr(sharing, "_decide", decide)
-    run, hosts = _fleet(True, True)
-    for host in hosts:
-        assert sharing.asked_for(run, run.hosts[host.name]) == []
-        assert _peers(run, host) == ()
-    assert (len(decided), run.takes_from) == (1, {})
-
-
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
@@ -121,15 +100,6 @@ def test_an_image_is_given_only_while_its_parts_are_kept() -> None:
     _seen(run, first, models=True, image=True, parts=False)
     assert _peers(run, second, IMAGE) == ()
     assert sharing.asked_for(run, run.hosts["spark-1"]) == sorted([MODEL, DRAFTER])
-
-
-def test_parts_are_kept_where_others_will_ask_for_them() -> None:
-    run, (first, second) = _fleet(False, False)
-    first_choice = {
-        host.name: sharing.sources(run, run.hosts[host.name], IMAGE).keep_parts()
-        for host in (first, second)
-    }
-    assert sorted(first_choice.values()) == [False, True]
 
 
 def test_the_settings_of_a_host() -> None:
@@ -196,43 +166,6 @@ def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> 
     run.hosts["spark-2"].connection = None
     with pytest.raises(HostError, match="which a jump host prevents"):
         _peers(run, second)
-
-
-def test_a_pulled_image_has_no_context() -> None:
-    run, _ = _fleet(True)
-    one = run.hosts["spark-1"]
-    assert sharing.build_of(one, one.desired.images[0]) is None
-
-
-def test_the_context_of_a_built_image_is_fetched_by_the_controller(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: list[Any] = []
-
-    def context(*arguments: Any) -> dict[str, tuple[str, bool]]:
-        asked.append(arguments)
-        if len(asked) == 2:
-            raise refusal("git", "no such commit: check the catalog", "")
-        return {"Dockerfile": ("RlJPTQ==", False)}
-
-    monkeypatch.setattr(build_context, "build_context", context)
-    run, _ = _fleet(True, bundle=str(tmp_path))
-    one = run.hosts["spark-1"]
-    planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
-    image: Any = Space(
-        planned=Space(build=planned),
-        resolved=Space(
-            commit="c0ffee", context=build_context.digest({"Dockerfile": ("RlJPTQ==", False)})
-        ),
-    )
-    build = sharing.build_of(one, image)
-    assert build is not None
-    assert asked == []
-    found = build()
-    assert (found.base_name, list(found.files)) == ("base:1", ["Dockerfile"])
-    assert asked == [("https://git.example/x", "c0ffee", "docker", tmp_path / "build")]
-    with pytest.raises(HostError, match="no such commit: check the catalog"):
-        build()
 
 
 BOTH = {"eth0": ("192.168.1.11", "fd00::11"), "docker0": ("172.17.0.1",)}

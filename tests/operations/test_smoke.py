@@ -6,7 +6,7 @@ from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
 from sparkwright.operations import smoke
-from tests.operations.harness import Said, as_json, fake, run
+from tests.operations.harness import as_json, fake, run
 from tests.unit.builders import probe
 
 CHAT, CODE = (
@@ -55,9 +55,3 @@ def test_a_bad_answer_fails_the_host_with_the_services_last_lines() -> None:
     # It changes nothing, and takes no lock for it.
     assert (host.programs, ran.memory.changes) == (["check"], [])
     assert told["code"].failures == ("key: answered without a key",)
-
-
-def test_a_host_that_does_not_answer_fails() -> None:
-    host = fake(probe(), check=Said(err="python3: not found", ok=False))
-    ran = run(host, smoke.answers, (CHAT,), execute=True)
-    assert ran.memory.failure == "sparkwright-check: python3: not found"

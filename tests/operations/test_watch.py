@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
-from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.operations import watch
 from tests.operations.harness import Case, check, fake, run
@@ -32,16 +31,6 @@ IN_PLACE: dict[str, Any] = {
     "unit_files": [SERVICE, TIMER],
 }
 INSTALL = WatchInstallRequest(HOME, TIMER, SERVICE, FILES)
-
-
-def test_its_files_are_its_programs_and_what_they_read() -> None:
-    assert WATCH is not None
-    assert f"{HOME}/sparkwright/host/watch/watch.py" in FILES
-    assert FILES[EXPECTED] == (WATCH.expected, 0o644)
-    assert FILES[f"/etc/systemd/system/{TIMER}"] == (WATCH.timer, 0o644)
-    assert watch.request_of(FILES) == ObservationRequest(files=tuple(FILES), units=(TIMER,))
-    assert watch.files_of(None) == {}
-    assert watch.request_of({}) == ObservationRequest()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.checks.configuration import container, issues, memory, model, service
+from sparkwright.checks.configuration import issues, memory, model, service
 from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines import ENGINES, engine
@@ -24,7 +24,7 @@ def _rules(*names: str) -> Checks[Context]:
         [*(each.check_texts for each in engines), Path(__file__).with_name("checks.yaml")],
         [
             *(module for each in engines for module in each.checks),
-            *(model, memory, service, container, issues),
+            *(model, memory, service, issues),
         ],
     )
 
@@ -44,8 +44,7 @@ __all__ = [
 
 def rule_ids(catalog: Catalog) -> list[str]:
     """Every id that a service can silence."""
-    further = (id_ for name in ENGINES for id_ in engine(name).further_checks)
-    return sorted({*RULES.ids, *all_issues(catalog), *further} - {"known-issue"})
+    return sorted({*RULES.ids, *all_issues(catalog)} - {"known-issue"})
 
 
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
@@ -54,10 +53,8 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
     for planned in plan.services:
         context = Context(plan, planned, catalog, hardware)
         silenced = dict(planned.silenced)
-        rules = _OF_ENGINE[planned.engine]
-        for rule, symptom in rules.symptoms(context):
-            key = symptom.key or ""
-            finding = rules.texts[rule].finding(symptom)
+        for rule, finding in _OF_ENGINE[planned.engine].judged(context):
+            key = finding.subject.key or ""
             subject = Subject(
                 plan.host, planned.name, _origin(context, key), f"services.{planned.name}.{key}"
             )

@@ -24,13 +24,13 @@ def known_issues(context: Context) -> Iterator[Symptom]:
     for issue, tagged in issues:
         if facts := issue.met(tagged, context.facts):
             yield Symptom(
-                f"{issue.what}{context.defaulted(facts)}",
+                issue.id,
+                severity=Severity(issue.severity),
+                observed=f"{issue.what}{context.defaulted(facts)}",
                 key=_key(facts),
                 remedy=issue.instead,
                 reason=issue.why,
                 source=issue.source,
-                severity=Severity(issue.severity),
-                check=issue.id,
             )
 
 

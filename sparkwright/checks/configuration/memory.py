@@ -81,26 +81,16 @@ def budget(context: Context) -> Budget:
     return Budget(share, weights, drafter, kv, one)
 
 
-@check("gb10-memory-share")
-def _share_on_gb10(context: Context) -> Iterator[Symptom]:
-    value, written = utilization(context), "gpu_memory_utilization" in context.arguments
-    if context.hardware.unified and value > MOST_ON_GB10:
-        yield Symptom(
-            f"{value:g} of a Spark's memory" if written else f"not set, so vLLM takes {value:g}",
-            key="arguments.gpu_memory_utilization",
-            remedy=SHARES,
-        )
-
-
-@check("gb10-batched-tokens")
-def _batch_on_gb10(context: Context) -> Iterator[Symptom]:
-    value = context.number("max_num_batched_tokens")
-    if context.hardware.unified and value is not None and value > SAFE_BATCH:
-        yield Symptom(
-            f"{value:g} batched tokens on a Spark",
-            key="arguments.max_num_batched_tokens",
-            remedy=f"max_num_batched_tokens: {SAFE_BATCH}",
-        )
+@check("gb10-memory-share", "gb10-batched-tokens")
+def _on_a_spark(context: Context) -> Iterator[Symptom]:
+    share, batch = utilization(context), context.number("max_num_batched_tokens")
+    if not context.hardware.unified:
+        return
+    if share > MOST_ON_GB10:
+        case = "" if "gpu_memory_utilization" in context.arguments else "default"
+        yield Symptom("gb10-memory-share", case, share=share, remedy=SHARES)
+    if batch is not None and batch > SAFE_BATCH:
+        yield Symptom("gb10-batched-tokens", batch=batch, safe=SAFE_BATCH)
 
 
 @check("unified-memory")
@@ -108,7 +98,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
     total = context.hardware.memory_gib
     first = min(service.name for service in context.plan.services)
     if not context.hardware.unified or total is None or context.service.name != first:
-        return  # said once per host
+        return  # reported once per host
     parts = []
     shares: dict[str, float] = {}
     for service in context.plan.services:
@@ -116,38 +106,22 @@ def _unified(context: Context) -> Iterator[Symptom]:
         shares[service.name] = own.share or 0.0
         group = f" ({service.exclusive}: one at a time)" if service.exclusive else ""
         parts.append(f"{service.name} {own.share or 0:.0f}{group}")
-    needed = SYSTEM_GIB + context.plan.largest(shares)
-    for name, size in context.plan.settings.sidecars.items():
-        needed += size
-        parts.append(f"{name} {size:.0f}")
+    sidecars = context.plan.settings.sidecars
+    needed = SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())
+    parts += [f"{name} {size:.0f}" for name, size in sidecars.items()]
     if needed > total:
-        yield Symptom(
-            f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
-            key="arguments.gpu_memory_utilization",
-            remedy=f"smaller shares (gpu_memory_utilization: {SHARES}), fewer services or sidecars",
-        )
+        each = ", ".join(parts)
+        yield Symptom(needed=needed, total=total, each=each, system=SYSTEM_GIB, shares=SHARES)
 
 
 @check("kv-cache")
 def _fits(context: Context) -> Iterator[Symptom]:
-    own = budget(context)
+    own, length = budget(context), planned_length(context) or 0
     if own.kv is None or own.share is None or own.weights is None:
         return
-    pool = "memory" if context.hardware.unified else "the card's own memory"
     if own.kv <= 0:
-        yield Symptom(
-            f"{own.share:.1f} GiB of {pool} for {own.weights:g} GiB of weights, "
-            f"{own.drafter:g} GiB of drafter and about {OVERHEAD_GIB:g} GiB of the engine leave "
-            "nothing for the KV cache",
-            key="arguments.gpu_memory_utilization",
-            remedy="a larger gpu_memory_utilization, or a smaller body",
-        )
+        pool = "memory" if context.hardware.unified else "the card's own memory"
+        yield Symptom("kv-cache", "no-room", budget=own, pool=pool, engine=OVERHEAD_GIB)
     elif own.context is not None and own.context > own.kv:
-        length = planned_length(context) or 0
         fits = int(length * own.kv / own.context) // 1024 * 1024
-        yield Symptom(
-            f"one sequence of {length:g} tokens takes {own.context:.1f} GiB of KV cache, "
-            f"and {own.kv:.1f} GiB are left",
-            key="arguments.max_model_len",
-            remedy=f"max_model_len: {fits}, or a smaller kv_cache_dtype",
-        )
+        yield Symptom(length=length, budget=own, fits=fits)

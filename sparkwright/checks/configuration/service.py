@@ -1,4 +1,4 @@
-"""The service as a whole: its image, secrets, mounts, names."""
+"""The service as a whole: its image, secrets, mounts, names, ports, GPUs, and code that it runs."""
 
 from __future__ import annotations
 
@@ -9,38 +9,41 @@ from sparkwright.catalog.gpus import family, recipes_for
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.config.settings import is_loopback
 from sparkwright.engines import engine
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.findings.check import Symptom, check
 
-#: Variables that hold secrets, and where they belong.
+#: Variables that hold secrets, and their setting.
 _SECRETS = {
-    "VLLM_API_KEY": "api_key_file, or SPARKWRIGHT_API_KEY in the environment of the controller",
-    "HF_TOKEN": "hub_token_file, or HF_TOKEN in the environment of the controller",
-    "HUGGING_FACE_HUB_TOKEN": "hub_token_file, or HF_TOKEN in the environment of the controller",
+    "VLLM_API_KEY": "api_key_file, or SPARKWRIGHT_API_KEY",
+    "HF_TOKEN": "hub_token_file, or HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN": "hub_token_file, or HF_TOKEN",
 }
 
 
 @check("image-architecture")
 def _architecture(context: Context) -> Iterator[Symptom]:
     own, cap = context.hardware.architecture, context.hardware.compute_cap
-    tag = context.service.image.tag
-    published = context.image.tags[tag].architectures
+    image = context.service.image
+    published = context.image.tags[image.tag].architectures
     if own is None or own in published:
         return
     others = recipes_for(context.catalog, own, {cap}, context.service.needs.vram_gib)
     yield Symptom(
-        f"{context.image.name}:{tag} is for {' and '.join(published)} alone, and machines with "
-        f"{family(cap)} are {own}",
-        key="recipe",
-        remedy=f"recipe: {' or '.join(others)}" if others else f"an image with linux/{own}",
+        "image-architecture",
+        "others" if others else "",
+        image=image,
+        published=" and ".join(published),
+        machines=family(cap),
+        needed=own,
+        others=" or ".join(others),
     )
 
 
 @check("secret-in-environment")
 def _secrets(context: Context) -> Iterator[Symptom]:
-    for name, place in _SECRETS.items():
+    for name, setting in _SECRETS.items():
         if name in context.environment:
-            yield Symptom(f"{name} in the compose file", key=f"environment.{name}", remedy=place)
+            yield Symptom(name=name, setting=setting)
 
 
 @check("mounts")
@@ -48,51 +51,35 @@ def _mounts(context: Context) -> Iterator[Symptom]:
     service = context.service
     mounts = [model.mount for model in service.models]
     if len(set(mounts)) < len(mounts):
-        yield Symptom(
-            f"body and drafter are both mounted at {mounts[0]}", key="recipe", remedy="two paths"
-        )
+        yield Symptom(mount=mounts[0])
     for key, value in service.arguments:
         if key in ("model", "tokenizer") and value not in mounts:
-            yield Symptom(
-                f"{value!r} is not a directory in the container",
-                key=f"arguments.{key}",
-                remedy=f"leave it out: {service.body.mount} is served",
-            )
+            yield Symptom("mounts", "argument", name=key, value=value, mount=service.body.mount)
 
 
 @check("one-served-name")
 def _one_name(context: Context) -> Iterator[Symptom]:
-    if context.image.variables is not None and len(context.service.served_names) > 1:
-        yield Symptom(
-            f"{len(context.service.served_names)} names for an image that takes one",
-            key="served_names",
-        )
+    names = context.service.served_names
+    if context.image.variables is not None and len(names) > 1:
+        yield Symptom(count=len(names))
 
 
 @check("old-tag")
 def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
-    tag = context.service.image.tag
+    tag, tags = context.service.image.tag, context.image.tags
     newest = context.image.newest_tag
-    if context.recipe.tag or tag == newest or tag not in context.image.tags:
+    if context.recipe.tag or tag == newest or tag not in tags:
         return
-    if context.image.tags[newest].rollback == tag:
-        return  # the tag that the card names to go back to
-    yield Symptom(
-        f"tag {tag} is of {context.image.tags[tag].date or 'no known day'}; the newest is {newest}",
-        key="image_tag",
-        remedy=f"image_tag: {newest}",
-    )
+    if tags[newest].rollback != tag:  # the tag that the card names to go back to
+        yield Symptom(tag=tag, date=tags[tag].date or "no known day", newest=newest)
 
 
 @check("open-routes")
 def _open_routes(context: Context) -> Iterator[Symptom]:
     service = context.service
     if service.proxy is None and not is_loopback(service.bind):
-        yield Symptom(
-            f"{service.bind}:{service.port} without a proxy: whoever connects needs no key for "
-            f"{', '.join(engine(service.engine).routes.open)}",
-            key="bind",
-        )
+        routes = ", ".join(engine(service.engine).routes.open)
+        yield Symptom(planned=service, routes=routes)
 
 
 @check("gpu-count")
@@ -103,9 +90,43 @@ def _gpus(context: Context) -> Iterator[Symptom]:
     sizes = [int(context.number(name) or 1) for name in PARALLEL]
     wanted = math.prod(sizes)
     if there is not None and wanted > there:
-        name = PARALLEL[sizes.index(max(sizes))]
         yield Symptom(
-            f"{wanted} GPUs ({' x '.join(PARALLEL)}) where the service gets {there}",
-            key=f"arguments.{name}",
-            remedy=f"{name}: {there}" + ("" if context.hardware.unified else ", or more in gpus"),
+            wanted=wanted,
+            product=" x ".join(PARALLEL),
+            there=there,
+            name=PARALLEL[sizes.index(max(sizes))],
+            further="" if context.hardware.unified else ", or more in gpus",
         )
+
+
+@check("remote-code")
+def _remote_code(context: Context) -> Iterator[Symptom]:
+    pins = context.plan.pins
+    if not context.arguments.get("trust_remote_code"):
+        return
+    if not pins.locked:
+        yield Symptom()
+        return
+    if pins.python is None:
+        return  # judged once more when the lock's files are known
+    models = [model for model in (context.body, context.drafter) if model]
+    files = {model.name: pins.python.get(model.name, ()) for model in models}
+    if not any(files.values()):
+        yield Symptom("remote-code", "needless")
+    for model in models:
+        if unread := [path for path in files[model.name] if path not in model.code]:
+            yield Symptom("remote-code", "unread", model=model, paths=", ".join(unread))
+
+
+@check("strict-without-proxy")
+def _strict(context: Context) -> Iterator[Symptom]:
+    service = context.service
+    if service.container.strict and not service.proxy and not is_loopback(service.bind):
+        yield Symptom(bind=service.bind)
+
+
+@check("low-port")
+def _low_port(context: Context) -> Iterator[Symptom]:
+    service = context.service
+    if service.port < 1024 and not service.container.strict:
+        yield Symptom(port=service.port)

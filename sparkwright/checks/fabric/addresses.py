@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
-from sparkwright.checks.fabric.facts import NVIDIA
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.fabric import NETPLAN, FabricState, Rail
@@ -17,6 +16,7 @@ from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.ranks.collective import used_rails
 
 _FIRST = 11
+_SOURCE = "NVIDIA/dgx-spark-playbooks, connect-two-sparks and multi-sparks-through-switch"
 
 
 @dataclass(frozen=True)
@@ -148,5 +148,5 @@ def _ways_in(
 def _error(host: str, observed: str, expected: str, reason: str, remedy: str) -> Finding:
     return Finding(
         "fabric-addresses", Severity.ERROR, Subject(host), observed, expected, reason, remedy,
-        NVIDIA,
+        _SOURCE,
     )  # fmt: skip

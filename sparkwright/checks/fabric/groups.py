@@ -1,15 +1,61 @@
-"""Which hosts of an inventory make one fabric."""
+"""Hosts of an inventory that make one fabric: by settings, by clusters, or by their cables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from sparkwright.checks.fabric.cabling import cables, shape_of
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.cabling import Cable, cables, shape_of
 from sparkwright.config.fabric import FabricAddresses
-from sparkwright.host.fabric import FabricState
+from sparkwright.findings.finding import Subject
+from sparkwright.host.fabric import FabricState, Rail
+from sparkwright.host.ranks.collective import used_rails
+
+#: What a port of a Spark reaches, in Mb/s, and the MTU that all of them use.
+SPEED, MTU = 200_000, 9000
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Hosts that serve together, as they were observed.
+
+    Attributes:
+        states: by host, in the cluster's order.
+        shape: pair, ring or switch.
+    """
+
+    states: Mapping[str, FabricState]
+    shape: str
+
+    @cached_property
+    def cables(self) -> tuple[Cable, ...]:
+        """Ports that see each other."""
+        return cables(self.states)
+
+    @cached_property
+    def used(self) -> dict[str, tuple[Rail, ...]]:
+        """By host, the rails that carry traffic."""
+        return {host: used_rails(state, self.shape) for host, state in self.states.items()}
+
+
+def hosts(fabric: Fabric) -> Iterator[tuple[Subject, FabricState]]:
+    """Every host of a fabric."""
+    for host, state in fabric.states.items():
+        yield Subject(host), state
+
+
+def used_rails_of(fabric: Fabric) -> Iterator[tuple[Subject, Rail]]:
+    """Every rail that carries traffic."""
+    for host, rails in fabric.used.items():
+        yield from ((Subject(host), rail) for rail in rails)
+
+
+def cables_of(fabric: Fabric) -> Iterator[tuple[Subject, Cable]]:
+    """Every cable, as its first host sees it."""
+    for cable in fabric.cables:
+        yield Subject(cable.host), cable
 
 
 @dataclass(frozen=True)
@@ -28,80 +74,54 @@ class FabricLook:
     addresses: FabricAddresses | None = None
 
 
-def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
-    """The fabrics of hosts that were asked for their parts."""
-    states = {name: look.state for name, look in looks.items()}
-    named = {name: look.addresses for name, look in looks.items() if look.addresses}
-    images = {name: state.image for name, state in states.items() if state.image}
-    clusters = {name: look.cluster for name, look in looks.items() if look.cluster}
-    return fabrics(states, named, clusters, images)
-
-
 def on_connectx(data: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Hosts of clusters on ConnectX-7, by settings that nobody has judged yet.
 
     Args:
         data: host -> its data.
     """
-    found: dict[str, None] = {}
-    for host, own in data.items():
-        clusters = own.get("clusters")
-        for one in clusters.values() if isinstance(clusters, Mapping) else ():
-            if isinstance(one, Mapping) and one.get("fabric") == "cx7":
-                hosts = one.get("hosts")
-                if isinstance(hosts, list | tuple) and host in hosts:
-                    found[host] = None
-    return tuple(found)
+    return tuple(host for host, own in data.items() if any(_joins(host, own.get("clusters"))))
 
 
-def fabrics(
-    states: Mapping[str, FabricState],
-    named: Mapping[str, FabricAddresses],
-    clusters: Mapping[str, tuple[str, ...]],
-    images: Mapping[str, str],
-) -> tuple[Fabric, ...]:
-    """The fabrics of these hosts: those of ``fabric_addresses``, then clusters, then hosts that see
-    each other.
+def _joins(host: str, clusters: Any) -> Iterator[bool]:
+    for cluster in clusters.values() if isinstance(clusters, Mapping) else ():
+        if isinstance(cluster, Mapping) and cluster.get("fabric") == "cx7":
+            hosts = cluster.get("hosts")
+            yield isinstance(hosts, list | tuple) and host in hosts
+
+
+def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
+    """The fabrics of hosts that were asked for their parts: those of ``fabric_addresses``, then
+    clusters, then hosts that see each other.
 
     A host without a ConnectX that no setting names belongs to none.
-
-    Args:
-        named: host -> its setting.
-        clusters: host -> the hosts of its cluster, in their order.
-        images: host -> id of the image that it serves with, as far as that is known.
     """
     found: list[Fabric] = []
-    left = {host: state for host, state in states.items() if state.rails and host not in named}
-    for wanted in dict.fromkeys(named.values()):
-        members = {host: states[host] for host in wanted.hosts if host in states}
-        if members:
-            found.append(_fabric(members, wanted.shape, images))
-    for hosts in dict.fromkeys(clusters.values()):
-        if members := {host: left.pop(host) for host in hosts if host in left}:
-            found.append(_fabric(members, _seen(members), images))
-    found += [_fabric(members, _seen(members), images) for members in _cabled(left)]
-    return tuple(found)
+    states = {name: look.state for name, look in looks.items()}
+    left = {name: look.state for name, look in looks.items()
+            if look.state.rails and not look.addresses}  # fmt: skip
+    for wanted in dict.fromkeys(look.addresses for look in looks.values() if look.addresses):
+        if members := {host: states[host] for host in wanted.hosts if host in states}:
+            found.append(Fabric(members, wanted.shape))
+    for cluster in dict.fromkeys(look.cluster for look in looks.values()):
+        if members := {host: left.pop(host) for host in cluster if host in left}:
+            found.append(_seen(members))
+    return (*found, *map(_seen, _cabled(left)))
 
 
-def _seen(members: Mapping[str, FabricState]) -> str:
-    return shape_of(members) or ("pair" if len(members) < 3 else "switch")
-
-
-def _fabric(members: Mapping[str, FabricState], shape: str, images: Mapping[str, str]) -> Fabric:
-    return Fabric(members, shape, {host: images[host] for host in members if host in images})
+def _seen(members: Mapping[str, FabricState]) -> Fabric:
+    return Fabric(members, shape_of(members) or ("pair" if len(members) < 3 else "switch"))
 
 
 def _cabled(states: Mapping[str, FabricState]) -> list[dict[str, FabricState]]:
     """Hosts that see each other, directly or over others; those that see nobody are one group."""
     group = {host: host for host in states}
-    for one in cables(states):
-        old, new = group[one.other], group[one.host]
+    for cable in cables(states):
+        old, new = group[cable.other], group[cable.host]
         group = {host: new if of == old else of for host, of in group.items()}
     members: dict[str, dict[str, FabricState]] = {}
     for host, of in group.items():
         members.setdefault(of, {})[host] = states[host]
-    alone = {
-        host: state for one in members.values() if len(one) == 1 for host, state in one.items()
-    }
-    together = [one for one in members.values() if len(one) > 1]
-    return [*together, *([alone] if alone else [])]
+    together = [own for own in members.values() if len(own) > 1]
+    alone = {host: states[host] for own in members.values() if len(own) == 1 for host in own}
+    return [*together, alone] if alone else together

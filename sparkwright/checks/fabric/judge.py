@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparkwright.checks.fabric import host_checks, pair_checks
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric import checks
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.findings.check import Checks
 
-CHECKS = Checks[Fabric]([Path(__file__).with_name("checks.yaml")], [host_checks, pair_checks])
+CHECKS = Checks[Fabric]([Path(__file__).with_name("checks.yaml")], [checks])

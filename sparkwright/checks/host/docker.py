@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from sparkwright.checks.host import remedies
 from sparkwright.checks.host.facts import HostFacts
+from sparkwright.checks.host.remedies import install
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.observation import Observation
 
 LEAST_DOCKER = 25
-#: What is called docker and is not Docker Engine: what it is, why it can't serve, and what comes
-#: before Docker is installed.
-OTHER_DOCKERS = {
-    "snap": (
-        "Docker is snap's", "a snap can't see /opt/models, and has no docker.service for the units",
-        "sudo snap remove --purge docker (its containers go with it), then ",
-    ),
-    "desktop": (
-        "Docker is Docker Desktop's", "it runs in a virtual machine that has no NVIDIA GPU",
-        "sudo apt remove docker-desktop, then ",
-    ),
-    "rootless": (
-        "Docker runs rootless, as a user's service",
-        "units of the system can't start its containers, and its limits are that user's",
-        "have the system's service beside it: ",
-    ),
-    "podman": (
-        "docker is Podman's (podman-docker)",
-        "its answers differ from Docker's where Compose, the GPU and restarts are concerned",
-        "sudo apt remove podman-docker, then ",
-    ),
-}  # fmt: skip
+#: Programs that are called docker and are not Docker Engine.
+OTHER_DOCKERS = ("snap", "desktop", "rootless", "podman")
 
 
 @check("docker-kind", "docker", "docker-user", "docker-compose")
@@ -50,47 +29,33 @@ def _toolkit(host: HostFacts) -> Iterator[Symptom]:
 
 def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
     """Faults of Docker and its Compose plugin, for a host that needs this major version."""
-    install = remedies.docker(observed.distribution)
-    if observed.docker_kind in OTHER_DOCKERS:
-        kind, reason, first = OTHER_DOCKERS[observed.docker_kind]
-        engine = "Docker Engine, as root's own service"
-        yield Symptom(kind, engine, reason=reason, remedy=f"{first}{install}", check="docker-kind")
+    on, kind = observed.distribution, observed.docker_kind
+    if kind in OTHER_DOCKERS:
+        yield Symptom("docker-kind", kind, install=install("docker", on))
     else:
-        yield from _daemon(observed, least, install)
-    version = observed.compose.out.strip().lstrip("v")
-    usable = observed.compose.code == 0 and re.match(r"[2-9]", version)
+        case, version = _fault(observed, least), observed.docker and observed.docker.version
+        if case:
+            own = install("docker", on)
+            yield Symptom("docker", case, least=least, version=version, install=own)
+        if case in ("", "old") and not observed.docker_socket:
+            yield Symptom("docker-user", user=observed.user)
+    compose = observed.compose.out.strip().lstrip("v")
+    usable = observed.compose.code == 0 and re.match(r"[2-9]", compose)
     if observed.docker_found and not usable:
-        missing = version or "the compose plugin is not installed"
-        remedy = remedies.compose(observed.distribution)
-        yield Symptom(missing, "Docker Compose v2", remedy=remedy, check="docker-compose")
+        there = compose or "the compose plugin is not installed"
+        yield Symptom("docker-compose", observed=there, install=install("compose", on))
 
 
-def _daemon(observed: Observation, least: int, install: str) -> Iterator[Symptom]:
-    fault = Symptom("docker is not installed", f"Docker >= {least}, running", check="docker")
+def _fault(observed: Observation, least: int) -> str:
+    """The case of the check: absent, silent, old, or none."""
     if not observed.docker_found:
-        yield replace(fault, remedy=install)
-        return
-    if observed.sudo is None:
-        if observed.docker is None:
-            yield replace(
-                fault,
-                observed="the Docker daemon does not answer",
-                remedy="sudo systemctl enable --now docker",
-                source="sparkwright",
-            )
-            return
-        version = observed.docker.version
-        major = re.match(r"\d{1,9}", version or "")
-        if major is None or int(major[0]) < least:
-            old = "older Docker lacks what the compose files use"
-            yield replace(fault, observed=f"Docker {version}", reason=old, remedy=install)
-    if not observed.docker_socket:
-        yield Symptom(
-            f"user {observed.user} may not use Docker without sudo",
-            "membership of the group docker",
-            remedy=f"sudo usermod -aG docker {observed.user}, then log in again",
-            check="docker-user",
-        )
+        return "absent"
+    if observed.sudo is not None:  # Docker was not asked
+        return ""
+    if observed.docker is None:
+        return "silent"
+    major = re.match(r"\d{1,9}", observed.docker.version or "")
+    return "old" if major is None or int(major[0]) < least else ""
 
 
 def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
@@ -101,10 +66,9 @@ def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
     """
     toolkit = observed.toolkit
     if not toolkit.found or toolkit.code != 0:
-        fails = f"nvidia-ctk fails: {toolkit.err.strip()}"
         yield Symptom(
-            fails if toolkit.found else "nvidia-ctk is not installed",
             "nvidia-container-toolkit",
-            remedy=remedies.toolkit(observed.distribution),
-            check="nvidia-container-toolkit",
+            "fails" if toolkit.found else "",
+            message=toolkit.err.strip(),
+            install=install("toolkit", observed.distribution),
         )

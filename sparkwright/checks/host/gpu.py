@@ -1,64 +1,91 @@
-"""GPU and architecture: whether the planned images and recipes run on this host at all."""
+"""Driver, GPUs and architecture: whether the planned images and recipes run on this host."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from sparkwright.catalog.gpus import family, recipes_for, unified
+from sparkwright.catalog.gpus import driver_major, family, recipes_for, unified
 from sparkwright.checks.host.facts import HostFacts
-from sparkwright.findings.check import Symptom, check
-from sparkwright.findings.finding import Severity
-from sparkwright.host.lib.gpu import Gpu
+from sparkwright.checks.host.remedies import install
+from sparkwright.findings.check import Symptom, check, each
+from sparkwright.findings.finding import Severity, Subject
+from sparkwright.host.lib.gpu import Gpu, Gpus
+from sparkwright.host.observation import Distribution
 from sparkwright.plan.plan import ServicePlan
 
+LEAST_DRIVER = 580
 
-@check("gpu", "gpu-memory", "gpu-unknown", "gpu-mixed")
-def _gpus(host: HostFacts) -> Iterator[Symptom]:
+
+def _services(host: HostFacts) -> Iterator[tuple[Subject, tuple[HostFacts, ServicePlan]]]:
     for service in host.plan.services:
-        for symptom in _of_service(host.gpus, service):
-            mixed = symptom.check == "gpu-mixed" and host.serves(service.name)
-            severity = Severity.WARNING if mixed else None
-            yield replace(symptom, severity=severity, service=service.name)
+        yield Subject(service=service.name), (host, service)
+
+
+@check("nvidia-driver")
+def _driver(host: HostFacts) -> Iterator[Symptom]:
+    if host.plan.services:
+        yield from driver_symptoms(host.observed.gpu, LEAST_DRIVER, host.observed.distribution)
+
+
+def driver_symptoms(smi: Gpus, least: int, on: Distribution) -> Iterator[Symptom]:
+    """Faults of a driver, for a host of a distribution that needs this major version."""
+    if case := _driver_fault(smi, least):
+        yield Symptom(
+            "nvidia-driver",
+            case,
+            smi=smi,
+            message=(smi.said.strip().splitlines() or ["no message"])[0],
+            driver=(smi.gpus[0].driver if smi.gpus else None) or "unknown",
+            least=least,
+            install=install("driver", on),
+        )
+
+
+def _driver_fault(smi: Gpus, least: int) -> str:
+    """The case of the check: absent, hangs, fails, no-gpu, old, or none."""
+    if not smi.found:
+        return "absent"
+    if smi.code is None:
+        return "hangs"
+    if smi.code != 0:
+        return "fails"
+    old = any((driver_major(gpu.driver) or 0) < least for gpu in smi.gpus)
+    return ("old" if old else "") if smi.gpus else "no-gpu"
 
 
 def given(gpus: Sequence[Gpu], service: ServicePlan) -> list[Gpu]:
     """The GPUs that a service's container gets."""
-    return [one for one in gpus if not service.gpus or {str(one.index), one.uuid} & {*service.gpus}]
+    return [gpu for gpu in gpus if not service.gpus or {str(gpu.index), gpu.uuid} & {*service.gpus}]
 
 
-def _of_service(gpus: Sequence[Gpu], service: ServicePlan) -> Iterator[Symptom]:
-    own, needs = given(gpus, service), service.needs
+@each(_services, "gpu", "gpu-memory", "gpu-unknown", "gpu-mixed")
+def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
+    host, service = part
+    gpus, own, needs = host.gpus, given(host.gpus, service), service.needs
     unfit = list(symptoms(own, needs.compute_caps, needs.vram_gib, f" for recipe {service.recipe}"))
     yield from unfit
-    known = {name for gpu in own for name in (str(gpu.index), gpu.uuid)}
-    if gpus and (unknown := [name for name in service.gpus if name not in known]):
-        yield Symptom(
-            f"the host has no GPU {', '.join(unknown)}",
-            "GPUs as nvidia-smi lists them: " + ", ".join(map(_named, gpus)),
-            remedy=f"services.{service.name}.gpus: a list of these",
-            check="gpu-unknown",
-        )
+    names = {name for gpu in own for name in (str(gpu.index), gpu.uuid)}
+    if gpus and (unknown := [name for name in service.gpus if name not in names]):
+        there = ", ".join(map(_named, gpus))
+        yield Symptom("gpu-unknown", name=service.name, unknown=", ".join(unknown), there=there)
     fitting = [gpu for gpu in own if _fits(gpu, needs.compute_caps, needs.vram_gib)]
     if not unfit and len(fitting) < len(own):
-        names = json.dumps([gpu.uuid or gpu.index for gpu in fitting])
+        judged = (f"{_named(gpu)}{'' if gpu in fitting else ' does not fit'}" for gpu in own)
         yield Symptom(
-            ", ".join(f"{_named(gpu)}{'' if gpu in fitting else ' does not fit'}" for gpu in own),
-            f"GPUs that recipe {service.recipe} runs on, and no others",
-            remedy=f"services.{service.name}.gpus = {names}",
-            check="gpu-mixed",
+            "gpu-mixed",
+            # A service that runs on such a box already is taken over.
+            severity=Severity.WARNING if host.serves(service.name) else None,
+            observed=", ".join(judged),
+            service_plan=service,
+            names=json.dumps([gpu.uuid or gpu.index for gpu in fitting]),
         )
 
 
 def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool:
-    enough = _unified(gpu) or (gpu.memory_mib or 0) >= (vram_gib or 0) * 1024
+    # A GPU without memory of its own is asked for none.
+    enough = unified(gpu.compute_cap) or (gpu.memory_mib or 0) >= (vram_gib or 0) * 1024
     return gpu.compute_cap in compute_caps and enough
-
-
-def _unified(gpu: Gpu) -> bool:
-    """Whether it has no memory of its own, so that none is asked of it."""
-    return unified(gpu.compute_cap)
 
 
 def _named(gpu: Gpu) -> str:
@@ -77,36 +104,31 @@ def symptoms(
     """
     fitting = [gpu for gpu in gpus if gpu.compute_cap in compute_caps]
     if gpus and not fitting:
-        yield Symptom(
-            ", ".join(
-                f"{gpu.name} (compute capability {gpu.compute_cap or 'unknown'}, "
-                f"{family(gpu.compute_cap)})"
-                for gpu in gpus
-            ),
-            f"compute capability {' or '.join(compute_caps)}{user}",
-            check="gpu",
+        there = (
+            f"{gpu.name} (compute capability {gpu.compute_cap or 'unknown'}, "
+            f"{family(gpu.compute_cap)})"
+            for gpu in gpus
         )
-    most = max(((gpu.memory_mib or 0) for gpu in fitting), default=0) / 1024
-    if fitting and vram_gib is not None and most < vram_gib and not any(map(_unified, fitting)):
-        yield Symptom(
-            f"{fitting[0].name}: {most:.1f} GiB", f"{vram_gib:g} GiB{user}", check="gpu-memory"
-        )
+        caps = " or ".join(compute_caps)
+        yield Symptom("gpu", observed=", ".join(there), caps=caps, user=user)
+    elif fitting and not any(_fits(gpu, compute_caps, vram_gib) for gpu in fitting):
+        most = max((gpu.memory_mib or 0) for gpu in fitting) / 1024
+        yield Symptom("gpu-memory", gpu=fitting[0], most=most, vram=vram_gib, user=user)
 
 
-@check("architecture")
-def _architecture(host: HostFacts) -> Iterator[Symptom]:
-    own = host.architecture
-    for service in host.plan.services:
-        image = host.desired.resolution.image(service.image)
-        if own not in image.platforms:
-            others = recipes_for(host.desired.catalog, own, {gpu.compute_cap for gpu in host.gpus})
-            yield Symptom(
-                f"the host is {host.observed.architecture}; "
-                f"{service.image.pull_name}:{service.image.tag} "
-                f"has {', '.join(sorted(image.platforms)) or 'no platform'}",
-                f"an image with linux/{own}",
-                service=service.name,
-                remedy=f"recipes of the catalog with linux/{own} for this GPU: {', '.join(others)}"
-                if others
-                else "take a tag or an image that has this architecture",
-            )
+@each(_services, "architecture")
+def _architecture(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
+    host, service = part
+    image = host.desired.resolution.image(service.image)
+    if host.architecture not in image.platforms:
+        caps = {gpu.compute_cap for gpu in host.gpus}
+        others = recipes_for(host.desired.catalog, host.architecture, caps)
+        yield Symptom(
+            "architecture",
+            "others" if others else "",
+            machine=host.observed.architecture,
+            image=service.image,
+            platforms=", ".join(sorted(image.platforms)) or "no platform",
+            needed=host.architecture,
+            others=", ".join(others),
+        )

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from sparkwright.checks.host import (
-    disks,
-    docker,
-    driver,
-    exposed,
-    gpu,
-    haproxy,
-    memory,
-    ports,
-    system,
-    units,
-    weights,
-)
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.host import docker, gpu, memory, system
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding
 from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 
-CHECKS = Checks[HostFacts](
-    [Path(__file__).with_name("checks.yaml")],
-    [system, driver, gpu, docker, haproxy, exposed, disks, memory, ports, units, weights],
-)
+CHECKS = Checks[HostFacts]([Path(__file__).with_name("checks.yaml")], [system, gpu, docker, memory])
 
 
 def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
-    """Every finding of a host, errors first; violations of rules are ``hardware.new_violations``.
+    """Every finding of a host, errors first; violations of rules are ``new_violations``.
 
     Args:
         now: the controller's clock at the time of the observation, seconds since the epoch.
     """
     findings = CHECKS.findings(HostFacts(desired, observed, now))
     return [finding.on(desired.plan.host) for finding in findings]
+
+
+def new_violations(
+    desired: Desired, observed: Observation, known: Sequence[Finding]
+) -> Iterator[Finding]:
+    """Violations that the plan could not know. Silenced rules stay silent."""
+    hardware = memory.hardware_of(HostFacts(desired, observed, observed.time))
+    reported = {(finding.id, finding.subject.key) for finding in known}
+    for finding in check_host(desired.plan, desired.catalog, hardware):
+        if finding.silenced is None and (finding.id, finding.subject.key) not in reported:
+            silence = f"silenced = {{{finding.id!r}: 'why it does not apply here'}}"
+            remedy = f"{finding.remedy}; or silence it on this service: {silence}"
+            yield replace(finding, remedy=remedy)

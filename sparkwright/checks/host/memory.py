@@ -1,67 +1,134 @@
-"""The host's memory, against what the recipes need."""
+"""Memory and disks of a host, against what recipes, weights and images need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkwright.checks.configuration import Hardware
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.checks.configuration.memory import utilization
 from sparkwright.checks.host.facts import HostFacts
-from sparkwright.checks.host.hardware import hardware_of
+from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check
+from sparkwright.host.observation import Disk
+from sparkwright.plan.missing import missing_models
+from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.text.sizes import GIB
+
+#: Unpacked bytes of an image per byte pulled: 9 GB and 22 GB by the card of
+#: vllm-spark-omni-q36, 21.4 GB and 50.6 GB by the repository of aeon-vllm-ultimate (2026-08-17).
+UNPACKED_RATIO = 2.5
+
+
+def hardware_of(host: HostFacts) -> Hardware:
+    """The hardware, as it was observed."""
+    # Of several GPUs, those that its services get: others are nobody's.
+    gpus = [gpu for service in host.plan.services for gpu in given(host.gpus, service)]
+    vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024
+    return Hardware(
+        compute_cap=gpus[0].compute_cap if gpus else None,
+        memory_gib=host.observed.memory.total / GIB,
+        vram_gib=vram or None,
+        architecture=host.architecture,
+        gpus=len(host.gpus) or None,
+    )
 
 
 @check("memory", "memory-available")
 def _memory(host: HostFacts) -> Iterator[Symptom]:
-    services, memory = host.plan.services, host.observed.memory
+    services, total = host.plan.services, host.observed.memory.total / GIB
     if not services:
         return
-    each = {service.name: service.needs.memory_gib for service in services}
+    needs = {service.name: service.needs.memory_gib for service in services}
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     unified = any(gpu.unified for gpu in host.gpus)
-    needed = max(each.values(), default=0) if unified else host.plan.largest(each)
-    total = memory.total / GIB
+    needed = max(needs.values()) if unified else host.plan.largest(needs)
     if total < needed:
-        names = ", ".join(service.name for service in services)
-        yield Symptom(f"{total:.1f} GiB (MemTotal)", f"{needed:g} GiB for {names}")
-        return
+        yield Symptom(total=total, needed=needed, names=", ".join(needs))
     # What our own running services hold counts as theirs already.
-    if any(host.serves(service.name) for service in services):
-        return
-    yield from _available(host, needed)
+    elif not any(host.serves(service.name) for service in services):
+        yield from _available(host, needed, unified=unified)
 
 
-def _available(host: HostFacts, needed: float) -> Iterator[Symptom]:
+def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Symptom]:
     """Before the first start: what is available, against what vLLM will ask for at once."""
     memory = host.observed.memory
     total, available = memory.total / GIB, memory.available / GIB
-    if any(gpu.unified for gpu in host.gpus):
+    taken, share = 0.85 * needed, 0.0
+    if unified:
         catalog, hardware = host.desired.catalog, hardware_of(host)
-        share = host.plan.largest(
-            {
-                service.name: utilization(Context(host.plan, service, catalog, hardware))
-                for service in host.plan.services
-            }
-        )
-        if share > 1:
-            return  # more than there is: a rule's to report
+        shares = {
+            service.name: utilization(Context(host.plan, service, catalog, hardware))
+            for service in host.plan.services
+        }
+        share = host.plan.largest(shares)
         taken = share * total
-        expected = f"{taken:.1f} GiB: {share:g} (gpu_memory_utilization) of what it has"
-        lower = f"gpu_memory_utilization: {int(available / total * 100) / 100:g} in all, "
-    else:
-        taken, expected, lower = 0.85 * needed, f"about {needed:g} GiB", ""
-    if available >= taken:
+    if available >= taken or share > 1:  # more than there is: a rule's to report
         return
-    swap = f", {memory.swap / GIB:.1f} GiB of swap" if memory.swap else ""
-    stop = (
-        "sudo systemctl isolate multi-user.target (stops the desktop), " if memory.desktop else ""
-    )
+    stop = "sudo systemctl isolate multi-user.target (stops the desktop), "
     yield Symptom(
-        f"{available:.1f} GiB of {total:.1f} GiB available{swap}"
-        + (", and a desktop runs" if memory.desktop else ""),
-        expected,
-        remedy=f"{lower}{stop}or drop caches: sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; "
-        "'ps aux --sort -rss | head' shows who holds it",
-        check="memory-available",
+        "memory-available",
+        "unified" if unified else "",
+        available=available,
+        total=total,
+        swap=f", {memory.swap / GIB:.1f} GiB of swap" if memory.swap else "",
+        desktop=", and a desktop runs" if memory.desktop else "",
+        stop=stop if memory.desktop else "",
+        needed=needed,
+        taken=taken,
+        share=share,
+        lower=int(available / total * 100) / 100,
     )
+
+
+@check("disk")
+def _disks(host: HostFacts) -> Iterator[Symptom]:
+    """Free space of every file system that something is fetched to."""
+    headroom = host.plan.settings.disk_headroom_gib
+    by_device: dict[int, tuple[list[str], Disk, int]] = {}
+    for name, disk, size in _fetched(host):
+        if disk is not None:
+            names, first, total = by_device.get(disk.device, ([], disk, 0))
+            named = [*names, f"{size / GIB:.1f} GiB for {name}"]
+            by_device[disk.device] = (named, first, total + size)
+    for names, disk, total in by_device.values():
+        free, needed = disk.free / GIB, total / GIB + headroom
+        if total and free < needed:
+            listed = ", ".join(names)
+            yield Symptom(free=free, needed=needed, names=listed, headroom=headroom)
+        if total and disk.read_only:
+            yield Symptom("disk", "read-only")
+
+
+def _fetched(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
+    """What is to be fetched: for what, to which file system, how many bytes."""
+    settings, observed = host.plan.settings, host.observed
+    weights = sum(
+        max(0, model.resolved.size - observed.partial.get(model.directory, 0))
+        for model in missing_models(host.desired, observed)
+    )
+    images: dict[str, int] = {}
+    for image in host.desired.images:
+        if not observed.images.get(image.name, False):
+            platform = image.resolved.platforms.get(host.architecture)
+            images[image.name] = platform.pull_bytes if platform else 0
+    pulled = sum(images.values())
+    models, services = settings.models_root, settings.services_root
+    store = (observed.docker and observed.docker.store) or "Docker's root"
+    return [
+        (f"weights under {models}", observed.disks.get(models), weights),
+        (f"the image's parts under {services}", observed.disks.get(services), pulled),
+        (f"the image under {store}", observed.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),
+    ]
+
+
+@check("pickle")
+def _pickles(host: HostFacts) -> Iterator[Symptom]:
+    settings = host.plan.settings
+    for service in host.plan.services:
+        for reference in service.models:
+            model = host.desired.resolution.model(reference)
+            if symptom := pickle_symptom(model, settings.allowed_pickles):
+                symptom.service = service.name
+                symptom.values["key"] = ""
+                yield symptom

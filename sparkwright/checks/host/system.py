@@ -1,78 +1,126 @@
-"""The system itself: sudo, systemd, Python, kernel, clock."""
+"""The system: sudo, systemd, Python, kernel, clock, directories, ports, HAProxy, units."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check
-from sparkwright.findings.finding import Severity
+from sparkwright.plan.changes import OWN_UNITS, is_ours
 
 #: Seconds that a host's clock may differ from the controller's before TLS and logs go wrong.
 CLOCK_TOLERANCE = 30
+LEAST_HAPROXY = (2, 5)
 
 
 @check("sudo")
 def _sudo(host: HostFacts) -> Iterator[Symptom]:
-    user = host.observed.user
     if host.observed.sudo is not None:
-        yield Symptom(
-            f"user {user}: {host.observed.sudo}",
-            "sudo without a password, or with the one that pyinfra is given",
-            remedy=f"on the host: echo '{user} ALL=(ALL) NOPASSWD: ALL' > ~/sudoers && "
-            "sudo visudo -cf ~/sudoers && sudo install -m 0440 -o root -g root ~/sudoers "
-            "/etc/sudoers.d/sparkwright; or run pyinfra with --same-sudo-password "
-            "(docs/install.md, sudo)",
-        )
+        yield Symptom(user=host.observed.user, answer=host.observed.sudo)
 
 
 @check("systemd")
 def _systemd(host: HostFacts) -> Iterator[Symptom]:
     if host.observed.systemd_version is None:
-        yield Symptom("systemctl does not answer", "systemd as the init system")
+        yield Symptom()
     elif host.observed.system_state == "degraded":
-        yield Symptom(
-            "some units of the host have failed",
-            "no failed unit",
-            reason="a failed unit may be one that the service needs",
-            remedy="systemctl --failed",
-            severity=Severity.WARNING,
-        )
+        yield Symptom("systemd", "degraded")
 
 
 @check("wsl")
 def _wsl(host: HostFacts) -> Iterator[Symptom]:
-    kernel = host.observed.kernel
-    if "microsoft" in kernel.lower():
-        yield Symptom(f"Linux {kernel}: WSL2 on Windows", "Linux on the machine itself")
+    if "microsoft" in host.observed.kernel.lower():
+        yield Symptom(kernel=host.observed.kernel)
 
 
 @check("python")
 def _python(host: HostFacts) -> Iterator[Symptom]:
     major, minor, *_ = host.observed.python
     if (major, minor) < (3, 10):
-        yield Symptom(f"Python {major}.{minor}", "Python >= 3.10")
+        yield Symptom(major=major, minor=minor)
 
 
 @check("kernel")
 def _kernel(host: HostFacts) -> Iterator[Symptom]:
     version = re.match(r"(\d{1,9})\.(\d{1,9})", host.observed.kernel)
     if version and (int(version[1]), int(version[2])) < (5, 15):
-        yield Symptom(f"Linux {host.observed.kernel}", "Linux >= 5.15")
+        yield Symptom(kernel=host.observed.kernel)
 
 
 @check("clock")
 def _clock(host: HostFacts) -> Iterator[Symptom]:
     skew = host.observed.time - host.now
     if abs(skew) > CLOCK_TOLERANCE:
-        yield Symptom(
-            f"the host's clock is {skew:+.0f} s off this machine's", f"within {CLOCK_TOLERANCE} s"
-        )
+        yield Symptom(skew=skew, tolerance=CLOCK_TOLERANCE)
     elif not host.observed.clock_synchronised:
-        yield Symptom(
-            "the clock is not synchronised",
-            "a synchronised clock",
-            reason="it is right now, but will drift",
-            severity=Severity.WARNING,
-        )
+        yield Symptom("clock", "drifts")
+
+
+@check("not-a-directory")
+def _obstacles(host: HostFacts) -> Iterator[Symptom]:
+    settings = host.plan.settings
+    roots = {"models_root": settings.models_root, "services_root": settings.services_root}
+    for setting, root in roots.items():
+        disk = host.observed.disks.get(root)
+        if disk and disk.obstacle:
+            away = f"{quote(disk.obstacle)} {quote(disk.obstacle + '.old')}"
+            yield Symptom(obstacle=disk.obstacle, root=root, setting=setting, away=away)
+
+
+@check("exposed-directory")
+def _exposed(host: HostFacts) -> Iterator[Symptom]:
+    for directory in host.observed.exposed:
+        yield Symptom(directory=directory, settings=host.plan.settings)
+
+
+@check("haproxy")
+def _haproxy(host: HostFacts) -> Iterator[Symptom]:
+    package = host.observed.packages.get("haproxy")
+    if package is None:
+        return
+    brought = None if package.version else host.brought.get("haproxy")
+    version = package.version or brought or package.candidate
+    if version and _number(version) < LEAST_HAPROXY:
+        later = "" if package.version else " would be installed"
+        yield Symptom("haproxy", "old", version=version, later=later)
+    elif not package.version and not brought and package.unreachable:
+        yield Symptom(obstacle=package.unreachable)
+
+
+def _number(version: str) -> tuple[int, int]:
+    number = re.match(r"(?:\d+:)?(\d+)\.(\d+)", version)
+    return (int(number[1]), int(number[2])) if number else LEAST_HAPROXY
+
+
+@check("port")
+def _ports(host: HostFacts) -> Iterator[Symptom]:
+    """Ports of services and load balancers that others hold."""
+    settings = host.plan.settings
+    users = {port.port: f"the load balancer of {name}"
+             for name, port in settings.load_balancer.items()}  # fmt: skip
+    for service in host.plan.services:
+        users[service.port] = f"service {service.name}"
+        if service.proxy:
+            users[service.proxy.port] = f"service {service.name}"
+    for port, user in sorted(users.items()):
+        listener = host.observed.ports.get(port)
+        if listener is None or is_ours(listener, host.observed):
+            continue
+        if listener.container is None:
+            yield Symptom(port=port, user=user, holder=listener.command)
+        else:
+            case = "taken-over" if settings.take_over else "container"
+            holder = listener.container.partition(" ")[0]
+            yield Symptom("port", case, port=port, user=user, holder=f"the container {holder}")
+
+
+@check("stray-service")
+def _stray(host: HostFacts) -> Iterator[Symptom]:
+    """Units of ours that the inventory has no service for any more."""
+    planned = {service.unit for service in host.plan.services}
+    for unit in host.observed.unit_files:
+        if unit not in planned and unit not in OWN_UNITS:
+            name = unit.removeprefix("sparkwright-").removesuffix(".service")
+            yield Symptom(unit=unit, name=name, root=host.plan.settings.services_root)

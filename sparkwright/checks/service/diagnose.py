@@ -6,19 +6,9 @@ Pure: the facts come from sparkwright/host/doctor.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from sparkwright.checks.service import (
-    engine,
-    hardware,
-    host,
-    logs,
-    rank_differences,
-    ranks,
-    service,
-    watch,
-)
+from sparkwright.checks.service import host, logs, ranks, service, watch
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.check import Check, Checks, Symptom
 from sparkwright.findings.finding import Finding, Severity, errors, errors_first
@@ -26,10 +16,10 @@ from sparkwright.findings.render import Paint, counts, headline, text
 from sparkwright.host.watch.state import WatchReport
 from sparkwright.text.screen import folded
 
-_TEXTS = [*logs.FILES, *(Path(__file__).with_name(name) for name in ("vllm.yaml", "checks.yaml"))]
+_TEXTS = [*logs.FILES, Path(__file__).with_name("checks.yaml")]
 #: Checks of one host, and checks between hosts that serve together.
-CHECKS = Checks[Facts](_TEXTS, [logs, service, ranks, engine, hardware, host, watch])
-BETWEEN_HOSTS = Checks[Mapping[str, Facts]](_TEXTS, [rank_differences])
+CHECKS = Checks[Facts](_TEXTS, [logs, service, ranks, host, watch])
+BETWEEN_HOSTS = Checks[Mapping[str, Facts]](_TEXTS, ranks.BETWEEN_HOSTS)
 #: Preflight's warnings that do no harm to a service that runs.
 _HARMLESS = ("docker-user",)
 
@@ -40,9 +30,8 @@ def diagnose(name: str, facts: Facts) -> list[Finding]:
     A fault that both the doctor and the watch find is reported once, by the doctor. A vague finding
     of a service is left out beside an exact error of the same service.
     """
-    symptoms = dict.fromkeys(CHECKS.symptoms(facts))
-    seen = {(id_, symptom.service) for id_, symptom in symptoms}
-    findings = [finding(name, replace(symptom, check=id_)) for id_, symptom in symptoms]
+    findings = [finding.on(name) for finding in CHECKS.findings(facts)]
+    seen = {(finding.id, finding.subject.service) for finding in findings}
     findings += [
         finding(name, symptom)
         for symptom in watch.reported(facts.watch, facts.now)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sparkwright.findings.finding import Finding
-from sparkwright.host.doctor import Examination, ServiceSeen
+from sparkwright.findings.finding import Finding, Subject
+from sparkwright.host.doctor import ContainerSeen, Examination, ServiceSeen
 from sparkwright.text.timestamps import epoch
 
 #: Lines of a log, and characters of one, that are looked at.
@@ -18,13 +18,11 @@ class Planned:
     """What is planned for a service, as far as a diagnosis needs it.
 
     Attributes:
-        corrupts: whether the tag has the defect that decays acceptance under prefix caching.
         boot_seconds: how long a first boot may take.
+        corrupts: whether the tag has the defect that decays acceptance under prefix caching.
     """
 
     release: str
-    tag: str
-    names: tuple[str, ...]
     boot_seconds: int
     speculates: bool
     corrupts: bool = False
@@ -50,19 +48,15 @@ class Facts(Examination):
         findings: tuple[Finding, ...] = (),
     ) -> Facts:
         """An examination beside the plan; of logs only what patterns match against in no time."""
-        services = {
-            name: replace(service, log=_short(service.log))
-            for name, service in examination.services.items()
-        }
-        return cls(
-            **{
-                **vars(examination),
-                "services": services,
-                "kernel": _short(examination.kernel),
-                "boot_before": _short(examination.boot_before),
+        facts = cls(**vars(examination) | {"planned": planned or {}, "findings": findings})
+        return replace(
+            facts,
+            services={
+                name: replace(service, log=_short(service.log))
+                for name, service in facts.services.items()
             },
-            planned=planned or {},
-            findings=findings,
+            kernel=_short(facts.kernel),
+            boot_before=_short(facts.boot_before),
         )
 
     @property
@@ -70,16 +64,41 @@ class Facts(Examination):
         """Whether CPU and GPU share one pool of memory."""
         return any(gpu.unified for gpu in self.gpu.gpus)
 
-    def uptime(self, service: ServiceSeen) -> float:
-        """Seconds since a service's container started; 0 where none runs."""
-        if service.container is None or not service.container.running:
-            return 0.0
-        return max(0.0, self.now - epoch(service.container.started))
 
-    def each(self) -> Iterator[tuple[str, ServiceSeen, Planned | None]]:
-        """Every service, with what is planned for it."""
-        for name, one in self.services.items():
-            yield name, one, self.planned.get(name)
+@dataclass(frozen=True)
+class Serving:
+    """A service of a host as it was seen, beside what is planned for it."""
+
+    facts: Facts
+    seen: ServiceSeen
+    planned: Planned | None
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the service's container started; 0 where none runs."""
+        container = self.seen.container
+        if container is None or not container.running:
+            return 0.0
+        return max(0.0, self.facts.now - epoch(container.started))
+
+
+def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
+    """Every service of a host."""
+    for name, seen in facts.services.items():
+        yield Subject(service=name), Serving(facts, seen, facts.planned.get(name))
+
+
+def containers(facts: Facts) -> Iterator[tuple[Subject, ContainerSeen]]:
+    """The container of every service that has one."""
+    for subject, service in services(facts):
+        if service.seen.container is not None:
+            yield subject, service.seen.container
+
+
+def spark_containers(facts: Facts) -> Iterator[tuple[Subject, ContainerSeen]]:
+    """The same where CPU and GPU share one pool of memory."""
+    if facts.unified:
+        yield from containers(facts)
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

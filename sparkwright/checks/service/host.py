@@ -1,7 +1,8 @@
-"""The host itself: disks, memory, Docker, fetches, links between Sparks."""
+"""The host: disks, memory, Docker, fetches, links between Sparks, GPU and kernel."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sparkwright.checks.service.facts import Facts
@@ -12,67 +13,115 @@ from sparkwright.text.sizes import GIB
 
 #: The most that those who run Sparks leave it at (timothystewart6/ubuntu-gb10).
 _SWAPPINESS = 10
+_XID = re.compile(r"NVRM: Xid \([^)]*\): (\d{1,9})")
+_KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
+#: Lines of the kernel's log: id of the check, or case of ``unclean-end``, and its pattern.
+_LINES = {
+    "gpu-memory-refused": r"NVRM: .*NV_ERR_NO_MEMORY",  # NVRM … [NV_ERR_NO_MEMORY] (0x00000051)
+    "cpu-heat": r"temperature above threshold|critical temperature|thermal.*throttl",
+    "disk-errors": r"I/O error|EXT4-fs error|nvme\S*: .*(timeout|reset|abort)",
+}
+_LAST = {
+    "memory-refused": _LINES["gpu-memory-refused"],
+    "xid": _XID.pattern,
+    "killed": _KILLED.pattern,
+    "": "",
+}
 
 
 @check("maintenance")
 def _maintenance(facts: Facts) -> Iterator[Symptom]:
     if facts.maintenance:
-        yield Symptom(in_maintenance(facts.maintenance, facts.now))
+        yield Symptom(observed=in_maintenance(facts.maintenance, facts.now))
 
 
-@check("memory-pressure")
+@check("memory-pressure", "disk-pressure")
 def _pressure(facts: Facts) -> Iterator[Symptom]:
-    some = facts.pressure.get("memory", {}).get("some", 0.0)
-    swapped = facts.memory.get("SwapTotal", 0) - facts.memory.get("SwapFree", 0)
-    if some >= thresholds.THRESHOLDS.pressure:
-        words = f"processes waited for memory {some:.0f} % of the last minute"
-        yield Symptom(words + (f", {swapped / GIB:.1f} GiB in swap" if swapped > GIB else ""))
+    limits = thresholds.THRESHOLDS
+    memory = facts.pressure.get("memory", {}).get("some", 0.0)
+    swapped = (facts.memory.get("SwapTotal", 0) - facts.memory.get("SwapFree", 0)) / GIB
+    if memory >= limits.pressure:
+        yield Symptom(share=memory, swap=f", {swapped:.1f} GiB in swap" if swapped > 1 else "")
+    disks = facts.pressure.get("io", {}).get("full", 0.0)
+    if disks >= limits.disk_pressure:
+        yield Symptom("disk-pressure", share=disks)
 
 
 @check("memory-scarce")
 def _scarce(facts: Facts) -> Iterator[Symptom]:
     available = facts.memory.get("MemAvailable")
     if available is not None and available < thresholds.THRESHOLDS.memory_least_gib * GIB:
-        total = facts.memory.get("MemTotal", 0)
-        yield Symptom(f"{available / GIB:.1f} of {total / GIB:.0f} GiB available")
+        yield Symptom(available=available / GIB, total=facts.memory.get("MemTotal", 0) / GIB)
 
 
 @check("swap-on-unified-memory")
 def _swap(facts: Facts) -> Iterator[Symptom]:
-    size = facts.memory.get("SwapTotal", 0)
+    size = facts.memory.get("SwapTotal", 0) / GIB
     if facts.unified and size and (facts.swappiness or 0) > _SWAPPINESS:
-        yield Symptom(f"{size / GIB:.1f} GiB of swap, vm.swappiness {facts.swappiness}")
+        yield Symptom(size=size, swappiness=facts.swappiness)
 
 
 @check("desktop-on-unified-memory")
 def _desktop(facts: Facts) -> Iterator[Symptom]:
     if facts.unified and facts.desktop:
-        yield Symptom("a desktop runs, or its login screen")
-
-
-@check("disk-pressure")
-def _disk_pressure(facts: Facts) -> Iterator[Symptom]:
-    full = facts.pressure.get("io", {}).get("full", 0.0)
-    if full >= thresholds.THRESHOLDS.disk_pressure:
-        yield Symptom(f"everything waited for disks {full:.0f} % of the last minute")
+        yield Symptom()
 
 
 @check("docker-silent")
 def _docker(facts: Facts) -> Iterator[Symptom]:
     if facts.docker is None and facts.services:
-        yield Symptom("docker info: no answer")
+        yield Symptom()
 
 
 @check("fetch-stuck")
 def _fetches(facts: Facts) -> Iterator[Symptom]:
     for fetch in facts.fetches:
-        idle = fetch.idle_seconds
-        if idle > thresholds.THRESHOLDS.fetch_idle_seconds:
-            yield Symptom(f"{fetch.unit}: no byte for {idle / 60:.0f} min")
+        if fetch.idle_seconds > thresholds.THRESHOLDS.fetch_idle_seconds:
+            yield Symptom(unit=fetch.unit, minutes=fetch.idle_seconds / 60)
 
 
 @check("spark-link-slow")
 def _links(facts: Facts) -> Iterator[Symptom]:
     for name, speed in facts.ports.items():
         if facts.unified and 0 < speed < thresholds.THRESHOLDS.link_mbps:
-            yield Symptom(f"{name} is up at {speed} Mb/s")
+            yield Symptom(name=name, speed=speed)
+
+
+@check("driver-half-updated")
+def _mismatch(facts: Facts) -> Iterator[Symptom]:
+    for line in (facts.gpu.said, *facts.kernel):
+        if re.search(r"version mismatch|API mismatch", line):
+            yield Symptom(observed=line.splitlines()[0])
+            return
+
+
+@check("xid")
+def _xids(facts: Facts) -> Iterator[Symptom]:
+    last = {int(match[1]): line for line in facts.kernel if (match := _XID.search(line))}
+    for number, line in sorted(last.items()):
+        if number != 45 or len(last) == 1:  # 45 is the clearing up after another one
+            yield Symptom("xid", str(number), observed=line.strip(), number=number)
+
+
+@check("oom-killer")
+def _killer(facts: Facts) -> Iterator[Symptom]:
+    killed = [match[1] for line in facts.kernel if (match := _KILLED.search(line))]
+    if killed:
+        yield Symptom(count=len(killed), names=", ".join(dict.fromkeys(killed)))
+
+
+@check(*_LINES)
+def _lines(facts: Facts) -> Iterator[Symptom]:
+    for id_, pattern in _LINES.items():
+        lines = [line for line in facts.kernel if re.search(pattern, line, re.IGNORECASE)]
+        if lines:
+            yield Symptom(id_, observed=f"{lines[-1].strip()} ({len(lines)} lines within a day)")
+
+
+@check("unclean-end")
+def _unclean_end(facts: Facts) -> Iterator[Symptom]:
+    for case, pattern in _LAST.items():
+        lines = [line.strip() for line in facts.boot_before if re.search(pattern, line)]
+        if lines:
+            yield Symptom("unclean-end", case, line=lines[-1])
+            return

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from sparkwright.checks.service.container_causes import CONTAINER_CAUSES
-from sparkwright.checks.service.facts import Facts
-from sparkwright.engines import vllm
-from sparkwright.findings.check import Check, Symptom, check, load
+from sparkwright.checks.service.facts import Serving, services
+from sparkwright.engines import log_causes
+from sparkwright.findings.check import Check, Symptom, each, load
 from sparkwright.host.lib import journal
 
-_ENGINES = (Path(vllm.__file__).with_name("causes.yaml"),)
-FILES = (CONTAINER_CAUSES, *_ENGINES)
+FILES = (CONTAINER_CAUSES, *log_causes())
 
 
 @cache
@@ -22,13 +20,11 @@ def patterns() -> dict[str, Check]:
     return {id_: entry for path in FILES for id_, entry in load(path).items()}
 
 
-@check()
-def _lines(facts: Facts) -> Iterator[Symptom]:
+@each(services)
+def _lines(service: Serving) -> Iterator[Symptom]:
     for id_, entry in patterns().items():
-        for name, service, _ in facts.each():
-            line = service.last(entry.pattern)
-            if line is None or (entry.vague and service.healthy):
-                continue
+        line = service.seen.last(entry.pattern)
+        if line is not None and not (entry.vague and service.seen.healthy):
             # A line that only says that the engine ended is worth less than the cause before it.
-            cause = journal.cause(service.log) if entry.vague else None
-            yield Symptom(cause or line, service=name, check=id_)
+            cause = journal.cause(service.seen.log) if entry.vague else None
+            yield Symptom(id_, observed=cause or line)

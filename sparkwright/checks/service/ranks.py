@@ -1,15 +1,19 @@
-"""Ranks of a cluster: faults that a single rank shows."""
+"""Ranks of a cluster: faults of a single rank, and differences that make them fail together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sparkwright.checks.service.facts import Facts
+from sparkwright.checks.service.facts import Facts, containers
 from sparkwright.checks.service.watch import still
-from sparkwright.findings.check import Symptom, check
+from sparkwright.findings.check import Judgement, Symptom, check
 from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 from sparkwright.host.watch import thresholds
+from sparkwright.text.sizes import GIB
+
+_NCCL = re.compile(r"\bnccl==([0-9.]+)")
 
 
 @dataclass(frozen=True)
@@ -23,17 +27,18 @@ class Rank:
     container: ContainerSeen
 
 
-def ranks(host: str, facts: Facts) -> Iterator[Rank]:
+def _ranks(host: str, facts: Facts) -> Iterator[Rank]:
     """Services of a host that other hosts serve with it."""
-    for name, one, _ in facts.each():
-        if one.container is not None and one.container.number("nnodes"):
-            yield Rank(host, name, facts, one, one.container)
+    for subject, container in containers(facts):
+        if container.number("nnodes"):
+            name = subject.service or ""
+            yield Rank(host, name, facts, facts.services[name], container)
 
 
 @check("stuck-collective")
 def _stuck(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
-    for rank in ranks("", facts):
+    for rank in _ranks("", facts):
         # A follower has no metrics: its GPU is all that tells.
         if rank.seen.metrics and not still(rank.seen):
             continue
@@ -43,6 +48,62 @@ def _stuck(facts: Facts) -> Iterator[Symptom]:
                 continue
             slow = clock is not None and clock < limits.gb10_busy_mhz  # gb10-low-power
             if gpu.unified and power < limits.stuck_watts and not slow:
-                yield Symptom(
-                    f"the GPU is {busy:.0f} % busy at {power:.0f} W", service=rank.service
-                )
+                yield Symptom(service=rank.service, busy=busy, power=power)
+
+
+def _clusters(hosts: Mapping[str, Facts]) -> Iterator[list[Rank]]:
+    """The ranks that serve together."""
+    clusters: dict[tuple[str, str], list[Rank]] = {}
+    for host, facts in hosts.items():
+        for rank in _ranks(host, facts):
+            head = rank.container.arguments.get("master_addr", "")
+            clusters.setdefault((rank.service, head), []).append(rank)
+    yield from clusters.values()
+
+
+def _equal(rank: Rank) -> dict[str, str | None]:
+    """Values that are the same on all ranks, or they wait for each other for ever."""
+    nccl = _NCCL.search(rank.seen.last(_NCCL.pattern) or "")
+    # A mounted model's directory is named by its commit.
+    mounts = sorted(f"{mount.target} from {mount.source}" for mount in rank.container.mounts)
+    return {
+        "image": rank.container.image,
+        "release": rank.container.release,
+        "weights": ", ".join(mounts),
+        "driver": next((gpu.driver for gpu in rank.facts.gpu.gpus if gpu.driver), None),
+        "NCCL": nccl[1] if nccl else None,
+    }
+
+
+def _differing(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
+    for cluster in _clusters(hosts):
+        values = {rank.host: _equal(rank) for rank in cluster}
+        for subject in ("image", "release", "weights", "driver", "NCCL"):
+            given = {host: own[subject] for host, own in values.items() if own[subject]}
+            if len(set(given.values())) > 1:
+                each = ", ".join(f"{host} {value}" for host, value in given.items())
+                yield from _on_each(cluster, f"{subject}: {each}")
+
+
+def _short_of_memory(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
+    for cluster in _clusters(hosts):
+        free = {
+            rank.host: rank.facts.memory["MemAvailable"] / GIB
+            for rank in cluster
+            if rank.facts.unified and "MemAvailable" in rank.facts.memory
+        }
+        if free and max(free.values()) - min(free.values()) > thresholds.THRESHOLDS.ranks_apart_gib:
+            each = ", ".join(f"{host} {gib:.1f} GiB" for host, gib in free.items())
+            yield from _on_each(cluster, f"available: {each}")
+
+
+def _on_each(cluster: list[Rank], observed: str) -> Iterator[Symptom]:
+    for rank in cluster:
+        yield Symptom(host=rank.host, service=rank.service, observed=observed)
+
+
+#: Judgements between hosts that serve together.
+BETWEEN_HOSTS = [
+    Judgement[Mapping[str, Facts]](("ranks-differ",), _differing),
+    Judgement[Mapping[str, Facts]](("ranks-memory",), _short_of_memory),
+]

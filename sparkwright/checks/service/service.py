@@ -1,162 +1,196 @@
-"""systemd and Docker on a service: whether it runs, how, and from what."""
+"""A service: what systemd and Docker say of it, and the engine's own counters."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 
-from sparkwright.checks.service.facts import Facts
+from sparkwright.checks.service.facts import (
+    Facts,
+    Serving,
+    containers,
+    services,
+    spark_containers,
+)
+from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
-from sparkwright.findings.check import Symptom, check
-from sparkwright.host.doctor import ContainerSeen
+from sparkwright.findings.check import Symptom, check, each
+from sparkwright.host.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.lib import metrics
 from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import stopped
 
 
-def _containers(facts: Facts) -> Iterator[tuple[str, ContainerSeen]]:
-    for name, service, _ in facts.each():
-        if service.container is not None:
-            yield name, service.container
+@each(services, "stopped")
+def _stopped(service: Serving) -> Iterator[Symptom]:
+    unit, mark = service.seen.unit, service.seen.stopped
+    if service.planned and unit.get("ActiveState") == "inactive":
+        absent = "" if unit.get("LoadState") == "loaded" else ", its unit is not there"
+        who = f": {stopped(mark, service.facts.now)}" if mark and mark.holds(unit) else ""
+        yield Symptom(absent=absent, who=who)
 
 
-@check("stopped")
-def _stopped(facts: Facts) -> Iterator[Symptom]:
-    for name, service, planned in facts.each():
-        state = service.unit.get("ActiveState")
-        if planned and state == "inactive":
-            where = "" if service.unit.get("LoadState") == "loaded" else ", its unit is not there"
-            mark = service.stopped
-            who = f": {stopped(mark, facts.now)}" if mark and mark.holds(service.unit) else ""
-            yield Symptom(f"the unit is {state}{where}{who}", service=name)
+@each(services, "ranks-missing")
+def _ranks(service: Serving) -> Iterator[Symptom]:
+    if service.seen.active and service.seen.waits:
+        yield Symptom(observed=service.seen.waits)
 
 
-@check("ranks-missing")
-def _ranks(facts: Facts) -> Iterator[Symptom]:
-    for name, service, _ in facts.each():
-        if service.active and service.waits:
-            yield Symptom(service.waits, service=name)
+@each(services, "restarts")
+def _restarts(service: Serving) -> Iterator[Symptom]:
+    if service.seen.restarts and service.seen.unit.get("ActiveState") != "failed":
+        yield Symptom(restarts=service.seen.restarts)
 
 
-@check("restarts")
-def _restarts(facts: Facts) -> Iterator[Symptom]:
-    for name, service, _ in facts.each():
-        if service.restarts and service.unit.get("ActiveState") != "failed":
-            yield Symptom(f"systemd has started it again {service.restarts} times", service=name)
+@each(services, "booting")
+def _booting(service: Serving) -> Iterator[Symptom]:
+    seconds = service.uptime
+    starting = service.seen.active and seconds and service.seen.health.code is None
+    if service.planned and starting and seconds <= service.planned.boot_seconds:
+        yield Symptom(minutes=seconds / 60)
 
 
-@check("container-killed")
-def _oom_killed(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        if container.oom_killed or (not container.running and container.exit_code == 137):
-            how = "by its memory limit" if container.oom_killed else "exit code 137"
-            yield Symptom(f"the container was killed ({how})", service=name)
+@each(services, "unit-not-read")
+def _reload(service: Serving) -> Iterator[Symptom]:
+    if service.seen.unit.get("NeedDaemonReload") == "yes":
+        yield Symptom()
 
 
-@check("gpu-lost-in-container")
-def _no_gpu(facts: Facts) -> Iterator[Symptom]:
-    for name, service, _ in facts.each():
-        inside = service.gpu_inside
-        if inside is None or (inside.code == 0 and "GPU" in inside.out):
-            continue
-        said = (inside.err or inside.out).strip()
-        # An image without nvidia-smi proves nothing.
-        if "not found" in said or "no such file" in said.lower():
-            continue
-        yield Symptom(f"nvidia-smi in the container: {said or 'no GPU'}", service=name)
+@each(services, "gpu-lost-in-container")
+def _no_gpu(service: Serving) -> Iterator[Symptom]:
+    inside = service.seen.gpu_inside
+    if inside is None or (inside.code == 0 and "GPU" in inside.out):
+        return
+    message = (inside.err or inside.out).strip()
+    # An image without nvidia-smi proves nothing.
+    if "not found" not in message and "no such file" not in message.lower():
+        yield Symptom(message=message or "no GPU")
 
 
-@check("container-without-gpu")
-def _no_device(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        if not container.gpu:
-            yield Symptom("the container was started without a GPU", service=name)
+@each(services, "other-release")
+def _other_release(service: Serving) -> Iterator[Symptom]:
+    container, planned = service.seen.container, service.planned
+    if planned and container and container.running and container.release != planned.release:
+        yield Symptom(runs=container.release, planned=planned.release)
+
+
+@each(containers, "container-killed")
+def _killed(container: ContainerSeen) -> Iterator[Symptom]:
+    if container.oom_killed or (not container.running and container.exit_code == 137):
+        yield Symptom(how="by its memory limit" if container.oom_killed else "exit code 137")
+
+
+@each(containers, "container-without-gpu")
+def _no_device(container: ContainerSeen) -> Iterator[Symptom]:
+    if not container.gpu:
+        yield Symptom()
 
 
 @check("endless-restarts")
 def _loops(facts: Facts) -> Iterator[Symptom]:
-    everyone = [container for _, container in _containers(facts)] + list(facts.others)
-    for container in everyone:
+    for container in (*(own for _, own in containers(facts)), *facts.others):
         if container.restart_policy in ("always", "unless-stopped") and container.restarts >= 3:
-            yield Symptom(
-                f"container {container.name} ({container.restart_policy}) was started again "
-                f"{container.restarts} times"
-            )
+            yield Symptom(container=container)
 
 
-@check("weights-are-links")
-def _links(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        for mount in container.mounts:
-            if mount.links:
-                yield Symptom(
-                    f"{mount.source}: {', '.join(mount.links[:3])} lead out of it", service=name
-                )
+@each(containers, "weights-are-links", "weights-are-lfs-pointers")
+def _weights(container: ContainerSeen) -> Iterator[Symptom]:
+    for mount in container.mounts:
+        if mount.links:
+            yield Symptom(mount=mount, names=", ".join(mount.links[:3]))
+        if mount.pointers:
+            names = ", ".join(mount.pointers[:3])
+            yield Symptom("weights-are-lfs-pointers", mount=mount, names=names)
 
 
-@check("weights-are-lfs-pointers")
-def _pointers(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        for mount in container.mounts:
-            if mount.pointers:
-                yield Symptom(f"{mount.source}: {', '.join(mount.pointers[:3])}", service=name)
+@each(spark_containers, "gb10-memory-share", "gb10-batched-tokens", "gb10-sequences")
+def _on_a_spark(container: ContainerSeen) -> Iterator[Symptom]:
+    """Arguments with which Sparks thrash or hang."""
+    if (share := container.number("gpu_memory_utilization") or 0) > MOST_ON_GB10:
+        yield Symptom(share=share)
+    if (batched := container.number("max_num_batched_tokens") or 0) > SAFE_BATCH:
+        yield Symptom("gb10-batched-tokens", batched=batched)
+    sequences = container.number("max_num_seqs") or 0
+    override = {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(container.arguments)
+    if override and sequences >= thresholds.THRESHOLDS.gb10_sequences:
+        yield Symptom("gb10-sequences", sequences=sequences, override=min(override))
 
 
-@check("gb10-memory-share")
-def _share(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        share = container.number("gpu_memory_utilization")
-        if facts.unified and share is not None and share > MOST_ON_GB10:
-            yield Symptom(f"it runs with --gpu-memory-utilization {share:g}", service=name)
+@each(containers, "dflash-without-limits")
+def _without_limits(container: ContainerSeen) -> Iterator[Symptom]:
+    try:
+        config = json.loads(container.arguments.get("speculative_config", ""))
+    except ValueError:
+        return
+    limits = ("max_num_seqs", "max_num_batched_tokens")
+    missing = [name for name in limits if name not in container.arguments]
+    if isinstance(config, dict) and config.get("method") == "dflash" and missing:
+        yield Symptom(missing=" and ".join(missing))
 
 
-@check("gb10-batched-tokens")
-def _batched(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        batched = container.number("max_num_batched_tokens")
-        if facts.unified and batched is not None and batched > SAFE_BATCH:
-            yield Symptom(f"it runs with --max-num-batched-tokens {batched:.0f}", service=name)
+@each(services, "first-request")
+def _first(service: Serving) -> Iterator[Symptom]:
+    if still(service.seen) and compiling(service):
+        yield Symptom(seconds=service.uptime)
 
 
-@check("gb10-sequences")
-def _sequences(facts: Facts) -> Iterator[Symptom]:
-    limit = thresholds.THRESHOLDS.gb10_sequences
-    for name, container in _containers(facts):
-        seqs = container.number("max_num_seqs")
-        override = {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(container.arguments)
-        if facts.unified and seqs is not None and seqs >= limit and override:
-            yield Symptom(
-                f"it runs with --max-num-seqs {seqs:.0f} and --{min(override)}", service=name
-            )
+@each(services, "acceptance-low")
+def _low(service: Serving) -> Iterator[Symptom]:
+    limits, looks = thresholds.THRESHOLDS, drafting(service.seen)
+    if not looks:
+        return
+    drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
+    accepted = looks[-1][metrics.ACCEPTED] - looks[0][metrics.ACCEPTED]
+    if drafted >= limits.drafted and limits.collapsed <= accepted / drafted < limits.low:
+        yield Symptom(share=accepted / drafted, drafted=drafted)
 
 
-@check("dflash-without-limits")
-def _without_limits(facts: Facts) -> Iterator[Symptom]:
-    for name, container in _containers(facts):
-        try:
-            config = json.loads(container.arguments.get("speculative_config", ""))
-        except ValueError:
-            continue
-        missing = [
-            word
-            for word in ("max_num_seqs", "max_num_batched_tokens")
-            if word not in container.arguments
-        ]
-        if isinstance(config, dict) and config.get("method") == "dflash" and missing:
-            yield Symptom(f"it runs DFlash without {' and '.join(missing)}", service=name)
+@each(services, "no-drafts")
+def _no_drafts(service: Serving) -> Iterator[Symptom]:
+    if service.planned and service.planned.speculates and service.seen.metrics:
+        last = service.seen.metrics[-1]
+        if last[metrics.GENERATED] > 100 and last[metrics.DRAFTED] == 0:
+            yield Symptom(generated=last[metrics.GENERATED])
 
 
-@check("other-release")
-def _other_release(facts: Facts) -> Iterator[Symptom]:
-    for name, service, planned in facts.each():
-        container = service.container
-        if planned and container and container.running and container.release != planned.release:
-            yield Symptom(
-                f"release {container.release} runs, {planned.release} is planned", service=name
-            )
+@each(services, "preemptions")
+def _preempted(service: Serving) -> Iterator[Symptom]:
+    if risen := service.seen.between(metrics.PREEMPTED):
+        yield Symptom(requests=risen)
 
 
-@check("unit-not-read")
-def _reload(facts: Facts) -> Iterator[Symptom]:
-    for name, service, _ in facts.each():
-        if service.unit.get("NeedDaemonReload") == "yes":
-            yield Symptom("the unit's file was changed after systemd read it", service=name)
+@each(services, "queue-saturated")
+def _queue(service: Serving) -> Iterator[Symptom]:
+    looks, container = service.seen.metrics, service.seen.container
+    if len(looks) < 2 or still(service.seen):
+        return
+    slots = container.number("max_num_seqs") if container else None
+    seconds = _first_token(service.seen)
+    waiting = all(look[metrics.WAITING] > 0 for look in looks)
+    full = slots is not None and looks[-1][metrics.RUNNING] >= slots
+    if waiting and (full or seconds > thresholds.THRESHOLDS.queue_seconds):
+        yield Symptom(
+            running=looks[-1][metrics.RUNNING],
+            waiting=looks[-1][metrics.WAITING],
+            seconds=f", {seconds:.1f} s to the first token" if seconds else "",
+        )
+
+
+def _first_token(service: ServiceSeen) -> float:
+    """Mean seconds to the first token between the two looks; 0 where it is not known."""
+    count = service.between(metrics.FIRST_TOKEN_COUNT)
+    total = service.between(metrics.FIRST_TOKEN_SUM)
+    return total / count if count and total else 0.0
+
+
+@each(services, "answers-cut", "clients-give-up")
+def _ended(service: Serving) -> Iterator[Symptom]:
+    """Requests that ended by their length, or were given up."""
+    limits, prefix = thresholds.THRESHOLDS, f"{metrics.ENDED}:"
+    last = service.seen.metrics[-1].values if service.seen.metrics else {}
+    total = sum(value for name, value in last.items() if name.startswith(prefix))
+    cut, aborted = last.get(f"{prefix}length", 0.0), last.get(f"{prefix}abort", 0.0)
+    if total >= limits.ended and cut > limits.cut * total:
+        yield Symptom(requests=cut, total=total)
+    if total >= limits.ended and aborted > limits.abandoned * total:
+        yield Symptom("clients-give-up", requests=aborted, total=total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.service.facts import Facts, Planned
+from sparkwright.checks.service.facts import Facts, Serving, services
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.host.doctor import Look, ServiceSeen
@@ -43,24 +43,27 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
     disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
     found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)
-    for name, service, planned in facts.each():
-        boot = planned.boot_seconds if planned else _FOREVER
-        known = WatchedService(name, "", "", 0, "", boot)
-        ring = [
-            Sample(at, services={name: sample}) for at, sample in _samples(facts, service, planned)
-        ]
-        found += evaluation.judge(ring, [known], limits.at_once())
-    for one in found:
-        symptom = _symptom(one)
-        if one.name == "acceptance-collapse" and one.service:
-            symptom = _collapse(symptom, facts.services[one.service], facts.planned)
-        yield symptom
+    for subject, service in services(facts):
+        name, boot = subject.service or "", _FOREVER
+        if service.planned:
+            boot = service.planned.boot_seconds
+        watched = WatchedService(name, "", "", 0, "", boot)
+        ring = [Sample(at, services={name: sample}) for at, sample in _samples(service)]
+        found += evaluation.judge(ring, [watched], limits.at_once())
+    for finding in found:
+        own = facts.services.get(finding.service or "")
+        planned = facts.planned.get(finding.service or "")
+        cached = own and own.container and "enable_prefix_caching" in own.container.arguments
+        # The defect of older tags, or a drafter that does not fit.
+        defect = planned and planned.corrupts and cached
+        misfit = own and finding.name == "acceptance-collapse" and not defect
+        yield _symptom(finding, finding.seen, "misfit" if misfit else "")
     state = evaluation.gpu_state(facts.gpu, limits)
     for key, name in evaluation.GPU_FINDINGS:
         words = getattr(state, key)
         if words and not (key == "silent" and "version mismatch" in facts.gpu.said):
-            said = f"nvidia-smi: {words}" if key == "silent" else words
-            yield Symptom(said, severity=Severity.ERROR, check=name)
+            prefix = "nvidia-smi: " if key == "silent" else ""
+            yield Symptom(name, severity=Severity.ERROR, observed=f"{prefix}{words}")
 
 
 def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
@@ -69,18 +72,19 @@ def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
         return
     if now - watch.at > thresholds.THRESHOLDS.watch_silent_seconds:
         observed = f"the watch has not looked for {age(now - watch.at)}"
-        yield Symptom(observed, check="watch-asleep")
+        yield Symptom("watch-asleep", observed=observed)
         return
     for finding in watch.findings:
-        symptom = _symptom(finding)
         since = age(now - finding.since)
-        yield replace(symptom, observed=f"{symptom.observed} (watched for {since})")
+        yield _symptom(finding, f"{finding.seen} (watched for {since})")
 
 
-def _symptom(finding: WatchFinding) -> Symptom:
+def _symptom(finding: WatchFinding, observed: str, case: str = "") -> Symptom:
     """The symptom of a finding of the watch, which may be of another version."""
     severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
-    return Symptom(finding.seen, service=finding.service, severity=severity, check=finding.name)
+    return Symptom(
+        finding.name, case, service=finding.service, severity=severity, observed=observed
+    )
 
 
 def still(service: ServiceSeen) -> bool:
@@ -93,11 +97,10 @@ def still(service: ServiceSeen) -> bool:
     )
 
 
-def compiling(facts: Facts, service: ServiceSeen, planned: Planned | None) -> bool:
+def compiling(service: Serving) -> bool:
     """Whether it is young and has not generated anything: the first request takes its time."""
-    boot = planned.boot_seconds if planned else 0
-    nothing = service.metrics[-1][GENERATED] == 0
-    return nothing and facts.uptime(service) < _FIRST + boot
+    boot = service.planned.boot_seconds if service.planned else 0
+    return service.seen.metrics[-1][GENERATED] == 0 and service.uptime < _FIRST + boot
 
 
 def drafting(service: ServiceSeen) -> tuple[Look, ...]:
@@ -109,16 +112,14 @@ def drafting(service: ServiceSeen) -> tuple[Look, ...]:
     return (Look(at=0, values={}), *service.metrics) if service.metrics else ()
 
 
-def _samples(
-    facts: Facts, service: ServiceSeen, planned: Planned | None
-) -> Iterator[tuple[float, ServiceSample]]:
+def _samples(service: Serving) -> Iterator[tuple[float, ServiceSample]]:
     """A service's looks as samples of the watch, oldest first."""
-    plain = ServiceSample(service.health.code, service.unit.get("ActiveState"), service.restarts)
-    uptime = facts.uptime(service)
-    if uptime and plain.health is None and not service.metrics:
-        yield facts.now - uptime, plain
-    for look in drafting(service):
-        young = compiling(facts, service, planned)
+    seen, now = service.seen, service.facts.now
+    plain = ServiceSample(seen.health.code, seen.unit.get("ActiveState"), seen.restarts)
+    uptime = service.uptime
+    if uptime and plain.health is None and not seen.metrics:
+        yield now - uptime, plain
+    for look in drafting(seen):
         sample = replace(
             plain,
             running=look[RUNNING],
@@ -126,25 +127,10 @@ def _samples(
             cache=look[CACHE],
             drafted=look[DRAFTED],
             accepted=look[ACCEPTED],
-            progress=None if young else sum(look[name] for name in PROGRESS),
+            progress=None if compiling(service) else sum(look[name] for name in PROGRESS),
         )
         # At its start it served, as far as is known.
         served = replace(sample, health=200)
-        yield (look.at, sample) if look.values else (facts.now - uptime, served)
-    if not service.metrics:
-        yield facts.now, plain
-
-
-def _collapse(symptom: Symptom, service: ServiceSeen, planned: dict[str, Planned]) -> Symptom:
-    """The defect of older tags, or a drafter that does not fit."""
-    own = planned.get(symptom.service or "")
-    cached = service.container and "enable_prefix_caching" in service.container.arguments
-    if own and own.corrupts and cached:
-        return symptom
-    return replace(
-        symptom,
-        reason="the drafter does not fit body or context: another model's, a sliding window "
-        "that the tag ignores beyond 2048 tokens, or a cache that an old tag corrupted",
-        remedy="restart the service and look again; then tag 2026-06-11-pr41703 or later, "
-        "and sparkwright verify INVENTORY for body and drafter",
-    )
+        yield (look.at, sample) if look.values else (now - uptime, served)
+    if not seen.metrics:
+        yield now, plain

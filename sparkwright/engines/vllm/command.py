@@ -13,25 +13,10 @@ from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
 from sparkwright.engines.engine import Command, Launch, Misuse, Rank
+from sparkwright.engines.vllm.data import DATA
 
-#: Where vLLM's compiled graphs and autotuning lie below the directory of boot caches, the kernels
-#: that FlashInfer, Triton, inductor, PyTorch, CuTe and TVM build, and what the driver makes of PTX
-#: (vLLM 0.24.0, envs.py; the libraries' own docs). Seen to be all of it on a GPU, and to belong to
-#: its path: another mount point compiles anew. And Python's bytecode: images built by uv, vLLM's
-#: own too, have none (vllm#55422).
-CACHES: Mapping[str, str] = {
-    "VLLM_CACHE_ROOT": "/vllm",
-    "FLASHINFER_WORKSPACE_BASE": "",
-    "TRITON_CACHE_DIR": "/triton",
-    "TORCHINDUCTOR_CACHE_DIR": "/inductor",
-    "TORCH_EXTENSIONS_DIR": "/torch_extensions",
-    "CUDA_CACHE_PATH": "/cuda",
-    "CUTE_DSL_CACHE_DIR": "/cute_dsl",
-    "TVM_FFI_CACHE_DIR": "/tvm_ffi",
-    "PYTHONPYCACHEPREFIX": "/pycache",
-}
-#: Arguments whose product is the GPUs that vLLM asks for.
-PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+#: Variable -> folder below the directory of boot caches.
+CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
 _OWN_HOST, _OWN_PORT = "0.0.0.0", 8000

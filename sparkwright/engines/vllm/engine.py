@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from sparkwright.engines.engine import Engine, Probes, Routes
-from sparkwright.engines.vllm import (
-    argument_checks,
-    derive,
-    families,
-    image_variables,
-    own_arguments,
-    speculation_checks,
-    table,
-)
+from sparkwright.engines.engine import Engine, Misuse, Probes, Routes
+from sparkwright.engines.vllm import arguments, derive, families, image_variables, table
 from sparkwright.engines.vllm import command as commands
-from sparkwright.engines.vllm.arguments import RULE_IDS, amount
-from sparkwright.engines.vllm.metrics import GRAPHS, METRICS
-from sparkwright.engines.vllm.routes import ROUTES
+from sparkwright.engines.vllm import speculation_checks as speculation
+from sparkwright.engines.vllm.data import DATA, own_setting
+
+
+def _routes(name: str) -> tuple[tuple[str, str], ...]:
+    split = (route.split() for route in DATA["routes"][name])
+    return tuple((method, path) for method, path in split)
 
 
 class Vllm:
@@ -29,40 +25,38 @@ class Vllm:
     title = "vLLM"
     program = "vllm"
     key_variable = "VLLM_API_KEY"
-    routes: Routes = ROUTES
-    caches: Mapping[str, str] = commands.CACHES
+    routes = Routes(_routes("clients"), _routes("inference"), tuple(DATA["routes"]["guarded"]))
+    caches: Mapping[str, str] = DATA["caches"]
     parallel: Mapping[str, str] = {
         "tensor_parallel_size": "tensor",
         "pipeline_parallel_size": "pipeline",
     }
-    metrics: Mapping[str, str] = METRICS
-    graphs: Mapping[str, str] = GRAPHS
+    metrics: Mapping[str, str] = DATA["metrics"]
+    graphs: Mapping[str, str] = DATA["graphs"]
     stock_image = "vllm-openai"
-    checks: Sequence[ModuleType] = (argument_checks, speculation_checks)
+    checks: Sequence[ModuleType] = (arguments, speculation)
     check_texts: Path = Path(__file__).with_name("checks.yaml")
-    further_checks: Collection[str] = RULE_IDS
     probes = Probes(
         version="/version",
         tokenizer="/tokenize",
-        context_errors=(
-            "context length",
-            "max_model_len",
-            "maximum model length",
-            "too long",
-            "too many tokens",
-        ),
+        context_errors=tuple(DATA["context_errors"]),
         compiled="vllm/torch_compile_cache",
     )
     defaults = staticmethod(table.defaults)
-    amount = staticmethod(amount)
+    amount = staticmethod(arguments.amount)
     template_marks = staticmethod(families.marks)
     derive = staticmethod(derive.derive)
     command = staticmethod(commands.command)
     rank_environment = staticmethod(commands.rank_environment)
     rank_misuses = staticmethod(commands.rank_misuses)
-    misplaced = staticmethod(own_arguments.misplaced)
     refused = staticmethod(image_variables.refused)
     read_back = staticmethod(image_variables.read_back)
+
+    def misplaced(self, arguments: Iterable[str]) -> Iterator[Misuse]:
+        """Arguments that are settings of the service."""
+        for argument in arguments:
+            if setting := own_setting(argument):
+                yield argument, "this is a setting of its own, not an argument", f"write {setting}"
 
 
 ENGINE: Engine = Vllm()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
-import yaml
-
 from sparkwright.engines.vllm.table import nearest, table
+from sparkwright.text.data import beside
 
-_FILE = Path(__file__).resolve().parent / "families.yaml"
 #: In a template that has a request's ``enable_thinking`` switch the thinking.
 SWITCH = "enable_thinking"
 Kind = Literal["tools", "reasoning"]
@@ -21,7 +18,7 @@ _ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reas
 @cache
 def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
     """model_type -> kind of parser -> text of the chat template -> parser, in order."""
-    found: dict[str, dict[Kind, dict[str, str]]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    found: dict[str, dict[Kind, dict[str, str]]] = beside(__file__, "families.yaml")
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue, Variables
 from sparkwright.engines.engine import Misuse
-from sparkwright.engines.vllm.own_arguments import own_setting
+from sparkwright.engines.vllm.data import own_setting
 
 
 def read_back(

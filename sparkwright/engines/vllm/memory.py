@@ -9,6 +9,7 @@ from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.arguments import amount
+from sparkwright.engines.vllm.data import DATA
 from sparkwright.text.sizes import GIB
 
 #: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
@@ -17,13 +18,8 @@ DEFAULT_UTILIZATION = 0.92
 #: small side, so that what it refuses would fail for certain.
 OVERHEAD_GIB = 2.0
 
-#: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
-#: turboquant_k8v4 of vLLM: 8 bits for keys, 4 for values; tq_k8v4 of aeon-vllm-ultimate: "4-bit K +
-#: 4-bit V" (card of vllm-ultimate-dgx-spark, recipe C).
-KV_BYTES = {
-    "auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "fp8": 1.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0,
-    "nvfp4": 0.5625, "tq_k8v4": 0.5, "turboquant_k8v4": 0.75,
-}  # fmt: skip
+#: Bytes of one number in the KV cache.
+KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 
 #: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
 #: has it for itself.

@@ -5,119 +5,112 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.engines.engine import Configuration
-from sparkwright.engines.vllm.speculation import reserves_for_every_sequence, scheduled_token_budget
+from sparkwright.engines.vllm.table import release
 from sparkwright.findings.check import Symptom, check
-from sparkwright.findings.finding import Severity
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
 #: GPU, which is why the cards want both set.
-_LIMITS = ("max_num_seqs", "max_num_batched_tokens")
+_LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
+#: The first version that takes drafts out of the budget step by step, as they are made.
+ADAPTIVE_SINCE = (0, 28, 0)
+
+
+def reserves_for_every_sequence(vllm: str | None) -> bool:
+    """Whether a version sets draft slots aside for max_num_seqs; an unknown one is taken to."""
+    return vllm is None or release(vllm) < ADAPTIVE_SINCE
+
+
+def scheduled_token_budget(
+    max_num_batched_tokens: int,
+    max_num_seqs: int,
+    num_speculative_tokens: int,
+    vllm: str | None = None,
+) -> int:
+    """Tokens a step may schedule under DFlash; vLLM refuses to start when it is not positive.
+
+    vLLM calls it max_num_scheduled_tokens. Up to 0.27.0 it sets ``num_speculative_tokens - 1``
+    slots aside for every sequence that may run: with 11 tokens, 256 sequences and 2048 batched
+    tokens it says -512. From 0.28.0 on nothing is set aside, and only one sequence's
+    ``num_speculative_tokens`` must leave room for a token: the same settings start.
+
+    Args:
+        vllm: the version; None where no card says it, and then the older, stricter way counts.
+
+    Source: VllmConfig._set_max_num_scheduled_tokens and
+    SpeculativeConfig.max_num_new_slots_for_drafting, as 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and
+    0.32.0 have them.
+    """
+    if reserves_for_every_sequence(vllm):
+        return max_num_batched_tokens - max_num_seqs * (num_speculative_tokens - 1)
+    left = max_num_batched_tokens - num_speculative_tokens
+    return max_num_batched_tokens if left > 0 else left
+
+
+def _tokens(context: Configuration) -> int | None:
+    """The draft tokens; None where that is no whole number."""
+    tokens = context.speculative.get("num_speculative_tokens")
+    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
 
 
 @check("speculation-limits")
 def _limits(context: Configuration) -> Iterator[Symptom]:
-    if context.speculative.get("method") != "dflash":
-        return
-    for name in _LIMITS:
-        if context.number(name) is None:
-            yield Symptom(
-                f"{name} is not set under DFlash",
-                key=f"arguments.{name}",
-                remedy=f"{name}: {16 if name == 'max_num_seqs' else 32768}",
-            )
+    if context.speculative.get("method") == "dflash":
+        for name, usual in _LIMITS.items():
+            if context.number(name) is None:
+                yield Symptom(name=name, usual=usual)
 
 
 @check("speculation-budget")
 def _budget(context: Configuration) -> Iterator[Symptom]:
-    tokens = context.speculative.get("num_speculative_tokens")
+    tokens = _tokens(context)
     seqs, batched = (context.number(name) for name in _LIMITS)
-    if context.speculative.get("method") != "dflash" or seqs is None or batched is None:
+    if context.speculative.get("method") != "dflash":
         return
-    if isinstance(tokens, bool) or not isinstance(tokens, int):
+    if tokens is None or seqs is None or batched is None:
         return
     budget = scheduled_token_budget(int(batched), int(seqs), tokens, context.version)
     if budget < 1:
-        every = reserves_for_every_sequence(context.version)
-        fewer = f", or max_num_seqs below {int(batched) // tokens}" if every else ""
+        case = "every-sequence" if reserves_for_every_sequence(context.version) else ""
         yield Symptom(
-            f"{tokens} draft tokens for {f'{seqs:g} sequences' if every else 'a sequence'} leave "
-            f"{budget} of {batched:g} batched tokens",
-            key="arguments.max_num_batched_tokens",
-            remedy=f"max_num_batched_tokens: 32768{fewer}",
-        )
+            "speculation-budget", case, tokens=tokens, seqs=seqs, batched=batched,
+            budget=budget, fewer=int(batched) // tokens,
+        )  # fmt: skip
 
 
 @check("speculation-config")
 def _config(context: Configuration) -> Iterator[Symptom]:
-    config = context.speculative
+    config, tokens = context.speculative, _tokens(context)
     if not config:
         return
-    tokens = config.get("num_speculative_tokens")
-    key = "arguments.speculative_config"
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-        yield Symptom(
-            f"num_speculative_tokens is {tokens!r}",
-            key=f"{key}.num_speculative_tokens",
-            remedy="a whole number from 1 on; the cards take 10 to 15 with DFlash, 3 with MTP",
-        )
+    if tokens is None or tokens < 1:
+        yield Symptom(tokens=config.get("num_speculative_tokens"))
     elif tokens > 15:
-        yield Symptom(
-            f"{tokens} draft tokens",
-            key=f"{key}.num_speculative_tokens",
-            remedy="10 to 15",
-            reason="the drafters are trained on blocks of 16, of which one is the target's token",
-            source="card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, recipe notes",
-            severity=Severity.WARNING,
-        )
-    method = config.get("method")
-    if method == "dflash":
-        mount = context.drafter_mount
-        if mount is None:
-            yield Symptom(
-                "DFlash without a drafter",
-                key=f"{key}.method",
-                remedy="a recipe that has a drafter",
-            )
-        elif config.get("model") != mount:
-            yield Symptom(
-                f"the drafter is mounted at {mount}, not at {config.get('model')!r}",
-                key=f"{key}.model",
-                remedy=f"model: {mount}",
-            )
-    elif context.drafter is not None:
-        yield Symptom(
-            f"method {method!r} leaves the recipe's drafter {context.drafter.name} unused",
-            key=f"{key}.method",
-            remedy="a recipe without a drafter, or method: dflash",
-            severity=Severity.WARNING,
-        )
+        yield Symptom("speculation-config", "many", tokens=tokens)
+    method, mount = config.get("method"), context.drafter_mount
+    if method == "dflash" and mount is None:
+        yield Symptom("speculation-config", "no-drafter")
+    elif method == "dflash" and config.get("model") != mount:
+        yield Symptom("speculation-config", "elsewhere", mount=mount, model=config.get("model"))
+    elif method != "dflash" and context.drafter is not None:
+        yield Symptom("speculation-config", "unused", method=method, drafter=context.drafter)
 
 
 @check("drafter-unused")
 def _no_speculation(context: Configuration) -> Iterator[Symptom]:
     if not context.speculative and context.drafter is not None:
-        yield Symptom(
-            f"drafter {context.drafter.name} is fetched and mounted, and is not used for drafting",
-            key="arguments.speculative_config",
-        )
+        yield Symptom(drafter=context.drafter)
 
 
 @check("drafter-family")
 def _family(context: Configuration) -> Iterator[Symptom]:
-    if context.drafter is not None and context.drafter.family != context.body.family:
-        yield Symptom(
-            f"drafter {context.drafter.name} is made for {context.drafter.family}, "
-            f"and the body is {context.body.family}",
-            key="recipe",
-            remedy=f"one of: {', '.join(context.body.pairs_with) or 'no drafter is known'}",
-        )
+    drafter, body = context.drafter, context.body
+    if drafter is not None and drafter.family != body.family:
+        others = ", ".join(body.pairs_with) or "no drafter is known"
+        yield Symptom(drafter=drafter, body=body, others=others)
 
 
 @check("mtp-heads")
 def _mtp(context: Configuration) -> Iterator[Symptom]:
     method = str(context.speculative.get("method", ""))
     if method.endswith("mtp") and "mtp" not in context.body.capabilities:
-        yield Symptom(
-            f"{context.body.name} has no MTP heads",
-            key="arguments.speculative_config.method",
-        )
+        yield Symptom(body=context.body)

@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from sparkwright.checks.fabric.facts import Fabric
-from sparkwright.checks.fabric.groups import FabricLook, of_looks
+from sparkwright.checks.fabric.groups import Fabric, FabricLook, of_looks
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.connecting import hosts_argument

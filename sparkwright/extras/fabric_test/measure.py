@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparkwright.checks.fabric.facts import MTU, Fabric
+from sparkwright.checks.fabric.groups import MTU, Fabric
 from sparkwright.extras.fabric_test import fabric_measure
 from sparkwright.extras.fabric_test.fabric_measure import (
     Gather,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
 from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.findings.finding import Finding, errors

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkwright.config.templates import template
 from sparkwright.engines.vllm.arguments import amount
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import ServicePlan
 

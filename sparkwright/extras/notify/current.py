@@ -87,7 +87,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
         if name not in {*told, *seen.sleeping} and (
             one is None or one.unit.get("ActiveState") == "inactive"
         ):
-            yield _bare(host, Symptom("", service=name, check="stopped"), seen)
+            yield _bare(host, Symptom("stopped", service=name), seen)
 
 
 def _bare(host: str, symptom: Symptom, seen: Deployment) -> Finding:
@@ -95,11 +95,12 @@ def _bare(host: str, symptom: Symptom, seen: Deployment) -> Finding:
     # Without a plan the names of what was deployed are all there is.
     names = seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services)
     service = symptom.service if symptom.service in names else None
-    figures = _FIGURES.search(symptom.observed)
+    figures = _FIGURES.search(str(symptom.values.get("observed", "")))
     words = [figures[0]] if figures else []
     words += [suspect] if service and (suspect := _switched(service, seen)) else []
-    bare = Symptom(", ".join(words), host=host, service=service, severity=symptom.severity)
-    return CHECKS.texts.get(symptom.check, _UNKNOWN).finding(bare)
+    bare = Symptom(host=host, service=service, severity=symptom.severity)
+    finding = CHECKS.texts.get(symptom.check, _UNKNOWN).finding(bare)
+    return replace(finding, observed=", ".join(words))
 
 
 def _switched(service: str, seen: Deployment) -> str | None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import contents, existing, holes
-from sparkwright.host.fetch.downloaders import Libraries
 from sparkwright.host.fetch.errors import Failed, Temporary, size, text
 from sparkwright.host.fetch.progress import PEERS, Progress, log
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
-from sparkwright.host.fetch.transfer import Transfer
+from sparkwright.host.fetch.transfer import Libraries, Transfer
 from sparkwright.host.fetch.workspace import (
     Workspace,
     complete,
@@ -44,14 +43,14 @@ def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop:
 def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -> str:
     request, progress = work.request, work.progress
     began = time.monotonic()
-    progress.files_total = len(request.files)
-    progress.bytes_total = sum(file.size for file in request.files)
+    total = sum(file.size for file in request.files)
+    progress.show(files_total=len(request.files), bytes_total=total)
     for file in request.files:
         real_directories(work.base, file.path)
     missing = existing.missing(work)
     kept = _prepare(work, missing)
     if kept:
-        log(f"kept {kept} bytes ({size(kept)}) of {progress.bytes_total}")
+        log(f"kept {kept} bytes ({size(kept)}) of {total}")
     if missing:
         libraries = None
         # The libraries can't be limited.
@@ -65,7 +64,7 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     return text(
         "complete",
         count=len(request.files),
-        total=size(progress.bytes_total),
+        total=size(total),
         received=size(received),
         seconds=seconds,
         rate=size(received / seconds),
@@ -100,8 +99,9 @@ def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
             "no_room", repo=work.request.repo, lacking=size(lacking), parent=parent,
             headroom=size(headroom), free=size(free), short=size(lacking + headroom - free),
         )  # fmt: skip
-    work.progress.bytes_kept = work.progress.bytes_done
-    return work.progress.bytes_kept
+    kept_bytes = work.progress.bytes_done
+    work.progress.show(bytes_kept=kept_bytes)
+    return kept_bytes
 
 
 def _finish(work: Workspace, new_parent: bool) -> None:
@@ -112,7 +112,7 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     if faults:
         commit = request.revision[:12]
         raise Failed("contents", repo=request.repo, commit=commit, faults="; ".join(faults))
-    work.progress.state = "verifying"
+    work.progress.show(state="verifying")
     directories = {base, *(d for name in names for d in (base / name).parents)}
     for directory in sorted(d for d in directories if d == base or base in d.parents):
         publish(directory)

@@ -116,11 +116,8 @@ def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
     if file is None:
         return None
     with file:
-        return (
-            os.read(file.descriptor, largest).decode(errors="replace")
-            if (file.size <= largest)
-            else None
-        )
+        content = os.read(file.descriptor, largest)
+    return content.decode(errors="replace") if file.size <= largest else None
 
 
 class Store:

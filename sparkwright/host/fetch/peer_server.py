@@ -38,9 +38,11 @@ from threading import Event, Lock, Thread
 from sparkwright.host.fetch import peer_auth, peer_files
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.peer_files import Keys, OpenFile, Place, Store
+from sparkwright.host.fetch.peers import PIECE, Held
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PeerServerRequest, read_peer_server
 from sparkwright.host.lib import bounded
+from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
@@ -48,8 +50,7 @@ _BACKLOG = 256
 #: Connections at once, and of them with one address.
 MOST = 256
 MOST_OF_ONE = 64
-#: Bytes of one answer, and of one read from the disk.
-PIECE = 8 << 20
+#: Bytes of one read from the disk.
 _BLOCK = 256 << 10
 #: Bytes of a request's head, and seconds for it: of somebody unknown, and until a known peer asks
 #: again.
@@ -130,7 +131,8 @@ class PeerServer:
         self._listening = listening
         self._idle = request.idle
         self._last = time.monotonic()
-        self._ended = Event()
+        #: Set to end it, from any thread or signal.
+        self.ended = Event()
         self._tls: ssl.SSLContext | None = None
         if request.certificate:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -140,14 +142,6 @@ class PeerServer:
         """Somebody with a key asks: the idle time begins anew."""
         self._connections.known(connection)
         self._last = time.monotonic()
-
-    def stopped(self) -> bool:
-        """Whether the server ends."""
-        return self._ended.is_set()
-
-    def stop(self) -> None:
-        """End it, from any thread or signal."""
-        self._ended.set()
 
     def run(self) -> None:
         """Serve until it is stopped, was idle for long enough, or has lost what it served.
@@ -160,13 +154,13 @@ class PeerServer:
                 listening.setblocking(False)
                 selector.register(listening, selectors.EVENT_READ)
             while (
-                not self.stopped()
+                not self.ended.is_set()
                 and time.monotonic() - self._last <= self._idle
                 and self.keys.are_there()
             ):
                 for ready, _ in selector.select(0.2):
                     self._accept(ready.fileobj)
-        self.stop()
+        self.ended.set()
 
     def _accept(self, listening: object) -> None:
         assert isinstance(listening, socket.socket)
@@ -300,12 +294,8 @@ class Conversation(BaseHTTPRequestHandler):
         place, below = found
         file = store.find(place, below)
         if query == "ranges":
-            answer = {
-                "ranges": _listed(file),
-                "alive": store.fetching(place),
-                "ended": store.ended(place),
-            }
-            self._say(200, json.dumps(answer).encode(), signed=signed)
+            held = Held(_listed(file), store.fetching(place), store.ended(place))
+            self._say(200, json.dumps(encode(held)).encode(), signed=signed)
         elif file is None:
             self._say(404, signed=signed)
         else:
@@ -342,8 +332,7 @@ class Conversation(BaseHTTPRequestHandler):
         self, status: int, length: int, hashed: str, signed: _Signed | None,
         content_range: str = "", **headers: str,
     ) -> None:  # fmt: skip
-        self._challenge = peer_auth.nonce()
-        headers["Sparkwright-Challenge"] = self._challenge
+        self._challenge = headers["Sparkwright-Challenge"] = peer_auth.nonce()
         if content_range:
             headers["Content-Range"] = content_range
         if signed is not None:
@@ -418,7 +407,7 @@ class Conversation(BaseHTTPRequestHandler):
     def _wait_for(self, digest: str) -> tuple[Place, OpenFile] | None:
         """Wait for a blob to appear; for small ones to be complete, since manifests are parsed."""
         store, until = self._server.store, time.monotonic() + _PATIENCE
-        while not self._server.stopped():
+        while not self._server.ended.is_set():
             images = store.images()
             for place in images:
                 if file := store.find(place, (digest,)):
@@ -454,7 +443,7 @@ class Conversation(BaseHTTPRequestHandler):
                 continue
             if self._server.store.fetching(place):
                 idle = time.monotonic()
-            if self._server.stopped() or time.monotonic() - idle > _PATIENCE:
+            if self._server.ended.is_set() or time.monotonic() - idle > _PATIENCE:
                 raise ConnectionAbortedError("the fetch or this server ended")
             self._used()
             time.sleep(_WAIT)
@@ -470,11 +459,11 @@ class Conversation(BaseHTTPRequestHandler):
             return now.complete
 
 
-def _listed(file: OpenFile | None) -> list[tuple[int, int]]:
+def _listed(file: OpenFile | None) -> tuple[tuple[int, int], ...]:
     if file is None:
-        return []
+        return ()
     with file:
-        return peer_files.available(file)
+        return tuple(peer_files.available(file))
 
 
 def _media_type(file: OpenFile) -> str:
@@ -537,6 +526,6 @@ def run(request_path: Path, _runtime: Path | None) -> int:
         log(f"cannot listen on port {request.port}: {error.strerror}")
         return FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: server.stop())
+        signal.signal(number, lambda *_: server.ended.set())
     server.run()
     return OK

@@ -2,27 +2,36 @@
 
 A peer server (peer_server.py) lists which ranges of a file it has. Those are fetched over few
 connections; the rest is waited for while the peer's own fetch runs, as long as it brings enough.
+What no peer has comes from the source.
+
 Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: what they
-send is hashed like everything else. What no peer has comes from the source.
+send is hashed like everything else. Requests are signed, and nothing that an answer says is used
+before its signature is right. Redirects are not followed, and no proxy is asked: a peer is where
+the controller says it is.
 """
 
 from __future__ import annotations
 
+import hashlib
+import http.client
+import json
+import re
+import ssl
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 
-from sparkwright.host.fetch import holes
+from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.peer_client import PIECE, Broken, PeerClient, Unproven, identities
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, side_by_side
-from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
-from sparkwright.host.lib import disks
+from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest, PeerKeys
+from sparkwright.host.lib import bounded, disks, documents
+from sparkwright.host.lib.records import decode
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -33,52 +42,136 @@ _TRIES = 3
 WINDOW = 300.0
 #: Bytes per second: slower than this, no connection is worth waiting for.
 LEAST = 32 << 10
+#: Bytes that are asked for at once, and kept in memory until their signature is seen to be right.
+PIECE = 8 << 20
+_LARGEST_LIST = 256 << 10
+_CHALLENGE = re.compile(r"[0-9a-f]{32}")
+_CONNECT, _ANSWER, _PIECE_TIME = 5.0, 10.0, 60.0
 
 
-class Pace:
-    """The bytes of one peer while somebody waits for it, over all threads.
+class Broken(Exception):
+    """The peer hung up, was too slow, or sent something other than the requested answer."""
 
-    A peer that is alive and brings nothing must not hold a fetch.
 
-    limit: bytes per second that this host allows itself; None is no limit.
+class Unproven(Exception):
+    """Who answers does not know the key: it is not the peer, or somebody in between changes it."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The bytes of a file that a peer has.
+
+    Attributes:
+        ranges: on its disk, sorted.
+        alive: whether a fetch runs that adds more.
+        ended: whether nothing will be added.
     """
 
-    def __init__(
-        self, limit: float | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._least = WINDOW * (LEAST if limit is None else min(LEAST, limit / 4))
-        self._clock = clock
-        self._lock = Lock()
-        self._waiting = 0
-        self._since = 0.0
-        self._bytes = 0
+    ranges: tuple[tuple[int, int], ...]
+    alive: bool
+    ended: bool
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Somebody waits for the peer; time in which nobody does is not measured."""
-        with self._lock:
-            if not self._waiting:
-                self._since, self._bytes = self._clock(), 0
-            self._waiting += 1
+
+class PeerClient(http.client.HTTPConnection):
+    """A connection to one peer, made when it is needed. Not for several threads."""
+
+    def __init__(self, address: str, keys: PeerKeys) -> None:
+        url = urllib.parse.urlsplit(address)
+        super().__init__(str(url.hostname), url.port, timeout=_CONNECT)
+        self._keys = keys
+        self._key, self._tls = keys.keys[address], keys.tls.get(address)
+        self._challenge = ""
+
+    def held(self, path: str, size: int) -> Held:
+        """Ask which ranges of a file it has. Raises Unproven, Broken."""
+        status, _, body = self._get(f"{path}?ranges", "", _LARGEST_LIST, _ANSWER)
+        if status != 200:
+            raise Broken(f"HTTP {status}")
         try:
-            yield
-        finally:
-            with self._lock:
-                self._waiting -= 1
+            held = decode(Held, json.loads(body))
+        except (ValueError, RecursionError) as error:
+            raise Broken("its list of ranges is not valid") from error
+        edges = [0, *(edge for pair in held.ranges for edge in pair), size]
+        if edges != sorted(edges):
+            raise Broken("its list of ranges is not valid")
+        return held
 
-    def brought(self, count: int) -> None:
-        """Bytes arrived."""
-        with self._lock:
-            self._bytes += count
+    def piece(self, path: str, size: int, start: int, end: int) -> memoryview:
+        """Get a range of at most PIECE bytes. Raises Unproven, Broken."""
+        wanted = f"bytes={start}-{end - 1}"
+        status, content_range, body = self._get(path, wanted, end - start, _PIECE_TIME)
+        if status != 206 or content_range != f"bytes {start}-{end - 1}/{size}":
+            raise Broken(f"HTTP {status} {content_range}".strip())
+        if len(body) != end - start:
+            raise Broken("another number of bytes")
+        return memoryview(body)
 
-    def too_slow(self) -> bool:
-        """Whether it brought too little since the window began."""
-        with self._lock:
-            if self._clock() - self._since < WINDOW:
-                return False
-            slow = self._bytes < self._least
-            self._since, self._bytes = self._clock(), 0
-            return slow
+    def connect(self) -> None:
+        """Connect, by TLS to a peer that serves by it."""
+        super().connect()
+        if self._tls is None:
+            return
+        context = ssl.create_default_context(cadata=self._tls.ca)
+        self.sock.settimeout(_ANSWER)
+        try:
+            self.sock = context.wrap_socket(self.sock, server_hostname=self._tls.name or self.host)
+        except ssl.CertificateError as error:
+            raise Unproven(f"its certificate: {error.verify_message}") from error
+        except OSError as error:
+            raise Broken(f"no TLS: {error.strerror or error}") from error
+
+    def _get(self, target: str, wanted: str, most: int, seconds: float) -> tuple[int, str, bytes]:
+        try:
+            if self.sock is None:
+                self.connect()
+                status, headers, _ = self._exchange("/challenge", {}, 0, _ANSWER)
+                self._challenged(status, headers)
+            return self._signed(target, wanted, most, seconds)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Broken(reason) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _signed(
+        self, target: str, wanted: str, most: int, seconds: float
+    ) -> tuple[int, str, bytes]:
+        number = peer_auth.nonce()
+        request = (self._challenge, "GET", target, wanted)
+        headers = {"Range": wanted} if wanted else {}
+        headers["Authorization"] = peer_auth.authorization(
+            self._key, self._keys.run, self._keys.peer, number, *request, peer_auth.EMPTY
+        )
+        status, answered, body = self._exchange(target, headers, most, seconds)
+        content_range = answered.get("Content-Range", "")
+        signed = (*request, str(status), content_range, hashlib.sha256(body).hexdigest())
+        mac = answered.get("Sparkwright-Answer", "")
+        if not peer_auth.is_answer(self._key, mac, number, *signed):
+            raise Unproven("its answer is not signed with the key of this run")
+        self._challenged(200, answered)
+        return status, content_range, body
+
+    def _exchange(
+        self, target: str, headers: dict[str, str], most: int, seconds: float
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        self.sock.settimeout(seconds)
+        self.response_class = bounded.answers(most + 1, seconds)  # type: ignore[assignment]
+        self.request("GET", target, headers=headers)
+        answer = self.getresponse()
+        if answer.status == 401:
+            raise Broken("HTTP 401: it does not know the key of this run")
+        body: bytes = bounded.read(answer, most)
+        if answer.length:
+            raise Broken("the connection was cut")
+        return answer.status, answer.headers, body
+
+    def _challenged(self, status: int, headers: http.client.HTTPMessage) -> None:
+        """Keep the challenge for the next request."""
+        self._challenge = headers.get("Sparkwright-Challenge", "")
+        if status != 200 or not _CHALLENGE.fullmatch(self._challenge):
+            raise Broken("an answer without a challenge")
 
 
 class Peers:
@@ -90,9 +183,12 @@ class Peers:
         self._limit = limit
         self._began = time.monotonic()
         self._lock = Lock()
-        self._known = identities(request.peer_token_file)
-        self._paces = {peer: Pace(request.limit) for peer in request.peers}
+        path = request.peer_token_file
+        self._keys = documents.record(PeerKeys, path) if path else None
+        self._brought = dict.fromkeys(request.peers, 0)
         self._gone: set[str] = set()
+        # This host does not blame a peer for a limit of its own.
+        self._least = LEAST if request.limit is None else min(LEAST, request.limit / 4)
         # With a limit, what is asked for at once takes a quarter of a second.
         quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE
         self._piece = max(PAGE, min(PIECE, quarter))
@@ -107,13 +203,12 @@ class Peers:
         for peer in self._request.peers:
             if peer in self._gone or not holes.missing(part, file.size):
                 continue
-            if peer not in self._known:
+            if self._keys is None or peer not in self._keys.keys:
                 self._drop(peer, "the controller gave no key for it")
                 continue
-            clients = [PeerClient(peer, self._known[peer]) for _ in range(_CONNECTIONS)]
+            clients = [PeerClient(peer, self._keys) for _ in range(_CONNECTIONS)]
             try:
-                with self._paces[peer].waiting():
-                    self._fill(peer, clients, file, part, count)
+                self._fill(peer, clients, file, part, count)
             finally:
                 for client in clients:
                     client.close()
@@ -125,10 +220,14 @@ class Peers:
         failures = 0
         taken: list[tuple[int, int]] = []
         path = self._path(file)
+        since, before = time.monotonic(), self._brought[peer]
         while missing := holes.missing(part, file.size):
             if self._stop.is_set():
                 raise Temporary("stopped")
-            if self._left(peer):
+            if time.monotonic() - since >= WINDOW:
+                self._measure(peer, self._brought[peer] - before)
+                since, before = time.monotonic(), self._brought[peer]
+            if peer in self._gone:
                 return
             try:
                 held = clients[0].held(path, file.size)
@@ -164,7 +263,7 @@ class Peers:
         abort = Event()
 
         def take(start: int, end: int) -> None:
-            if self._stop.is_set() or abort.is_set() or self._left(peer):
+            if self._stop.is_set() or abort.is_set() or peer in self._gone:
                 return
             self._limit.take(end - start, self._stop)
             client = free.get()
@@ -172,7 +271,8 @@ class Peers:
                 writer.write(client.piece(path, size, start, end), start)
             finally:
                 free.put(client)
-            self._paces[peer].brought(end - start)
+            with self._lock:
+                self._brought[peer] += end - start
             count(end - start)
 
         pieces = [
@@ -183,11 +283,10 @@ class Peers:
         with holes.writing(part) as writer:
             side_by_side(take, pieces, len(clients), abort)
 
-    def _left(self, peer: str) -> bool:
-        """Whether a peer is not asked any more; one that brings too little is left here."""
-        if peer not in self._gone and self._paces[peer].too_slow():
+    def _measure(self, peer: str, brought: int) -> None:
+        """Drop a peer that is alive and brings too little: it must not hold a fetch."""
+        if brought < WINDOW * self._least:
             self._drop(peer, f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
-        return peer in self._gone
 
     def _drop(self, peer: str, reason: str) -> None:
         with self._lock:
@@ -209,7 +308,7 @@ def _lost(file: FetchFile, part: Path, lost: tuple[int, int]) -> Failed:
 
 
 def common(
-    missing: list[tuple[int, int]], available: list[tuple[int, int]]
+    missing: Iterable[tuple[int, int]], available: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """Return the missing ranges that are available, in whole pages except at a range's own ends.
 

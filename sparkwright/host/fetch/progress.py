@@ -7,9 +7,10 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import Any
 
 from sparkwright.host.lib import files
 from sparkwright.host.lib.records import encode
@@ -65,11 +66,7 @@ class Progress:
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
         self._end = Event()
         self.received_by: Counter[str] = Counter()
-        self.state = "running"
-        self.message = ""
-        self.bytes_total = 0
-        self.bytes_kept = 0
-        self.files_total = 0
+        self.now = FetchProgress(pid=os.getpid())
 
     def start(self) -> None:
         """Write the file now and then once a second."""
@@ -104,10 +101,14 @@ class Progress:
         with self._lock:
             return sum(self._present.values())
 
+    def show(self, **facts: Any) -> None:
+        """Set facts of progress.json: state, totals, message."""
+        self.now = replace(self.now, **facts)
+
     def end(self, state: str, message: str) -> None:
         """Write the last state."""
         self._end.set()
-        self.state, self.message = state, message
+        self.show(state=state, message=message)
         self.write()
 
     def write(self) -> None:
@@ -119,21 +120,15 @@ class Progress:
                 self._samples.popleft()
             passed = now - self._samples[0][0]
             gained = self._samples[-1][1] - self._samples[0][1]
-            progress = FetchProgress(
-                state=self.state,
+            self.show(
                 bytes_done=self.bytes_done,
-                bytes_total=self.bytes_total,
-                bytes_kept=self.bytes_kept,
                 bytes_peers=self.received_by[PEERS],
                 rate=round(gained / passed) if passed else 0,
                 files_done=self._finished,
-                files_total=self.files_total,
-                message=self.message,
-                pid=os.getpid(),
                 updated=round(time.time(), 3),
             )
             try:
-                files.write(self._path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
+                files.write(self._path, json.dumps(encode(self.now)) + "\n", 0o644, durable=False)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.client
 import json
 import os
 import shutil
-import socket
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from urllib.parse import quote
 
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.errors import Failed, Temporary
@@ -31,18 +28,6 @@ from sparkwright.host.lib import docker, documents
 _TRIES = 3
 #: What Docker knows as arguments of every build.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-
-
-class _Socket(http.client.HTTPConnection):
-    """Docker's API over its socket: its command has no way to pass a registry's password."""
-
-    def __init__(self) -> None:
-        super().__init__("docker")
-
-    def connect(self) -> None:
-        """Connect to the socket instead of a host."""
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(docker.place())
 
 
 def known_layers(layers: tuple[str, ...]) -> set[str]:
@@ -97,38 +82,17 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
 
 def _into_docker(request: PullRequest, stop: Event) -> str | None:
     """Have Docker pull from this host. Returns why it fails, None if it succeeds."""
-    repository, _, digest = request.source.partition("@")
     key = Path(request.token_file)
-    password = peer_auth.docker_password(key.read_text().strip())
-    account = {"username": key.name, "password": password}
-    header = base64.urlsafe_b64encode(json.dumps(account).encode()).decode()
-    path = f"/images/create?fromImage={quote(repository, safe='')}&tag={digest}"
-    error: str | None = None
-    for _ in range(_TRIES):
-        error = _create(path, header)
-        if error is None or stop.wait(1):
-            break
-    return error
-
-
-def _create(path: str, account: str) -> str | None:
-    connection = _Socket()
-    try:
-        connection.request("POST", path, headers={"X-Registry-Auth": account})
-        answer = connection.getresponse()
-        if answer.status != 200:
-            return str(json.loads(answer.read() or b"{}").get("message", answer.status))
-        for line in answer:
-            event = json.loads(line) if line.strip() else {}
-            if "error" in event:
-                return str(event["error"])
-    except OSError as error:
-        return f"it does not answer ({error.strerror or error})"
-    except ValueError:
-        return "its answer is not valid JSON"
-    finally:
-        connection.close()
-    return None
+    account = f"{key.name}:{peer_auth.docker_password(key.read_text().strip())}"
+    encoded = base64.b64encode(account.encode()).decode()
+    auths = {request.source.partition("/")[0]: {"auth": encoded}}
+    with tempfile.TemporaryDirectory(prefix="sparkwright-docker-") as folder:
+        Path(folder, "config.json").write_text(json.dumps({"auths": auths}))
+        for _ in range(_TRIES):
+            pulled = docker.docker("--config", folder, "pull", "--quiet", request.source)
+            if pulled.ok or stop.wait(1):
+                break
+    return None if pulled.ok else pulled.said
 
 
 def _name(request: PullRequest, progress: Progress) -> None:
@@ -138,7 +102,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
     if not tagged.ok:
         raise Failed("docker_name", reason=tagged.said)
     if request.build:
-        progress.state = "building"
+        progress.show(state="building")
         progress.write()
         _build(request.name, request.build.files)
     docker.docker("image", "rm", "--no-prune", request.source)
@@ -147,10 +111,10 @@ def _name(request: PullRequest, progress: Progress) -> None:
 def _build(name: str, files: dict[str, BuildFile]) -> None:
     with tempfile.TemporaryDirectory(prefix="sparkwright-build-") as folder:
         for path, file in files.items():
-            place = Path(folder, path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(base64.b64decode(file.content))
-            place.chmod(0o755 if file.executable else 0o644)
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(base64.b64decode(file.content))
+            target.chmod(0o755 if file.executable else 0o644)
         # The value is taken from the environment, and is not in the image's history.
         passed = [word for name in _PROXIES if name in os.environ for word in ("--build-arg", name)]
         built = docker.docker("build", *passed, "--tag", name, folder)

@@ -17,7 +17,7 @@ from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
-from sparkwright.host.fetch.web import (
+from sparkwright.host.fetch.sources import (
     Location,
     Redirects,
     Source,

@@ -224,10 +224,6 @@ _SHA256 = r"[0-9a-f]{64}"
 # Holes of a leftover part are exact only if every write ends on a page, and pages have up to
 # 64 KiB on aarch64.
 PAGE = 65536
-_LEAST = {
-    **{"max_connections": 1, "chunk_size": PAGE, "headroom": 0, "retries": 0},
-    **{"backoff": 0, "stall": 0.1, "limit": PAGE},
-}
 _ABSOLUTE = r"(?s)(?!.*/\.\.(/|$))/.*"
 _PATTERNS = {
     "endpoint": r"https?://[^/:\s]\S*",
@@ -279,12 +275,6 @@ def _checked(request: FetchRequest) -> FetchRequest:
     for key, pattern in (_PATTERNS | _PINNED.get(request.source, {})).items():
         if not re.fullmatch(pattern, value := getattr(request, key)):
             raise Failed(f"request_{key}", value=value)
-    for key, least in _LEAST.items():
-        number = getattr(request, key)
-        if number is not None and number < least:
-            raise Failed("request_least", key=key, least=least, value=number)
-    if request.chunk_size % PAGE:
-        raise Failed("request_chunk_size", page=PAGE)
     for file in request.files:
         _validate(file)
     paths = {file.path for file in request.files}

@@ -151,9 +151,8 @@ def complete(request: FetchRequest, progress: Progress) -> str | None:
         return None
     if not all(same(file, known.files.get(file.path)) for file in request.files):
         return None
-    progress.bytes_total = sum(entry.size for entry in known.files.values())
-    progress.bytes_kept = progress.bytes_total
-    progress.files_total = len(known.files)
+    total = sum(entry.size for entry in known.files.values())
+    progress.show(bytes_total=total, bytes_kept=total, files_total=len(known.files))
     for path, entry in known.files.items():
         progress.finished(path, entry.size)
     report_extras(Path(request.destination), known.files)

@@ -29,10 +29,14 @@ def read(place: Path | str) -> dict[str, Any] | None:
 
 def record(cls: type[T], place: Path | str) -> T | None:
     """The same as a record; None also when it does not make one."""
+    return decoded(cls, text(place))
+
+
+def decoded(cls: type[T], document: str | None) -> T | None:
+    """A record from JSON text; None when it does not make one."""
     try:
-        document = read(place)
-        return None if document is None else decode(cls, document)
-    except ValueError:
+        return None if document is None else decode(cls, json.loads(document))
+    except (ValueError, RecursionError):
         return None
 
 

@@ -12,8 +12,8 @@ import os
 import stat
 from pathlib import Path
 
-from sparkwright.host.lib import trusted
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib import documents, trusted
+from sparkwright.host.lib.records import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
@@ -88,11 +88,7 @@ def read(place: Path) -> str | None:
 
 def record(cls: type[T], place: Path) -> T | None:
     """The same as a record, from JSON; None also when it does not make one."""
-    try:
-        text = read(place)
-        return None if text is None else decode(cls, json.loads(text))
-    except (ValueError, RecursionError):
-        return None
+    return documents.decoded(cls, read(place))
 
 
 def point(link: Path, target: str) -> None:

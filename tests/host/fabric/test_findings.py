@@ -9,7 +9,7 @@ import pytest
 
 from lab.fabric.shapes import pair, ring, switch
 from lab.fabric.tree import Port, Spark
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.findings.finding import Finding
 from tests.host.fabric.looking import Look
@@ -213,9 +213,9 @@ def test_no_card_and_no_cable(look: Look) -> None:
 def test_two_libraries_and_two_images(look: Look) -> None:
     states = look(pair())
     states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
-    images = {"spark-1": "sha256:aaa", "spark-2": "sha256:bbb"}
-    assert _said(CHECKS.findings(Fabric(states, "pair", images))) == [
+    states = {host: replace(states[host], image=f"sha256:{host[-1] * 3}") for host in states}
+    assert _said(CHECKS.findings(Fabric(states, "pair"))) == [
         ("fabric-two-nccl", "spark-1",
          "one process has loaded /a/libnccl.so.2 and /b/libnccl.so.2"),
-        ("fabric-images-differ", "", "image: spark-1 sha256:aaa, spark-2 sha256:bbb"),
+        ("fabric-images-differ", "", "image: spark-1 sha256:111, spark-2 sha256:222"),
     ]  # fmt: skip

@@ -76,15 +76,31 @@ class Fetch:
     def run(self, **changes: Any) -> tuple[int, str]:
         """Run as on a host. Returns (exit code, what it said on stderr)."""
         process = self.start(**changes)
-        _, said = process.communicate(timeout=60)
-        return process.returncode, said
+        _, output = process.communicate(timeout=60)
+        return process.returncode, output
 
     def here(self, **changes: Any) -> tuple[int, str]:
         """As run(), but in this process: it saves half a second of imports each time."""
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
+        output = io.StringIO()
+        with contextlib.redirect_stderr(output):
             code = run.run(self.request(**changes), self.runtime)
-        return code, said.getvalue()
+        return code, output.getvalue()
+
+    def complete(self, *, apart: bool = False, **changes: Any) -> str:
+        """Fetch everything, here or as on a host. Returns the text on stderr."""
+        code, output = (self.run if apart else self.here)(**changes)
+        assert code == 0, output
+        if "destination" not in changes:
+            self.assert_whole()
+        return output
+
+    def fail(self, message: str, *, code: int = 1, apart: bool = False, **changes: Any) -> str:
+        """Fetch, and fail with a message. Returns the text on stderr."""
+        ended, output = (self.run if apart else self.here)(**changes)
+        assert ended == code, output
+        assert message in output
+        assert "Traceback" not in output
+        return output
 
     def progress(self) -> dict[str, Any]:
         text = (self.root / "state" / "progress.json").read_text(encoding="utf-8")

@@ -53,7 +53,6 @@ class FakeHub:
     files: dict[str, bytes] = field(default_factory=dict)
     lfs: set[str] = field(default_factory=set)
     gated: bool = False
-    private: bool = False
     redirects: bool = True  # False: the hub itself gives the LFS files
     ranges: bool = True
     rate: int = 0  # bytes/s of each CDN connection, 0 for no limit
@@ -126,13 +125,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
     def do_GET(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
         path = unquote(self.path.split("?")[0])
         headers = {key.lower(): value for key, value in self.headers.items()}
         self.hit = Hit(self.where, self.command, path, headers)
@@ -145,6 +138,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self._hub(path)
         except OSError:
             self.close_connection = True
+
+    do_HEAD = do_GET
 
     def _reply(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
         self.send_response(status)
@@ -162,22 +157,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         good = token == f"Bearer {TOKEN}"
         if token and not (good or token == "Bearer hf_noaccess"):
             self._reply(401, {"X-Error-Message": "Invalid credentials in Authorization header"})
-        elif "org/model" not in path or (fake.private and not good):
+        elif "org/model" not in path:
             self._refuse(404 if token else 401, "RepoNotFound", "Repository not found")
         elif COMMIT not in path:
             self._refuse(404, "RevisionNotFound", "Invalid rev id")
         elif path.startswith("/api/models/org/model/revision/"):
-            info = {"id": "org/model", "sha": COMMIT, "siblings": [], "tags": []}
-            self._json({**info, "private": False, "downloads": 0, "likes": 0})
+            self._reply(200, {}, json.dumps({"id": "org/model", "sha": COMMIT}).encode())
         elif fake.gated and not good:
             self._refuse(403 if token else 401, "GatedRepo", "Access is restricted")
         else:
-            name = path.split(f"/resolve/{COMMIT}/", 1)[1]
-            self._resolve(name)
-
-    def _json(self, document: Any) -> None:
-        body = json.dumps(document).encode()
-        self._reply(200, {"Content-Type": "application/json"}, body)
+            self._resolve(path.split(f"/resolve/{COMMIT}/", 1)[1])
 
     def _resolve(self, name: str) -> None:
         content = self.fake.files.get(name)
@@ -242,20 +231,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def serving() -> Iterator[FakeHub]:
     """Serve a fake hub on 127.0.0.1 and its CDN on 127.0.0.2, both on free ports."""
     fake = FakeHub()
-    servers = []
-    for where, address in (("hub", "127.0.0.1"), ("cdn", "127.0.0.2")):
-        handler = type("Handler", (_Handler,), {"fake": fake, "where": where})
-        server = http.server.ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
-        server.daemon_threads = True
-        server.request_queue_size = 128
-        server.server_bind()
-        server.server_activate()
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        servers.append(server)
-    fake.hub_port, fake.cdn_port = (server.server_address[1] for server in servers)
-    try:
+    handlers = [type("Handler", (_Handler,), {"fake": fake, "where": at}) for at in ("hub", "cdn")]
+    with listening(handlers[0]) as fake.hub_port, listening(handlers[1], "127.0.0.2") as port:
+        fake.cdn_port = port
         yield fake
+
+
+@contextmanager
+def listening(
+    handler: type[http.server.BaseHTTPRequestHandler], address: str = "127.0.0.1"
+) -> Iterator[int]:
+    """Serve HTTP on a free port, which it yields."""
+    server = http.server.ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
+    server.daemon_threads = True
+    server.request_queue_size = 128
+    server.server_bind()
+    server.server_activate()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield server.server_address[1]
     finally:
-        for server in servers:
-            server.shutdown()
-            server.server_close()
+        server.shutdown()
+        server.server_close()

@@ -30,7 +30,8 @@ def _miniature(repository: str) -> Miniature:
 def _write(folder: Path, repository: str, revision: int) -> list[str]:
     made = _miniature(repository)
     names = []
-    for path, content in made.revisions[revision].files(made.size).items():
+    number = range(1, len(made.revisions) + 1)[revision]
+    for path, content in made.tree(number, 1.0).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         parts = content if isinstance(content, bytes) else b"".join(content())
         (folder / path).write_bytes(parts)
@@ -133,17 +134,15 @@ def test_formats_by_their_names_in_the_catalog(tmp_path: Path, method: str, name
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
     fetch.hub.files["small.safetensors"] = bytes(9_999)
     for expect in ({"format": "bf16", "checks": []}, None):
-        code, said = fetch.run(expect=expect)
-        assert code == 1
-        assert "is complete, but not what the catalog expects" in said
-        assert "small.safetensors is not a safetensors file" in said
+        output = fetch.fail(
+            "is complete, but not what the catalog expects", apart=True, expect=expect
+        )
+        assert "small.safetensors is not a safetensors file" in output
         assert not fetch.destination.exists()
     # Nothing is fetched again for it: the verified files are kept.
     fetch.hub.add("small.safetensors", bytes(9_999), lfs=True)
     fetch.hub.hits.clear()
-    code, said = fetch.run()
-    assert code == 0
-    fetch.assert_whole()
+    fetch.complete(apart=True)
     assert {hit.path.rpartition("/")[2] for hit in fetch.hub.hits if hit.sent} == {
         "small.safetensors"
     }

@@ -46,16 +46,16 @@ def test_the_file_system_is_asked_by_making_holes(ramfs: Path, tmp_path: Path) -
     assert disks.kind(str(ramfs / "not/there/yet")) == "ramfs"
 
 
-def test_zeros_that_become_holes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holes, "of", lambda _, size: [(0, size)])
-    assert not holes.reported(tmp_path)
+@pytest.mark.parametrize("answer", ["all data", "all hole", "no such question"])
+def test_other_answers_of_a_file_system_are_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    def ranges(_: int, size: int) -> list[tuple[int, int]]:
+        if answer == "no such question":
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return [(0, size)] if answer == "all hole" else []
 
-
-def test_one_that_knows_no_such_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EINVAL, "Invalid argument")
-
-    monkeypatch.setattr(holes, "of", refuse)
+    monkeypatch.setattr(holes, "of", ranges)
     assert not holes.reported(tmp_path)
 
 
@@ -67,9 +67,7 @@ def test_a_full_disk_is_said_where_the_rest_is_measured(
 
     monkeypatch.setattr(os, "pwrite", full)
     assert holes.reported(fetch.root)
-    code, said = fetch.here(headroom=1 << 60)
-    assert code == 1
-    assert "must stay free there, but only" in said
+    fetch.fail("must stay free there, but only", headroom=1 << 60)
 
 
 def test_zfs_is_not_asked_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +77,8 @@ def test_zfs_is_not_asked_again_and_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_fetch_is_whole(fetch: Fetch, ramfs: Path) -> None:
-    code, said = fetch.here()
-    assert code == 0, said
-    assert "does not tell holes from data" in said
-    fetch.assert_whole()
+    output = fetch.complete()
+    assert "does not tell holes from data" in output
     assert disks.kind(str(fetch.destination)) == "ramfs"
     assert fetch.here()[1].startswith("already complete")
 
@@ -103,11 +99,9 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     assert bytes(written) == fetch.hub.files[ONE]  # what the map has is written, every byte
     fetch.hub.rate = 0
     fetch.hub.hits.clear()
-    code, said = fetch.here()
-    assert code == 0, said
-    assert "kept " in said
-    assert "expected sha256" not in said
-    fetch.assert_whole()
+    output = fetch.complete()
+    assert "kept " in output
+    assert "expected sha256" not in output
     assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
 
 
@@ -115,25 +109,20 @@ def test_a_part_without_a_map_is_begun_anew(fetch: Fetch, ramfs: Path) -> None:
     """A version before left it there: it looks whole, and nobody knows what of it was written."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))
-    code, said = fetch.here()
-    assert code == 0, said
-    assert "expected sha256" not in said
-    fetch.assert_whole()
+    output = fetch.complete()
+    assert "expected sha256" not in output
 
 
 def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Path) -> None:
     _part(fetch).parent.mkdir(parents=True)
     holes.prepare(_part(fetch), 2 * MIB, mapped=True)
     holes.map_of(_part(fetch)).write_bytes(b"\1" * (2 * MIB // PAGE))
-    code, said = fetch.here()
-    assert code == 0, said
-    assert f"{ONE}: expected sha256" in said
-    fetch.assert_whole()
+    output = fetch.complete()
+    assert f"{ONE}: expected sha256" in output
 
 
 def test_the_libraries_write_past_maps_and_are_not_used(fetch: Fetch, ramfs: Path) -> None:
-    code, said = fetch.here(downloader="hf_transfer")
-    assert code == 0, said
+    fetch.complete(downloader="hf_transfer")
     asked_by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
     assert asked_by == {"sparkwright"}
     fetch.assert_whole()
@@ -186,15 +175,13 @@ def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 def test_a_file_system_without_owners_and_modes(fetch: Fetch, one_mode: list[int]) -> None:
     """What it gives all files will do, where root alone may write them."""
-    code, said = fetch.here()
-    assert code == 0, said
-    fetch.assert_whole()
+    fetch.complete()
 
 
 def test_one_that_lets_everybody_write_will_not_do(fetch: Fetch, one_mode: list[int]) -> None:
     one_mode[0] = 0o777
-    code, said = fetch.here()
-    assert code != 0, said
+    code, output = fetch.here()
+    assert code != 0, output
     assert not fetch.destination.exists()
 
 

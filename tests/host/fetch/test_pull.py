@@ -37,12 +37,9 @@ SOURCE = f"127.0.0.1:1/a/b/c@sha256:{digest(MANIFEST)}"
 
 @dataclass
 class Docker:
-    """Docker's socket and command: what they answer, and what they were asked."""
+    """Docker's socket and command: their answers, and the command's log."""
 
     place: Path
-    events: list[dict[str, str]] = field(default_factory=lambda: [{"status": "Pull complete"}])
-    asked: list[str] = field(default_factory=list)
-    account: dict[str, str] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -68,12 +65,6 @@ class _Handler(BaseHTTPRequestHandler):
         info = {"DockerRootDir": str(root), "Driver": "overlay2", **self.server.docker.info}
         self._send(json.dumps(info).encode())
 
-    def do_POST(self) -> None:
-        docker: Docker = self.server.docker
-        docker.asked.append(self.path)
-        docker.account = json.loads(base64.urlsafe_b64decode(self.headers["X-Registry-Auth"]))
-        self._send(b"".join(json.dumps(event).encode() + b"\n" for event in docker.events))
-
     def _send(self, body: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -90,7 +81,8 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
     command.write_text(
         f'#!/bin/sh\necho "$@" >> {one.place}/commands\n'
         f'[ "$1" != build ] || cp -a "$4" {one.place}/context\n'
-        f"[ ! -e {one.place}/fails ] || {{ echo no such image >&2; exit 1; }}\n"
+        f'[ "$1" != --config ] || cp "$2/config.json" {one.place}/account\n'
+        f'[ "$3" != pull -o ! -e {one.place}/full ] || {{ echo no space left >&2; exit 1; }}\n'
     )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(command.parent), prepend=":")
@@ -142,14 +134,16 @@ def pull(request: PullRequest) -> tuple[int, str, dict[str, Any]]:
 def test_an_image_is_fetched_pulled_from_this_host_and_named(
     docker: Docker, request_: PullRequest
 ) -> None:
-    code, said, progress = pull(request_)
-    assert code == 0, said
-    assert docker.asked == [
-        f"/images/create?fromImage=127.0.0.1%3A1%2Fa%2Fb%2Fc&tag=sha256:{digest(MANIFEST)}"
-    ]
-    assert docker.account == {"username": RUN, "password": DOCKER[1]}
-    assert docker.commands() == [f"tag {SOURCE} {NAME}", f"image rm --no-prune {SOURCE}"]
-    assert (progress["state"], progress["message"]) == ("done", said)
+    code, output, progress = pull(request_)
+    assert code == 0, output
+    account = base64.b64encode(":".join(DOCKER).encode()).decode()
+    config = json.loads((docker.place / "account").read_text())
+    assert config == {"auths": {"127.0.0.1:1": {"auth": account}}}
+    pulled, *others = docker.commands()
+    assert pulled.endswith(f" pull --quiet {SOURCE}")
+    assert others == [f"tag {SOURCE} {NAME}", f"image rm --no-prune {SOURCE}"]
+    assert DOCKER[1] not in pulled
+    assert (progress["state"], progress["message"]) == ("done", output)
     assert progress["bytes_done"] == len(LAYER) + len(MANIFEST)
     assert not Path(request_.fetch.destination).exists()
 
@@ -167,8 +161,8 @@ def test_layers_that_docker_has_are_not_fetched(
     known.parent.mkdir(parents=True)
     known.write_text(f"sha256:{'d' * 64}")
     (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
-    code, said, progress = pull(request_)
-    assert code == 0, said
+    code, output, progress = pull(request_)
+    assert code == 0, output
     assert progress["bytes_total"] == len(MANIFEST)
     assert registry.seen_at_cdn == []
 
@@ -193,8 +187,8 @@ def test_layers_that_are_in_containerds_store_are_not_fetched(
     blob = docker.place / content / digest(LAYER)
     blob.parent.mkdir(parents=True)
     blob.write_bytes(LAYER)
-    code, said, progress = pull(request_)
-    assert code == 0, said
+    code, output, progress = pull(request_)
+    assert code == 0, output
     assert progress["bytes_total"] == len(MANIFEST)
     assert registry.seen_at_cdn == []
 
@@ -217,9 +211,9 @@ def test_an_image_is_built_over_its_base(docker: Docker, request_: PullRequest) 
         "Dockerfile": BuildFile(base64.b64encode(b"FROM base\n").decode()),
         "bin/run": BuildFile(base64.b64encode(b"#!/bin/sh\n").decode(), True),
     }
-    code, said, _ = pull(replace(request_, build=ImageBuild(BASE, files)))
-    assert code == 0, said
-    tagged, built, removed = docker.commands()
+    code, output, _ = pull(replace(request_, build=ImageBuild(BASE, files)))
+    assert code == 0, output
+    _, tagged, built, removed = docker.commands()
     assert tagged == f"tag {SOURCE} {BASE}"
     assert built.startswith(f"build --tag {NAME} ")
     assert removed == f"image rm --no-prune {SOURCE}"
@@ -230,12 +224,15 @@ def test_an_image_is_built_over_its_base(docker: Docker, request_: PullRequest) 
 
 
 def test_what_goes_wrong_is_the_message(docker: Docker, request_: PullRequest) -> None:
-    docker.events = [{"status": "Pulling"}, {"error": "no space left on device"}]
-    code, said, progress = pull(request_)
-    assert (code, said) == (1, "Docker rejects the image: no space left on device")
-    assert (progress["state"], progress["message"]) == ("failed", said)
-    docker.events = []
-    (docker.place / "fails").touch()
+    (docker.place / "full").touch()
+    code, output, progress = pull(request_)
+    assert (code, output) == (1, "Docker rejects the image: no space left")
+    assert (progress["state"], progress["message"]) == ("failed", output)
+    assert len(docker.commands()) == 3
+    (docker.place / "full").unlink()
+    (docker.place / "bin/docker").write_text(
+        '#!/bin/sh\n[ "$3" = pull ] || { echo no such image >&2; exit 1; }\n'
+    )
     assert pull(request_)[1] == "Docker cannot name the image: no such image."
     docker.socket.unlink()
     assert "Docker does not answer. Start it" in pull(request_)[1]
@@ -245,7 +242,7 @@ def test_a_fetch_that_fails_is_the_message(
     docker: Docker, registry: Registry, request_: PullRequest
 ) -> None:
     fetch = replace(request_.fetch, endpoint="http://127.0.0.1:9")
-    code, said, progress = pull(replace(request_, fetch=fetch))
+    code, output, progress = pull(replace(request_, fetch=fetch))
     assert code == 75
-    assert "http://127.0.0.1:9 is unreachable" in said
-    assert (progress["state"], progress["message"]) == ("failed", said)
+    assert "http://127.0.0.1:9 is unreachable" in output
+    assert (progress["state"], progress["message"]) == ("failed", output)

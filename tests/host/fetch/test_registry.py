@@ -8,13 +8,13 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from tests.host.fetch.conftest import Fetch
+from tests.host.fetch.fake_hub import listening
 
 LAYER = bytes(range(251)) * 9000  # about 2.2 MB
 MANIFEST = json.dumps({"layers": ["..."]}).encode()
@@ -49,9 +49,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
     def do_GET(self) -> None:
         given = self.headers.get("Authorization")
         registry = self.registry
@@ -76,6 +73,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             place = f"http://127.0.0.1:{registry.cdn_port}/signed"
             self._send(307, b"", {"Location": place})
+
+    do_HEAD = do_GET
 
     def _spend(self, given: str | None) -> bool:
         with self.registry.lock:
@@ -102,25 +101,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-@contextmanager
-def _serving(registry: Registry, *, cdn: bool) -> Iterator[int]:
-    handler = type("Handler", (_Handler,), {"registry": registry, "cdn": cdn})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    one = Registry()
-    with _serving(one, cdn=False) as port, _serving(one, cdn=True) as cdn_port:
-        one.port, one.cdn_port = port, cdn_port
-        yield one
+    made = Registry()
+    cdn = type("Cdn", (_Handler,), {"registry": made, "cdn": True})
+    own = type("Own", (_Handler,), {"registry": made})
+    with listening(own) as made.port, listening(cdn) as made.cdn_port:
+        yield made
 
 
 def pull(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tuple[int, str]:
@@ -146,8 +133,8 @@ def pull(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tup
 def test_an_account_opens_a_private_image_and_goes_to_its_own_host_alone(
     fetch: Fetch, registry: Registry
 ) -> None:
-    code, said = pull(fetch, registry)
-    assert code == 0, said
+    code, output = pull(fetch, registry)
+    assert code == 0, output
     place = fetch.root / "images" / digest(MANIFEST)
     assert (place / digest(LAYER)).read_bytes() == LAYER
     assert (place / digest(MANIFEST)).read_bytes() == MANIFEST
@@ -157,8 +144,8 @@ def test_an_account_opens_a_private_image_and_goes_to_its_own_host_alone(
 
 def test_a_token_that_runs_out_midway_is_replaced(fetch: Fetch, registry: Registry) -> None:
     registry.lives = 4
-    code, said = pull(fetch, registry)
-    assert code == 0, said
+    code, output = pull(fetch, registry)
+    assert code == 0, output
     assert registry.tokens > 2
 
 
@@ -168,16 +155,16 @@ def test_a_token_that_runs_out_midway_is_replaced(fetch: Fetch, registry: Regist
 def test_without_the_right_account_the_remedy_is_reported(
     fetch: Fetch, registry: Registry, account: str | None, remedy: str
 ) -> None:
-    code, said = pull(fetch, registry, account)
+    code, output = pull(fetch, registry, account)
     assert code == 1
-    assert any(words in said for words in remedy.split("|"))
-    assert ACCOUNT not in said
+    assert any(words in output for words in remedy.split("|"))
+    assert ACCOUNT not in output
     assert not (fetch.root / "images" / digest(MANIFEST)).exists()
 
 
 def test_a_registry_that_is_gone_is_one_clear_error(fetch: Fetch, registry: Registry) -> None:
     registry.port = 9  # nobody listens there
-    code, said = pull(fetch, registry)
+    code, output = pull(fetch, registry)
     assert code == 75
-    assert "unreachable" in said
-    assert "what was fetched is kept" in said
+    assert "unreachable" in output
+    assert "what was fetched is kept" in output

@@ -86,7 +86,6 @@ def test_what_the_controller_writes_is_what_the_host_reads(
         (request.read_fetch, [], "FetchRequest: [] is not of type dict"),
         (request.read_fetch, {}, "FetchRequest: endpoint is missing"),
         (request.read_fetch, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
-        (request.read_fetch, {**asdict(FETCH), "retries": -1}, "retries must be at least 0: -1"),
         (request.read_fetch, {**asdict(FETCH), "files": []}, "at least one file"),
         (request.read_fetch, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
         (request.read_fetch, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from sparkwright.config.settings import HostSettings
 from sparkwright.plan.uplink import environment
 from tests.host.fetch.conftest import Fetch
+from tests.host.fetch.fake_hub import listening
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -49,13 +49,8 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Handler) as port:
+        yield f"http://127.0.0.1:{port}", asked
 
 
 def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +60,8 @@ def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.Monk
         settings = HostSettings.model_validate({"services": {}, "http_proxy": address})
         for name, value in environment(settings).items():
             monkeypatch.setenv(name, value)
-        code, said = fetch.run(endpoint=f"http://hub.example:{port}")
-    assert code == 0, said
+        code, output = fetch.run(endpoint=f"http://hub.example:{port}")
+    assert code == 0, output
     assert set(asked) == {"hub.example"}
     assert len(asked) >= len(fetch.hub.files)
 
@@ -78,6 +73,6 @@ def test_what_is_in_the_lan_is_not(fetch: Fetch, monkeypatch: pytest.MonkeyPatch
         settings = HostSettings.model_validate({**known, "no_proxy": ["127.0.0.2"]})
         for name, value in environment(settings).items():
             monkeypatch.setenv(name, value)
-        code, said = fetch.run()
-    assert code == 0, said
+        code, output = fetch.run()
+    assert code == 0, output
     assert asked == []

@@ -43,9 +43,8 @@ def test_large_files_come_from_there_alone(
     # As in the job's sandbox, where hf_xet can't write its log into the home.
     monkeypatch.setenv("HOME", "/proc")
     name, largest = _largest(lab)
-    code, said = fetch.here(**_request(lab, fetch, name))
-    assert code == 0, said
-    assert "Xet ended" not in said
+    output = fetch.complete(**_request(lab, fetch, name))
+    assert "Xet ended" not in output
     assert (lab.directory(fetch, name) / largest.path).stat().st_size == largest.size
     # Its chunks have headers, and each came once.
     assert _bytes(lab, name, largest) == largest.size + 8 * -(-largest.size // (64 << 10))
@@ -69,10 +68,9 @@ def test_what_is_there_is_kept_when_it_is_killed(lab: LabHub, fetch: Fetch) -> N
     time.sleep(0.2)  # its child ends with it
     there = part.stat().st_blocks * 512
     lab.reset()
-    code, said = fetch.here(**_request(lab, fetch, name))
-    assert code == 0, said
-    assert "Xet ended" not in said
-    assert "kept " in said
+    output = fetch.complete(**_request(lab, fetch, name))
+    assert "Xet ended" not in output
+    assert "kept " in output
     # What it lacks, from the middle of a chunk on, with the chunks' headers.
     assert _bytes(lab, name, file) < file.size - there + (128 << 10)
 
@@ -80,9 +78,8 @@ def test_what_is_there_is_kept_when_it_is_killed(lab: LabHub, fetch: Fetch) -> N
 def test_a_wrong_byte_is_seen_and_fetched_by_other_means(lab: LabHub, fetch: Fetch) -> None:
     name, file = _largest(lab)
     lab.fault(match=f"/xet/xorbs/*/{file.sha256}/1", corrupt_at=100_000, times=1)
-    code, said = fetch.here(**_request(lab, fetch, name))
-    assert code == 0, said
-    assert f"{file.path}: expected sha256" in said
+    output = fetch.complete(**_request(lab, fetch, name))
+    assert f"{file.path}: expected sha256" in output
     assert lab.counters()["requests"]["cdn"] > 0
     assert fetch.here(**_request(lab, fetch, name))[1].startswith("already complete")
 
@@ -100,11 +97,10 @@ def test_what_it_does_not_give_comes_by_plain_http(
 ) -> None:
     name, file = _largest(lab)
     lab.fault(**fault)
-    code, said = fetch.here(**_request(lab, fetch, name))
-    assert code == 0, said
-    assert f"{file.path}: Xet ended (" in said
-    assert "fetching the rest by plain HTTP" in said
-    assert "Signature" not in said
+    output = fetch.complete(**_request(lab, fetch, name))
+    assert f"{file.path}: Xet ended (" in output
+    assert "fetching the rest by plain HTTP" in output
+    assert "Signature" not in output
 
 
 def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) -> None:
@@ -113,15 +109,13 @@ def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) 
     alone.mkdir()
     (alone / "hf_xet").symlink_to(fetch.runtime / "hf_xet")
     fetch.runtime = alone
-    code, said = fetch.here(**_request(lab, fetch, name, downloader="hf_transfer"))
-    assert code == 0, said
+    output = fetch.complete(**_request(lab, fetch, name, downloader="hf_transfer"))
     ended = "hf_transfer ended (No module named 'hf_transfer'); fetching the rest by Xet"
-    assert f"{file.path}: {ended}" in said
-    assert "/s) by Xet" in said.splitlines()[-1]
+    assert f"{file.path}: {ended}" in output
+    assert "/s) by Xet" in output.splitlines()[-1]
 
 
 def test_a_limit_is_kept_by_plain_http(lab: LabHub, fetch: Fetch) -> None:
     name, _ = _largest(lab)
-    code, said = fetch.here(**_request(lab, fetch, name, limit=100e6))
-    assert code == 0, said
+    fetch.complete(**_request(lab, fetch, name, limit=100e6))
     assert "xet" not in lab.counters()["requests"]

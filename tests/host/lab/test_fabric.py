@@ -14,7 +14,7 @@ import pytest
 
 from lab.fabric import rails
 from sparkwright.checks.fabric.cabling import cables, shape_of
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.host.fabric import FabricState
 from sparkwright.host.lib.records import decode

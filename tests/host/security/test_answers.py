@@ -96,14 +96,14 @@ try:
 except Failed as error:
     print("Failed", error)
 """
-HUB = "from sparkwright.host.fetch.hub import Hub; Hub(request, None, Event()).check()"
+HUB = "from sparkwright.host.fetch.sources import Hub; Hub(request, None, Event()).check()"
 REGISTRY = (
-    "from sparkwright.host.fetch.registry import Registry; "
+    "from sparkwright.host.fetch.sources import Registry; "
     'Registry(replace(request, source="registry"), None, Event()).check()'
 )
 FILE = (
     "from pathlib import Path; from sparkwright.host.fetch import holes; "
-    "from sparkwright.host.fetch.web import Location; "
+    "from sparkwright.host.fetch.sources import Location; "
     "from sparkwright.host.fetch.ranges import Limit, RangeFetch; "
     'file = FetchFile("model.safetensors", 1 << 20, "0" * 64); part = Path(sys.argv[3], "part"); '
     "holes.prepare(part, file.size); "
@@ -134,7 +134,7 @@ def test_a_source_that_answers_without_end(call: str, attack: object, tmp_path: 
 def test_a_token_service_that_answers_without_end(tmp_path: Path) -> None:
     with hostile.serving(hostile.body) as port:
         call = (
-            "from sparkwright.host.fetch.registry import Registry; "
+            "from sparkwright.host.fetch.sources import Registry; "
             'Registry(request, None, Event())._token({"realm": request.endpoint + "/token"}, None)'
         )
         words = (str(port), "0" * 40, str(tmp_path))

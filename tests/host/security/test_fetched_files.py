@@ -37,9 +37,8 @@ def _rewrite(path: Path) -> None:
 
 def test_the_owner_of_an_adopted_file_cant_rewrite_it(fetching: Fetch, users: Path) -> None:
     blob = _cached(fetching, users)
-    code, said = fetching.here(adopt=[str(users)])
-    assert code == 0, said
-    assert f"{ONE}: copied from {blob}" in said or f"{ONE}: cloned from {blob}" in said
+    output = fetching.complete(adopt=[str(users)])
+    assert f"{ONE}: copied from {blob}" in output or f"{ONE}: cloned from {blob}" in output
     _rewrite(blob)
     assert blob.read_bytes() != fetching.hub.files[ONE]
     fetching.assert_whole()
@@ -55,22 +54,20 @@ def test_a_file_below_a_directory_of_many_is_copied(
     shared.mkdir(parents=True)
     (shared / ONE).write_bytes(fetching.hub.files[ONE])
     shared.parent.chmod(mode)
-    code, said = fetching.here(adopt=[str(shared)])
-    assert code == 0, said
+    fetching.complete(adopt=[str(shared)])
     assert not (fetching.destination / ONE).samefile(shared / ONE)
 
 
 def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, place: Path) -> None:
     (place / "mine").mkdir()
     (place / "mine" / ONE).write_bytes(fetching.hub.files[ONE])
-    code, said = fetching.here(adopt=[str(place / "mine")])
-    assert code == 0, said
+    fetching.complete(adopt=[str(place / "mine")])
     assert (fetching.destination / ONE).samefile(place / "mine" / ONE)
 
 
 def _hard_linked(fetching: Fetch, users: Path) -> Path:
     """A fleet of before: a file of the model is a second name of the user's."""
-    assert fetching.here()[0] == 0
+    fetching.complete()
     file = fetching.destination / ONE
     blob = users / "blob"
     file.rename(blob)
@@ -86,8 +83,7 @@ def test_a_hard_link_of_before_is_found_and_replaced_by_a_copy(
     directory = str(fetching.destination)
     assert receipt.check(directory, COMMIT) == f"{ONE} belongs to user nobody"
     fetching.hub.hits.clear()
-    code, said = fetching.here()
-    assert code == 0, said
+    fetching.complete()
     assert fetching.hub.sent() == 0
     _rewrite(blob)
     fetching.assert_whole()
@@ -108,14 +104,12 @@ def test_verification_names_files_of_another_user(
 
 def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
     _rewrite(_hard_linked(fetching, users))
-    code, said = fetching.here()
-    assert code == 0, said
-    fetching.assert_whole()
+    fetching.complete()
 
 
 def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
     """A user's model directory with a receipt that says all is well."""
-    assert fetching.here()[0] == 0
+    fetching.complete()
     evil = bytearray(fetching.hub.files[ONE])
     evil[999] ^= 1
     file, note = fetching.destination / ONE, fetching.destination / receipt.NAME
@@ -125,20 +119,17 @@ def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
     note.write_text(json.dumps(text))
     os.chown(note, UID, UID)
     assert receipt.check(str(fetching.destination), COMMIT) == "has no receipt"
-    code, said = fetching.here()
-    assert code == 0, said
-    fetching.assert_whole()
+    fetching.complete()
 
 
 @pytest.mark.parametrize("inner", [".", "tokenizer"])
 def test_a_directory_of_another_user_makes_no_model_complete(fetching: Fetch, inner: str) -> None:
-    assert fetching.here()[0] == 0
+    fetching.complete()
     os.chown(fetching.destination / inner, UID, UID)
     fault = receipt.check(str(fetching.destination), COMMIT)
     assert fault is not None
     assert "belongs to user nobody" in fault
-    code, said = fetching.here()
-    assert code == 0, said
+    fetching.complete()
     assert (fetching.destination / inner).stat().st_uid == 0
     assert receipt.check(str(fetching.destination), COMMIT) is None
 
@@ -162,10 +153,8 @@ def test_a_stage_that_was_made_before_and_a_forged_note_are_removed(fetching: Fe
     (fetching.stage / "verified.json").write_text(json.dumps({ONE: entry}))
     for path in (fetching.stage, *fetching.stage.rglob("*")):
         os.chown(path, UID, UID)
-    code, said = fetching.here()
-    assert code == 0, said
-    assert "was not made by root: removing it" in said
-    fetching.assert_whole()
+    output = fetching.complete()
+    assert "was not made by root: removing it" in output
     assert fetching.destination.parent.stat().st_uid == 0
 
 
@@ -175,9 +164,7 @@ def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, place: Path) -> N
     (victim / "holder.json").write_text("root's own")
     _users_parent(fetching)
     as_user('ln -s "$1" "$2"', victim, fetching.stage)
-    code, said = fetching.here()
-    assert code == 0, said
-    fetching.assert_whole()
+    fetching.complete()
     assert {path.name: path.read_text() for path in victim.iterdir()} == {
         "holder.json": "root's own"
     }
@@ -187,9 +174,9 @@ def test_a_root_that_belongs_to_a_user_is_refused(fetching: Fetch) -> None:
     models = fetching.destination.parent.parent
     models.mkdir()
     os.chown(models, UID, UID)
-    code, said = fetching.here()
+    code, output = fetching.here()
     assert code == 1
-    assert said.splitlines() == [f"{models}: belongs to user nobody."]
+    assert output.splitlines() == [f"{models}: belongs to user nobody."]
     assert not list(models.iterdir())
 
 

@@ -22,4 +22,4 @@ def test_it_ends_when_its_keys_are_gone(tmp_path: Path) -> None:
         assert thread.is_alive()
         keys.rmdir()
         thread.join(10)
-        assert server.stopped()
+        assert server.ended.is_set()

@@ -40,7 +40,7 @@ def served(tmp_path: Path) -> Iterator[tuple[PeerServer, tuple[str, int]]]:
     thread = Thread(target=server.run)
     thread.start()
     yield server, listening.getsockname()
-    server.stop()
+    server.ended.set()
     thread.join()
     listening.close()
 
@@ -193,9 +193,9 @@ def test_only_who_has_a_key_keeps_the_server_running(
     server, address = served
     monkeypatch.setattr(server, "_idle", 2.0)
     ends = time.monotonic() + 6
-    while not server.stopped() and time.monotonic() < ends:
+    while not server.ended.is_set() and time.monotonic() < ends:
         with suppress(OSError), socket.create_connection(address, 1) as one:
             one.sendall(b"GET /challenge HTTP/1.1\r\n\r\n")
             one.recv(100)
         time.sleep(0.1)
-    assert server.stopped()
+    assert server.ended.is_set()

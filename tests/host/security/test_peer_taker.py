@@ -15,9 +15,9 @@ from threading import Event
 
 import pytest
 
-from sparkwright.host.fetch import holes, peer_auth, peer_client, peers
+from sparkwright.host.fetch import holes, peer_auth, peers
 from sparkwright.host.fetch.errors import Failed
-from sparkwright.host.fetch.peers import Pace, Peers, common
+from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from tests.host.accepting import accepting
@@ -271,7 +271,6 @@ def test_a_peer_that_is_alive_and_brings_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(peers, "WINDOW", 2.0)
-    monkeypatch.setattr("sparkwright.host.fetch.peers.WINDOW", 2.0)
     one = taker(fake(_alive))
     assert 2 <= one.take() < 4
     assert "brought less than 32 KiB/s over 2 s" in capfd.readouterr().err
@@ -314,7 +313,7 @@ def test_a_peer_that_trickles_is_left(
 ) -> None:  # fmt: skip
     """Each byte in time does not make the whole in time."""
     for name in ("_ANSWER", "_PIECE_TIME"):
-        monkeypatch.setattr(peer_client, name, 1.0)
+        monkeypatch.setattr(peers, name, 1.0)
 
     def trickle(connection: socket.socket) -> None:
         for _ in range(600):
@@ -403,28 +402,6 @@ def test_a_proxy_of_the_environment_hears_nothing(
     one.take()
     assert proxy.asked == []
     assert not one.peers.any
-
-
-def test_a_pace_is_measured_while_somebody_waits() -> None:
-    now = [0.0]
-    one = Pace(None, lambda: now[0])
-    with one.waiting():
-        now[0] = peers.WINDOW - 1
-        assert not one.too_slow()
-        one.brought(int(peers.LEAST * peers.WINDOW))
-        now[0] += 2
-        assert not one.too_slow()
-        now[0] += peers.WINDOW + 1
-        assert one.too_slow()
-    now[0] += 10 * peers.WINDOW
-    with one.waiting():
-        assert not one.too_slow()
-    # Who limits itself does not blame the peer.
-    slow = Pace(65536.0, lambda: now[0])
-    with slow.waiting():
-        slow.brought(int(16384 * peers.WINDOW))
-        now[0] += peers.WINDOW + 1
-        assert not slow.too_slow()
 
 
 def test_a_disk_that_loses_what_is_written_ends_the_fetch(

@@ -91,7 +91,7 @@ def _serving(fetch: Fetch, certificate: str | None) -> Iterator[int]:
         try:
             yield port
         finally:
-            server.stop()
+            server.ended.set()
             thread.join()
 
 
@@ -106,7 +106,7 @@ def serving(
     place.write_text(host_certificate(ca, "seed", (NAME,), NOW))
     seed = Fetch(fetch.hub, tmp_path / "seed")
     seed.root.mkdir()
-    assert seed.run()[0] == 0
+    seed.complete(apart=True)
     with ExitStack() as stack:
 
         def make(tls: bool) -> Served:
@@ -130,8 +130,8 @@ def test_who_listens_in_reads_no_weights_and_no_names(
     """The other case shows that the tap would hear them."""
     served = serving(tls)
     asked = len(leech.hub.hits)
-    code, said = served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
-    assert code == 0, said
+    code, output = served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
+    assert code == 0, output
     leech.assert_whole()
     assert len(leech.hub.hits) == asked
     assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
@@ -148,7 +148,7 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
     """Nor is it told what is wanted: the run's key is shown to nobody else."""
     served = serving(True)
     other = authority(NOW, tmp_path / "other")
-    code, said = served.take(
+    code, output = served.take(
         leech,
         {
             "another CA": TlsIdentity(NAME, other.pem),
@@ -156,21 +156,21 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
             "a public CA": TlsIdentity(NAME, None),
         }[wrong],
     )
-    assert code == 0, said
+    assert code == 0, output
     leech.assert_whole()
     assert leech.progress()["bytes_peers"] == 0
-    assert f"the peer {served.tap.address} fails (its certificate: " in said
+    assert f"the peer {served.tap.address} fails (its certificate: " in output
 
 
 def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(False)
-    code, said = served.take(leech, TlsIdentity(NAME, served.ca.pem))
-    assert code == 0, said
+    code, output = served.take(leech, TlsIdentity(NAME, served.ca.pem))
+    assert code == 0, output
     leech.assert_whole()
     assert leech.progress()["bytes_peers"] == 0
-    assert "(no TLS: " in said
+    assert "(no TLS: " in output
     assert b"Authorization" not in served.tap.heard
 
 
@@ -187,8 +187,8 @@ def test_who_asks_in_clear_gets_nothing_and_keeps_nobody_waiting(
                 answer += block
         assert b"HTTP" not in answer
     began = time.monotonic()
-    code, said = served.take(leech, TlsIdentity(NAME, served.ca.pem))
-    assert code == 0, said
+    code, output = served.take(leech, TlsIdentity(NAME, served.ca.pem))
+    assert code == 0, output
     assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
     assert time.monotonic() - began < 10
     for one in silent:

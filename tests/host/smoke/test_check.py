@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines import metric_names
-from sparkwright.engines.vllm.metrics import METRICS
+from sparkwright.engines import engine, metric_names
 from sparkwright.host.lib import metrics
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
@@ -45,8 +44,8 @@ class _Handler(BaseHTTPRequestHandler):
             counters = said.counters
             text = (
                 "# HELP vllm:spec_decode_num_draft_tokens_total tokens\n"
-                f'{METRICS[metrics.DRAFTED]}{{engine="0"}} {counters["drafted"]}\n'
-                f'{METRICS[metrics.ACCEPTED]}{{engine="0"}} {counters["accepted"]}\n'
+                f'{engine("vllm").metrics[metrics.DRAFTED]}{{engine="0"}} {counters["drafted"]}\n'
+                f'{engine("vllm").metrics[metrics.ACCEPTED]}{{engine="0"}} {counters["accepted"]}\n'
             )
             self._send(200, text.encode())
         elif self.path == "/health":

@@ -78,12 +78,6 @@ def test_what_is_not_cured_still_refuses() -> None:
     assert host.memory.failure == "refused by preflight: docker"
 
 
-def test_without_bootstrap_preflight_asks_once() -> None:
-    host, one = _host(BARE, observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
-    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
-    assert (host.programs, one.cured) == (["observe"], None)
-
-
 def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:
     host, one = _host(BARE, "docker", observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
     assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]

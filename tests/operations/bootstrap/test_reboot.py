@@ -9,7 +9,7 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.run import bootstrap
-from tests.operations.harness import FakeHost, Said, fake, run
+from tests.operations.harness import FakeHost, fake, run
 from tests.unit.bootstrap.states import UBUNTU, but
 from tests.unit.builders import probe
 
@@ -87,12 +87,3 @@ def test_unasked_it_fails_the_host_with_what_to_do() -> None:
     assert not ran.well
     assert host.programs == []
     assert "bootstrap_reboot=True" in (ran.memory.failure or "")
-
-
-def test_a_host_that_refuses_is_left() -> None:
-    host = _host([], [])
-    host.answers["reboot"] = Said(err="systemd-run: access denied", ok=False)
-    ran = run(host, bootstrap.rebooted, FRESH, asked=True, execute=True)
-    assert not ran.well
-    assert ran.memory.failure == "sparkwright-reboot: systemd-run: access denied"
-    assert host.attempts == []

@@ -17,7 +17,8 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host import jobs
-from sparkwright.host.fetch.peer_client import Identity, PeerClient
+from sparkwright.host.fetch.peers import PeerClient
+from sparkwright.host.fetch.request import PeerKeys
 from sparkwright.host.jobs import Job
 from sparkwright.host.lib import journal, systemd
 from sparkwright.host.lib.processes import Outcome
@@ -174,11 +175,10 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert bundle_server.serve(str(bundle), "127.0.0.1", port, keys) == peer
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.2", port), 5)
-    leech = json.loads(keys.leech("spark 1", [peer]).value)
-    mine = Identity(leech["run"], leech["peer"], leech["keys"][peer.address])
+    mine = PeerKeys(**json.loads(keys.leech("spark 1", [peer]).value))
     client = PeerClient(peer.address, mine)
     path = f"/files/models/org--model/{'c' * 40}/config.json"
-    assert client.held(path, 2).ranges == [(0, 2)]
+    assert client.held(path, 2).ranges == ((0, 2),)
     assert bytes(client.piece(path, 2, 0, 2)) == b"{}"
     client.close()
     # Of the site's folder, nobody else reads the key, and the fleet's secret is not in it.
@@ -186,6 +186,8 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0
     assert "of-the-fleet" not in key.read_text()
+    (process,) = bundle_server._running.values()
+    assert os.fsencode(key.read_text()) not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
 
 def test_a_port_of_the_controllers_that_is_taken_is_told(bundle: Path) -> None:

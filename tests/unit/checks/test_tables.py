@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -14,8 +17,9 @@ from sparkwright.checks.fabric import judge as fabric
 from sparkwright.checks.host import judge as preflight
 from sparkwright.checks.service import diagnose as doctor
 from sparkwright.checks.service.logs import patterns
-from sparkwright.findings.check import Check, Checks, Symptom, check, load
+from sparkwright.findings.check import Checks, Symptom, check, load
 from sparkwright.findings.finding import Severity
+from tests.unit.builders import ROOT
 
 #: Checks that only the watch finds, over hours; see sparkwright/host/watch.
 WATCHED = {"acceptance-decays", "disk-fills", "drift", "watch-asleep"}
@@ -40,22 +44,65 @@ def test_every_check_has_texts_and_a_judgement(table: str) -> None:
         assert entry.remedy or table in ("rules", "preflight"), entry.id
 
 
+def _given(path: Path) -> Iterator[tuple[str, list[object], set[str]]]:
+    """Every symptom of a module's source: check, its case where that is written, and values."""
+    for function in ast.walk(ast.parse(path.read_text())):
+        decorators = function.decorator_list if isinstance(function, ast.FunctionDef) else []
+        nodes = [node for decorator in decorators for node in ast.walk(decorator)]
+        ids = [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
+        for call in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Symptom":
+                literal = [getattr(argument, "value", None) for argument in call.args]
+                names = {keyword.arg or "**" for keyword in call.keywords}
+                yield str([*literal, *ids, ""][0]), literal[1:], names
+
+
+FOLDERS = ["checks/configuration", "checks/host", "checks/service", "checks/fabric", "engines/vllm"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_judgement_gives_every_value_that_its_texts_need(folder: str) -> None:
+    root = ROOT / "sparkwright" / folder
+    texts = {id_: entry for path in root.glob("*checks.yaml") for id_, entry in load(path).items()}
+    missing = []
+    for name, (id_, case, names) in [
+        (path.name, symptom) for path in root.glob("*.py") for symptom in _given(path)
+    ]:
+        if id_ not in texts or "**" in names:
+            continue
+        cases = texts[id_].cases
+        written = case if case and case[0] is not None else [*cases] if case else [""]
+        for entry in ({**vars(texts[id_]), **cases.get(str(one), {})} for one in written):
+            needed = {
+                re.split(r"[.!]", field)[0]
+                for text in ("observed", "expected", "key", "reason", "remedy", "source")
+                if text not in names
+                for _, field, _, _ in Formatter().parse(entry[text])
+                if field
+            }
+            needed |= set() if entry["observed"] else {"observed"}
+            missing += [(name, id_, field) for field in needed - names]
+    assert missing == []
+
+
 def test_a_judgement_of_several_checks_names_one_and_texts_can_differ(tmp_path: Path) -> None:
     path = tmp_path / "checks.yaml"
     path.write_text("a:\n  reason: r\n  remedy: restart UNIT\n  source: s\n"
+                    "  cases:\n    c: {observed: '{n:.1f} of {{n}}'}\n"
                     "b:\n  severity: warning\n  reason: r2\n  source: s\n")  # fmt: skip
 
     @check("a", "b")
     def judge(facts: int) -> list[Symptom]:
-        return [Symptom("first", service="q", check="b", remedy="x"), Symptom("second")][:facts]
+        symptoms = [Symptom("b", service="q", observed="{", remedy="x"), Symptom("", "c", n=3)]
+        return symptoms[:facts]
 
     class Module:
         judgement = judge
 
     table = Checks[int]([path], [Module])  # type: ignore[list-item]
-    assert [(one.id, one.severity, one.remedy) for one in table.findings(2)] == [
-        ("a", Severity.ERROR, "restart 'sparkwright-*'"),
-        ("b", Severity.WARNING, "x"),
+    assert [(one.id, one.severity, one.observed, one.remedy) for one in table.findings(2)] == [
+        ("a", Severity.ERROR, "3.0 of {n}", "restart 'sparkwright-*'"),
+        ("b", Severity.WARNING, "{", "x"),
     ]
     assert table.findings(0) == []
-    assert load(path)["a"] == Check("a", Severity.ERROR, "r", "s", "restart UNIT")
+    assert load(path)["a"].reason == "r"

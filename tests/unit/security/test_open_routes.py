@@ -9,11 +9,12 @@ import pytest
 
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.checks.smoke.outside import Entrance, entrances
-from sparkwright.engines.vllm.routes import ROUTES
+from sparkwright.engines import engine
 from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.proxies import proxies_of
 from tests.unit.builders import SPARK, catalog, plan
 
+ROUTES = engine("vllm").routes
 CAPTURES = Path(__file__).parents[2] / "fixtures/vllm/0.24.0"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.host.judge import judge
+from sparkwright.checks.host.judge import CHECKS, judge
 from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
 from sparkwright.host.lib.pickles import is_pickle
@@ -38,7 +38,7 @@ def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
     found = pickle_symptom(model, {})
     assert found is not None
     assert found.severity is Severity.WARNING
-    assert path in found.observed
+    assert path in CHECKS.report([found])[0].observed
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
     found = pickle_symptom(model, {})
     assert found is not None
     assert found.severity is Severity.ERROR
-    assert '{"org/name/pytorch_model.bin": "why"}' in found.remedy
+    assert '{"org/name/pytorch_model.bin": "why"}' in CHECKS.report([found])[0].remedy
     allowed = {"org/name/*.bin": "made by ourselves"}
     assert pickle_symptom(model, allowed) is None
     assert fetched(model, allowed) == model

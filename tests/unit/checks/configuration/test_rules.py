@@ -18,7 +18,6 @@ from sparkwright.checks.configuration import (
     unknown_silences,
 )
 from sparkwright.checks.configuration.issues import all_issues
-from sparkwright.engines.vllm.arguments import RULE_IDS
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.service import container_command
@@ -325,7 +324,7 @@ def test_every_rule_is_tried() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = RULES.ids + list(RULE_IDS) + list(all_issues(catalog()))
+    ids = RULES.ids + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]
     assert len(ids) == len(set(ids))
     assert len(issues) == len({issue.id for issue in issues})

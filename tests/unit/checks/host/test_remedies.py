@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.checks.host import remedies
 from sparkwright.checks.host.judge import judge
+from sparkwright.checks.host.remedies import install
 from sparkwright.host import observe
 from sparkwright.host.lib import documents
 from sparkwright.host.observation import Distribution
@@ -32,8 +32,8 @@ OWN = {
 @pytest.mark.parametrize("on", [DGX, UBUNTU, BOOKWORM, TRIXIE, OTHER])
 def test_no_remedy_names_what_is_not_there(on: Distribution) -> None:
     said = " ".join(
-        one(on).replace("(where Docker is docker.io)", "")
-        for one in (remedies.docker, remedies.compose, remedies.toolkit, remedies.driver)
+        install(name, on).replace("(where Docker is docker.io)", "")
+        for name in ("docker", "compose", "toolkit", "driver")
     )
     assert {name for name in OWN if name in said} == {
         name for name, where in OWN.items() if on in where
@@ -46,9 +46,9 @@ def test_every_finding_has_the_remedy_of_its_host() -> None:
     bare = {"gpu": ABSENT, "toolkit": ABSENT, "docker_found": False}
     seen = probe(**bare, distribution={"id": "debian", "version": "12"})
     found = {one.id: one.remedy for one in judge(wanted(plan()), seen, 1000.0)}
-    assert found["docker"] == remedies.docker(BOOKWORM)
-    assert found["nvidia-driver"] == remedies.driver(BOOKWORM)
-    assert found["nvidia-container-toolkit"] == remedies.toolkit(BOOKWORM)
+    assert found["docker"] == install("docker", BOOKWORM)
+    assert found["nvidia-driver"] == install("driver", BOOKWORM)
+    assert found["nvidia-container-toolkit"] == install("toolkit", BOOKWORM)
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,7 @@ def gpu(**changes: Any) -> dict[str, Any]:
 def spark(**changes: Any) -> Facts:
     """The whole host; ``service`` and ``planned`` are merged, everything else is replaced."""
     planned = {
-        "release": RELEASE, "tag": "2026-07-01-v0.24.0", "names": ["qwen36-fast", "qwen36-deep"],
-        "boot_seconds": 900, "speculates": True, **changes.pop("planned", {}),
+        "release": RELEASE, "boot_seconds": 900, "speculates": True, **changes.pop("planned", {}),
     }  # fmt: skip
     return facts(
         {

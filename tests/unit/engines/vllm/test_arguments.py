@@ -8,17 +8,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkwright.engines.vllm.arguments import RULE_IDS, check_arguments
-from sparkwright.engines.vllm.speculation import scheduled_token_budget
+from sparkwright.checks.configuration import RULES
+from sparkwright.engines.vllm.arguments import check_arguments
+from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
 from sparkwright.engines.vllm.table import nearest, release, table, versions
+from sparkwright.findings.finding import Finding
 
 DFLASH: dict[str, Any] = {"method": "dflash", "model": "/d", "num_speculative_tokens": 11}
 
 
+def judged(
+    version: str | None,
+    arguments: dict[str, Any],
+    environment: dict[str, str] | None = None,
+    also: Any = None,
+) -> list[Finding]:
+    """Findings on arguments and variables, each with all of its texts."""
+    findings = RULES.report(check_arguments(version, arguments, environment or {}, also or {}))
+    assert all(one.observed and one.reason and one.remedy and one.source for one in findings)
+    return findings
+
+
 def _found(version: str, arguments: dict[str, Any], also: Any = None) -> list[tuple[str, str]]:
-    found = check_arguments(version, arguments, {}, also or {})
-    assert all(one.what and one.why and one.instead and one.source for one in found)
-    return [(one.rule, one.key.removeprefix("arguments.")) for one in found]
+    findings = judged(version, arguments, also=also)
+    return [(one.id, (one.subject.key or "").removeprefix("arguments.")) for one in findings]
 
 
 #: (version, arguments, rule, key): each breaks one thing.
@@ -138,8 +151,8 @@ def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any
 
 
 def test_where_else_an_unknown_argument_exists_is_said() -> None:
-    (found,) = check_arguments("0.24.0", {"device_memory_utilization": 0.5}, {}, {})
-    assert found.why == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
+    (found,) = judged("0.24.0", {"device_memory_utilization": 0.5})
+    assert found.reason == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
 
 
 @pytest.mark.parametrize(
@@ -158,23 +171,21 @@ def test_where_else_an_unknown_argument_exists_is_said() -> None:
     ],
 )
 def test_variables_are_judged_by_version(version: str, name: str, rules: list[str]) -> None:
-    assert [one.rule for one in check_arguments(version, {}, {name: "1"}, {})] == rules
+    assert [one.id for one in judged(version, {}, {name: "1"})] == rules
 
 
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
     """Nearest by its letters is mlp_speculator, which is something else."""
-    (found,) = check_arguments(
-        "0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}}, {}, {}
-    )
-    assert found.instead.startswith("method: dflash")
-    assert "mlp_speculator" not in found.instead
+    (found,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
+    assert found.remedy.startswith("method: dflash")
+    assert "mlp_speculator" not in found.remedy
 
 
 @pytest.mark.parametrize("version", ["0.24.0rc1", "0.24.0+local", "v0.24.0", "0.24", "0.24.0.dev3"])
 def test_a_build_of_a_release_goes_by_the_releases_table(version: str) -> None:
     assert release(version) == (0, 24, 0)
     assert nearest(version) == "0.24.0"
-    (found,) = check_arguments(version, {"nonsense": 1}, {}, {})
+    (found,) = judged(version, {"nonsense": 1})
     assert found.severity == "warning"
     assert f"there is no table of {version}" in found.source
 
@@ -215,6 +226,5 @@ _keys = sorted({name for version in versions() for name in table(version).argume
 def test_any_value_gives_findings_and_never_an_error(
     version: str, arguments: dict[str, Any]
 ) -> None:
-    for rule, key in _found(version, arguments):
-        assert rule in RULE_IDS
+    for _, key in _found(version, arguments):
         assert key.partition(".")[0] in arguments

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines.vllm.arguments import check_arguments
-from sparkwright.engines.vllm.speculation import scheduled_token_budget
 from sparkwright.engines.vllm.table import from_dump, nearest, table, versions
 from tests.unit.builders import ROOT, catalog
+from tests.unit.engines.vllm.test_arguments import judged
 
 #: A package of vLLM's shape, with what the dump looks at.
 FAKE = {
@@ -164,19 +163,12 @@ def test_the_nearest_table_is_the_versions_own_or_the_next_lower() -> None:
 
 
 def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version() -> None:
-    (known,) = check_arguments("0.24.0", {"max_modle_len": 1}, {}, {})
-    (guessed,) = check_arguments("0.25.0", {"max_modle_len": 1}, {}, {})
+    (known,) = judged("0.24.0", {"max_modle_len": 1})
+    (guessed,) = judged("0.25.0", {"max_modle_len": 1})
     assert (known.severity, guessed.severity) == ("error", "warning")
     assert "there is no table of 0.25.0" in guessed.source
-    assert "max_model_len" in known.instead
+    assert "max_model_len" in known.remedy
 
 
 def test_without_a_version_only_variables_are_judged() -> None:
-    assert check_arguments(None, {"nonsense": 1}, {"VLLM_NVFP4_GEMM_BACKEND": "x"}, {}) == []
-
-
-@pytest.mark.parametrize(
-    ("seqs", "tokens", "batched", "left"), [(256, 11, 2048, -512), (64, 11, 32768, 32128)]
-)
-def test_the_token_budget_is_vllms(seqs: int, tokens: int, batched: int, left: int) -> None:
-    assert scheduled_token_budget(batched, seqs, tokens) == left
+    assert judged(None, {"nonsense": 1}, {"VLLM_NVFP4_GEMM_BACKEND": "x"}) == []

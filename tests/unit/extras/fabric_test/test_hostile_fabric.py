@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.measure import plan
 from sparkwright.facts.asking import HostError
 from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rdma

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.checks.fabric.facts import Fabric
-from sparkwright.checks.fabric.groups import fabrics
+from sparkwright.checks.fabric.groups import Fabric, FabricLook, of_looks
 from sparkwright.extras.fabric_test.fabric_measure import Measurement, Stream
 from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import (
@@ -147,7 +146,8 @@ def test_without_a_gpu_the_rate_proves_nothing() -> None:
 
 def test_hosts_are_grouped_by_what_they_see() -> None:
     one, other = pair(), pair(first=3)
-    found = fabrics({**one, **other, "rtx-1": FabricState()}, {}, {}, {})
+    states = {**one, **other, "rtx-1": FabricState()}
+    found = of_looks({name: FabricLook(state) for name, state in states.items()})
     assert [(tuple(each.states), each.shape) for each in found] == [
         (("spark-1", "spark-2"), "pair"), (("spark-3", "spark-4"), "pair"),
     ]  # fmt: skip
@@ -159,9 +159,13 @@ def test_hosts_of_a_cluster_are_one_also_where_they_see_nobody() -> None:
         name: replace(one, rails=tuple(replace(rail, neighbours=()) for rail in one.rails))
         for name, one in states.items()
     }
-    clusters = dict.fromkeys(("spark-2", "spark-1"), ("spark-2", "spark-1"))
-    found = fabrics(unseen, {}, clusters, {"spark-1": "sha256:a"})
+    cluster = ("spark-2", "spark-1")
+    found = of_looks(
+        {
+            name: FabricLook(state, cluster=cluster if name in cluster else ())
+            for name, state in unseen.items()
+        }
+    )
     assert [(tuple(each.states), each.shape) for each in found] == [
         (("spark-2", "spark-1"), "pair"), (("spark-3", "spark-4"), "pair"),
     ]  # fmt: skip
-    assert found[0].images == {"spark-1": "sha256:a"}

@@ -1,0 +1,189 @@
+"""Faults of one host's part of a fabric, and between its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_interface
+from itertools import combinations
+
+from sparkwright.checks.fabric.cabling import Cable, unknown_neighbours
+from sparkwright.checks.fabric.groups import (
+    MTU,
+    SPEED,
+    Fabric,
+    cables_of,
+    hosts,
+    used_rails_of,
+)
+from sparkwright.findings.check import Symptom, check, each
+from sparkwright.host.fabric import FabricState, Rail
+
+
+@each(hosts, "fabric-no-connectx")
+def _none(state: FabricState) -> Iterator[Symptom]:
+    if not state.rails:
+        yield Symptom()
+
+
+@check("fabric-link-down")
+def _down(fabric: Fabric) -> Iterator[Symptom]:
+    needed = 2 if fabric.shape == "ring" else 1
+    for host, state in fabric.states.items():
+        up = {rail.cage for rail in state.rails if rail.carrier}
+        if state.rails and len(up) < needed:
+            there = f"port {min(up)} alone has a link" if up else "no port has a link"
+            ports = "both ports" if needed == 2 else "one port"
+            yield Symptom(host=host, observed=there, expected=ports)
+
+
+@each(hosts, "fabric-twin-down")
+def _twin(state: FabricState) -> Iterator[Symptom]:
+    for cage in sorted({rail.cage for rail in state.rails}):
+        twins = [rail for rail in state.rails if rail.cage == cage]
+        up = [rail for rail in twins if rail.carrier]
+        if len(up) == 1:
+            others = [rail.name for rail in twins if rail is not up[0]]
+            name, case = (others[0], "there") if others else ("its twin", "")
+            yield Symptom("fabric-twin-down", case, cage=cage, up=up[0].name, name=name)
+
+
+@each(used_rails_of, "fabric-speed")
+def _speed(rail: Rail) -> Iterator[Symptom]:
+    if rail.speed is not None and rail.speed < SPEED:
+        yield Symptom(rail=rail)
+
+
+@each(used_rails_of, "fabric-mtu")
+def _mtu(rail: Rail) -> Iterator[Symptom]:
+    if rail.mtu < MTU:
+        yield Symptom(rail=rail)
+
+
+@each(used_rails_of, "fabric-no-address")
+def _address(rail: Rail) -> Iterator[Symptom]:
+    if rail.ipv4 is None:
+        yield Symptom(rail=rail)
+
+
+@check("fabric-one-subnet")
+def _one_subnet(fabric: Fabric) -> Iterator[Symptom]:
+    for host, rails in fabric.used.items():
+        at = [(rail, ip_interface(rail.ipv4)) for rail in rails if rail.ipv4]
+        for (rail, first), (twin, second) in combinations(at, 2):
+            if first.network.overlaps(second.network):
+                yield Symptom(host=host, rail=rail, first=first, twin=twin, second=second)
+
+
+@each(hosts, "fabric-rdma-down")
+def _rdma(state: FabricState) -> Iterator[Symptom]:
+    for rail in state.rails:
+        if rail.carrier and rail.rdma is None:
+            yield Symptom("fabric-rdma-down", "absent", rail=rail)
+        elif rail.carrier and rail.rdma and rail.rdma.state != "ACTIVE":
+            yield Symptom(rail=rail, state=rail.rdma.state or "no state")
+
+
+@each(used_rails_of, "fabric-no-gid")
+def _gid(rail: Rail) -> Iterator[Symptom]:
+    if rail.ipv4 is None or rail.rdma is None:
+        return
+    address = rail.ipv4.partition("/")[0]
+    kinds = [gid.type for gid in rail.rdma.gids if gid.address == address]
+    if "RoCE v2" not in kinds:
+        yield Symptom(rail=rail, address=address, kinds=", ".join(kinds) or "none")
+
+
+@each(hosts, "fabric-cma")
+def _cma(state: FabricState) -> Iterator[Symptom]:
+    if state.rails and state.cma_total == 0:
+        yield Symptom(kernel=state.kernel)
+
+
+@each(hosts, "fabric-two-nccl")
+def _nccl(state: FabricState) -> Iterator[Symptom]:
+    for loaded in state.nccl:
+        yield Symptom(names=" and ".join(loaded))
+
+
+@each(hosts, "fabric-driver-590")
+def _driver(state: FabricState) -> Iterator[Symptom]:
+    if (state.driver or "").startswith("590."):
+        yield Symptom(driver=state.driver)
+
+
+@check("fabric-wrong-port")
+def _cage(fabric: Fabric) -> Iterator[Symptom]:
+    ring = fabric.shape == "ring"
+    ends = set()
+    for cable in fabric.cables:
+        same = cable.rail.cage == cable.other_rail.cage
+        end = (cable.host, cable.rail.cage, cable.other, cable.other_rail.cage)
+        if same is ring and end not in ends and fabric.shape != "switch":
+            ends.add(end)
+            yield Symptom("fabric-wrong-port", "" if ring else "pair", host=cable.host, cable=cable)
+
+
+@check("fabric-second-cable")
+def _second(fabric: Fabric) -> Iterator[Symptom]:
+    for host, state in fabric.states.items():
+        up = {rail.cage for rail in state.rails if rail.carrier}
+        if fabric.shape != "ring" and len(up) > 1:
+            yield Symptom(host=host)
+
+
+@check("fabric-other-host")
+def _other(fabric: Fabric) -> Iterator[Symptom]:
+    for host, macs in unknown_neighbours(fabric.states).items():
+        if macs and not any(host in (cable.host, cable.other) for cable in fabric.cables):
+            others = " or ".join(name for name in fabric.states if name != host)
+            yield Symptom(host=host, macs=", ".join(macs), others=others)
+
+
+@check("fabric-ring-open")
+def _apart(fabric: Fabric) -> Iterator[Symptom]:
+    if fabric.shape != "ring" or not fabric.cables:
+        return
+    reached: dict[str, set[str]] = {host: set() for host in fabric.states}
+    for cable in fabric.cables:
+        reached[cable.host].add(cable.other)
+        reached[cable.other].add(cable.host)
+    for host, others in reached.items():
+        if len(others) < 2:
+            yield Symptom(host=host, others=", ".join(sorted(others)) or "nobody")
+
+
+@each(cables_of, "fabric-subnets-differ")
+def _subnets(cable: Cable) -> Iterator[Symptom]:
+    if cable.rail.ipv4 and cable.other_rail.ipv4:
+        own, other = ip_interface(cable.rail.ipv4), ip_interface(cable.other_rail.ipv4)
+        if own.network != other.network:
+            yield Symptom(cable=cable, own=own, address=other)
+
+
+@each(cables_of, "fabric-mtus-differ")
+def _mtus(cable: Cable) -> Iterator[Symptom]:
+    if cable.rail.mtu != cable.other_rail.mtu:
+        yield Symptom(cable=cable)
+
+
+@check("fabric-address-twice")
+def _twice(fabric: Fabric) -> Iterator[Symptom]:
+    owners: dict[str, list[tuple[str, str]]] = {}
+    for host, rails in fabric.used.items():
+        for rail in rails:
+            if rail.ipv4:
+                owners.setdefault(rail.ipv4.partition("/")[0], []).append((host, rail.name))
+    for address, ends in owners.items():
+        if len(ends) > 1:
+            names = " and ".join(f"{host} {name}" for host, name in ends)
+            yield Symptom(host=ends[0][0], address=address, names=names)
+
+
+@check("fabric-drivers-differ", "fabric-images-differ", "fabric-kernels-differ")
+def _differing(fabric: Fabric) -> Iterator[Symptom]:
+    for subject in ("driver", "image", "kernel"):
+        values = {host: getattr(state, subject) for host, state in fabric.states.items()}
+        values = {host: value for host, value in values.items() if value}
+        if len(set(values.values())) > 1:
+            each = ", ".join(f"{host} {value}" for host, value in values.items())
+            yield Symptom(f"fabric-{subject}s-differ", observed=f"{subject}: {each}")

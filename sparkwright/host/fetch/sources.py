@@ -1,0 +1,436 @@
+"""Queries to a Hugging Face hub or a container registry, and the HTTP rules of downloads.
+
+A source is asked whether it has the revision, and for the address of a file. A hub's token is sent
+to its own scheme, host and port only. A registry is asked by the OCI distribution protocol
+(https://github.com/opencontainers/distribution-spec) and Docker's token protocol: credentials are
+sent to the registry's own token service only, and a token to the registry only.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import re
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, TypeVar
+from urllib.parse import quote, urljoin, urlsplit
+
+from sparkwright.host.fetch.errors import Failed, Temporary, refusal
+from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
+from sparkwright.host.lib import bounded
+
+_T = TypeVar("_T")
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+_LONGEST_WAIT = 30.0
+# If a server asks for more, a later run had better ask again.
+_LONGEST_RETRY_AFTER = 300.0
+
+
+def transient(status: int) -> bool:
+    """Return whether an HTTP status is worth another try."""
+    return status in _TRANSIENT
+
+
+def retry_after(headers: Any) -> float | None:
+    """Return the seconds of a Retry-After header, None if it is missing or not valid."""
+    value = headers.get("Retry-After") or ""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+class Tries:
+    """The tries of one query or range, with longer and longer pauses between them."""
+
+    def __init__(self, request: FetchRequest, stop: Event) -> None:
+        self._request = request
+        self._stop = stop
+        self._failed = 0
+
+    def restart(self) -> None:
+        """Count from the start: there was progress."""
+        self._failed = 0
+
+    def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
+        """Wait before the next try, at least as long as the server requires.
+
+        Raises:
+            Temporary: when there were enough tries, or the run ends.
+        """
+        self._failed += 1
+        if self._failed > self._request.retries:
+            source = self._request.source
+            raise Temporary("tries", reason=reason, tries=self._failed, source=source) from cause
+        log(f"{reason}; trying again")
+        wait = min(self._request.backoff * 2.0 ** (self._failed - 1), _LONGEST_WAIT)
+        if required is not None:
+            wait = max(wait, min(required, _LONGEST_RETRY_AFTER))
+        if self._stop.wait(wait):
+            raise Temporary("stopped")
+
+
+@dataclass(frozen=True)
+class Xet:
+    """A file in the hub's Xet storage.
+
+    refresh_url returns the address of the storage and a token for it; headers may be sent there.
+    """
+
+    hash: str
+    refresh_url: str
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Location:
+    """Address of a file, the headers that may be sent there, and the same file in Xet storage."""
+
+    url: str
+    headers: dict[str, str]
+    xet: Xet | None = None
+
+
+class _Queried(ABC):
+    """A repository of a hub or registry, queried with bounded retries.
+
+    secret: token or ``user:password``, or None.
+    """
+
+    #: Whether tokens are valid for minutes: after HTTP 401 a new one is requested.
+    renews = False
+
+    def __init__(self, request: FetchRequest, secret: str | None, stop: Event) -> None:
+        self._request = request
+        self._secret = secret
+        self._stop = stop
+
+    @abstractmethod
+    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
+        """Explain an HTTP error: cause, and remedy."""
+
+    def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
+        """Return the result of a query to the endpoint, which is repeated if that may help.
+
+        Raises:
+            Failed: with one message in the end.
+        """
+        tries, endpoint = Tries(self._request, self._stop), self._request.endpoint
+        while True:
+            try:
+                return query()
+            except urllib.error.HTTPError as error:
+                error.close()
+                if not transient(error.code):
+                    raise self.refusal(error.code, error.headers, path) from error
+                required = retry_after(error.headers)
+                tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
+            except (bounded.TooMuch, ValueError, LookupError, TypeError, RecursionError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                kind = f"not_a_{self._request.source}"
+                raise Failed(kind, endpoint=endpoint, reason=reason) from error
+            except (OSError, http.client.HTTPException) as error:
+                raise_untrusted(endpoint, error)
+                cause = getattr(error, "reason", error)
+                tries.pause(f"{endpoint} is unreachable ({cause})", None, error)
+
+
+def secret(request: FetchRequest) -> str | None:
+    """Return the token for the endpoint, or None. It comes from a file, never from argv."""
+    if request.token_file is None:
+        return None
+    try:
+        token = Path(request.token_file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise Failed("token_file", path=request.token_file, reason=error.strerror) from error
+    if token and not request.endpoint.startswith("https:") and not request.allow_token_over_http:
+        log(f"the token is not sent: {request.endpoint} is not https")
+        return None
+    return token or None
+
+
+def raise_untrusted(server: str, error: BaseException) -> None:
+    """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise Failed("untrusted", server=server, reason=error) from error
+        reason = getattr(cause, "reason", None)
+        inner = reason if isinstance(reason, BaseException) else cause.__cause__
+        cause = inner or cause.__context__
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Return (scheme, host, port) of an address."""
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    return parts.scheme, (parts.hostname or "").lower(), port
+
+
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token is sent only while scheme, host and port stay the same."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        new = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if new is not None:
+            new.method = req.get_method()
+            if origin(newurl) != origin(req.full_url):
+                new.remove_header("Authorization")
+        return new
+
+
+class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Opens http and https with a class of answers."""
+
+    def __init__(self, answers: Callable[..., http.client.HTTPResponse]) -> None:
+        super().__init__()
+        self._answers = answers
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._connection, http.client.HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._connection, http.client.HTTPSConnection), req)
+
+    def _connection(
+        self, kind: type[http.client.HTTPConnection], host: str, **options: Any
+    ) -> http.client.HTTPConnection:
+        connection = kind(host, **options)
+        connection.response_class = self._answers  # type: ignore[assignment]
+        return connection
+
+
+def opener(
+    redirects: urllib.request.HTTPRedirectHandler,
+    answers: Callable[..., http.client.HTTPResponse] = bounded.downloads,
+) -> urllib.request.OpenerDirector:
+    """Opens addresses; the heads of their answers are bounded. Bodies are the caller's to bound."""
+    return urllib.request.build_opener(_Bounded(answers), redirects)
+
+
+#: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
+QUERIES = opener(Redirects(), bounded.answers(32 * bounded.MIB, 300.0))
+
+#: What the hub calls itself in the addresses of Xet tokens, also when a mirror answers.
+_HUB = "https://huggingface.co/"
+_XET_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')
+
+
+class _OnTheHub(Redirects):
+    """Follows redirects within the hub (a renamed repository); another is the file's address."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if origin(newurl) != origin(req.full_url):
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_METADATA = opener(_OnTheHub(), bounded.answers(bounded.MIB, 300.0))
+
+
+class Hub(_Queried):
+    """One repository at one commit."""
+
+    def check(self) -> None:
+        """Check endpoint, token, repository and commit before anything is downloaded."""
+        request = self._request
+        url = f"{request.endpoint}/api/models/{request.repo}/revision/{request.revision}"
+        commit = self.ask(partial(self._commit, url))
+        if commit != request.revision:
+            raise Failed(
+                "other_commit", endpoint=request.endpoint, commit=commit,
+                revision=request.revision, repo=request.repo,
+            )  # fmt: skip
+
+    def direct(self, path: str) -> Location:
+        """Return the hub's own address of a file; it may redirect."""
+        request = self._request
+        url = f"{request.endpoint}/{request.repo}/resolve/{request.revision}/{quote(path)}"
+        return Location(url, self._headers(url))
+
+    def locate(self, file: FetchFile) -> Location:
+        """Return the address of a large file, after any redirect to a CDN."""
+        request, url = self._request, self.direct(file.path).url
+        headers, location = self.ask(partial(self._metadata, url), file.path)
+        commit = headers.get("X-Repo-Commit")
+        if commit and commit != request.revision:
+            raise Failed(
+                "file_of_commit", endpoint=request.endpoint, file=file.path, commit=commit,
+                revision=request.revision,
+            )  # fmt: skip
+        size = headers.get("X-Linked-Size") or (
+            headers.get("Content-Length") if origin(location) == origin(url) else None
+        )
+        if size and size != str(file.size):
+            raise Failed("size_on_hub", file=file.path, found=size, size=file.size)
+        return Location(location, self._headers(location), self._xet(url, headers))
+
+    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
+        """Explain an HTTP error of the hub.
+
+        The hub answers 401 to a bad token, also for public repositories. A private repository
+        looks like a missing one without a token. A gated one answers 401 without a token, and 403
+        with the token of an account that has no access.
+        """
+        request, message = self._request, headers.get("X-Error-Message") or ""
+        code, token = headers.get("X-Error-Code") or "", self._secret is not None
+        return refusal(
+            "hub",
+            {"code": code, "message": message, "status": status, "token": token},
+            repo=request.repo,
+            endpoint=request.endpoint,
+            commit=request.revision,
+            subject=f"{request.repo}/{path}" if path else request.repo,
+            status=status,
+            details=f": {message}" if message else "",
+        )
+
+    def _commit(self, url: str) -> object:
+        query = urllib.request.Request(url, headers=self._headers(url))
+        with QUERIES.open(query, timeout=30) as reply:
+            return json.loads(reply.read())["sha"]
+
+    def _metadata(self, url: str) -> tuple[Any, str]:
+        """Return the headers that the hub has for a file, and the file's address."""
+        headers = {"Accept-Encoding": "identity", **self._headers(url)}
+        query = urllib.request.Request(url, headers=headers, method="HEAD")
+        try:
+            with _METADATA.open(query, timeout=30) as reply:
+                return reply.headers, reply.url
+        except urllib.error.HTTPError as error:
+            if error.code not in {301, 302, 303, 307, 308}:
+                raise
+            error.close()
+            location = urljoin(error.url, error.headers["Location"])
+            if not location.startswith(("http://", "https://")):
+                raise ValueError("a file's address that is not http(s)") from None
+            return error.headers, location
+
+    def _xet(self, url: str, headers: Any) -> Xet | None:
+        """Return a file in Xet storage; None if it is not there."""
+        number = headers.get("X-Xet-Hash") or ""
+        linked = _XET_TOKENS.search(headers.get("Link") or "")
+        route = linked[1] if linked else headers.get("X-Xet-Refresh-Route")
+        if not route or not _XET_HASH.fullmatch(number):
+            return None
+        if route.startswith(_HUB):
+            route = f"{self._request.endpoint}/{route[len(_HUB) :]}"
+        refresh_url = urljoin(url, route)
+        return Xet(number, refresh_url, self._headers(refresh_url))
+
+    def _headers(self, url: str) -> dict[str, str]:
+        """Return what may be sent to an address: the token to the hub only."""
+        if self._secret is not None and origin(url) == origin(self._request.endpoint):
+            return {"Authorization": f"Bearer {self._secret}"}
+        return {}
+
+
+_ACCEPT = (
+    "application/vnd.oci.image.index.v1+json, "
+    "application/vnd.docker.distribution.manifest.list.v2+json, "
+    "application/vnd.oci.image.manifest.v1+json, "
+    "application/vnd.docker.distribution.manifest.v2+json"
+)
+
+
+class Registry(_Queried):
+    """One repository of a registry; its secret is ``user:password``."""
+
+    renews = True
+    _lock = Lock()
+    _authorization: str | None = None
+
+    def check(self) -> None:
+        """Check that the registry has the manifest and lets this host read it."""
+        with self._lock:
+            self._authorization = self.ask(self._authorize)
+
+    def direct(self, path: str) -> Location:
+        """Return the address of a blob or manifest; it may redirect."""
+        manifest = path in self._request.manifests
+        headers = {"Accept": _ACCEPT} if manifest else {}
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        return Location(self._url("manifests" if manifest else "blobs", path), headers)
+
+    def locate(self, file: FetchFile) -> Location:
+        """Return the address with a new token."""
+        self.check()
+        return self.direct(file.path)
+
+    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
+        """Explain an HTTP error of the registry."""
+        return self._refusal(status, self._secret is not None)
+
+    def _refusal(self, status: int, has_account: bool) -> Failed:
+        request, answer = self._request, {"status": status, "token": has_account}
+        facts = {"endpoint": request.endpoint, "repo": request.repo, "commit": request.revision}
+        return refusal("registry", answer, status=status, **facts)
+
+    def _url(self, kind: str, digest: str) -> str:
+        return f"{self._request.endpoint}/v2/{self._request.repo}/{kind}/sha256:{digest}"
+
+    def _authorize(self) -> str | None:
+        """Request the manifest; follow the challenge if there is one."""
+        url = self._url("manifests", self._request.revision)
+        query = urllib.request.Request(url, headers={"Accept": _ACCEPT}, method="HEAD")
+        try:
+            with QUERIES.open(query, timeout=30):
+                return None
+        except urllib.error.HTTPError as error:
+            challenge = error.headers.get("WWW-Authenticate", "")
+            if error.code != 401 or not challenge:
+                raise
+            error.close()
+        scheme, _, rest = challenge.partition(" ")
+        basic = None
+        if self._secret is not None:
+            basic = "Basic " + base64.b64encode(self._secret.encode()).decode()
+        if scheme.lower() == "basic":
+            authorization = basic
+        else:
+            authorization = self._token(dict(re.findall(r'(\w+)="([^"]*)"', rest)), basic)
+        if authorization is None:
+            raise self._refusal(401, False)
+        query.add_unredirected_header("Authorization", authorization)
+        with QUERIES.open(query, timeout=30):
+            return authorization
+
+    def _token(self, challenge: dict[str, str], basic: str | None) -> str:
+        endpoint, realm = self._request.endpoint, challenge.pop("realm", "")
+        if not realm.startswith(("https://", "http://")):
+            raise Failed("no_token_service", endpoint=endpoint)
+        query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
+        if basic is not None:
+            query.add_unredirected_header("Authorization", basic)
+        with QUERIES.open(query, timeout=30) as answer:
+            try:
+                body = json.loads(bounded.read(answer, bounded.MIB))
+                return f"Bearer {body.get('token') or body['access_token']}"
+            except (bounded.TooMuch, ValueError, LookupError, AttributeError) as error:
+                raise Failed("no_token", endpoint=endpoint, reason=error) from None
+
+
+Source = Hub | Registry

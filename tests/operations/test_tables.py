@@ -1,0 +1,121 @@
+"""Operations by tables: what a host is, the arguments, and what comes of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright import operations
+from sparkwright.host.fetch.request import ImageBuild
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.lib.records import decode
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.proof import ModelAt, ProofRequest
+from sparkwright.operations import files, images, jobs, models, runtime
+from sparkwright.resolve.runtime import Runtime
+from tests.operations.harness import Case, check, fake, run
+from tests.unit.builders import COMMIT, PLATFORM, probe
+
+FOLDER = Path(__file__).parent
+MODEL, IMAGE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}", "ghcr.io/me/vllm:sha256-abab"
+CHANGES: dict[str, Any] = yaml.safe_load((FOLDER / "changes.yaml").read_text())
+CHECKS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "checks.yaml").read_text())
+
+
+def _ends(request: Any) -> dict[str, JobStatus]:
+    """Every job that is watched has ended well."""
+    return {job["unit"]: JobStatus(False, False) for job in request["watch"]}
+
+
+VALUES: dict[str, Any] = {
+    "$ENDS": _ends,
+    "$PLATFORMS": {"arm64": PLATFORM},
+    "$BUILD": lambda: ImageBuild("base", {}),
+    "$PROVED": ProofRequest(models=(ModelAt(MODEL, COMMIT),), images=(IMAGE,)),
+    "$WATCHED": {
+        models.watched_job(MODEL, "/opt/models", "/opt/sparkwright"): "Qwen3.6",
+        images.watched_job(IMAGE, "/opt/sparkwright"): "image v1",
+    },
+}
+
+
+def _read(value: Any) -> Any:
+    """Values and records that a table names."""
+    if isinstance(value, str):
+        return VALUES.get(value, value)
+    if isinstance(value, list):
+        return [_read(each) for each in value]
+    if isinstance(value, dict):
+        if len(value) == 1 and next(iter(value)) in operations.__all__:
+            ((name, arguments),) = value.items()
+            return getattr(operations, name)(*arguments)
+        return {key: _read(each) for key, each in value.items()}
+    return value
+
+
+def _operation(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(f"sparkwright.operations.{module}"), function)
+
+
+@pytest.fixture(autouse=True)
+def _libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fetch program's libraries, without PyPI; no terminal."""
+    archive = tmp_path / "libraries.tar.gz"
+    archive.write_bytes(b"libraries")
+    monkeypatch.setattr(runtime, "build_runtime", lambda *_: Runtime(archive, "f" * 64))
+    monkeypatch.setattr(jobs._LIVE, "on", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [(name, title) for name, table in CHANGES.items() for title in table["cases"]],
+)
+def test_an_operation_that_changes_a_host(name: str, title: str) -> None:
+    table = CHANGES[name]
+    given = _read(table["cases"][title])
+    arguments = {**_read(table.get("arguments", {})), **given.get("arguments", {})}
+    case = Case(
+        title, given.get("seen", {}), arguments,
+        given.get("noop"), tuple(given.get("would", ())), tuple(given.get("asks", {}).items()),
+        _read(table["answers"]), tuple(given["done"]) if "done" in given else None,
+    )  # fmt: skip
+    request = decode(ObservationRequest, table["request"])
+    check(_operation(name), case, probe(**case.seen), request)
+
+
+@pytest.mark.parametrize("table", CHECKS, ids=lambda table: table.get("failure", table.get("noop")))
+def test_an_operation_that_only_checks(table: dict[str, Any]) -> None:
+    operation, arguments = _operation(table["operation"]), table.get("arguments", {})
+    for execute in (False, True):
+        ran = run(fake(probe(**table.get("seen", {}))), operation, execute=execute, **arguments)
+        assert (ran.host.asked, ran.memory.changes) == ([], [])
+        if "noop" in table:
+            assert (ran.host.noops, ran.commands, ran.memory.failure) == ([table["noop"]], [], None)
+            continue
+        assert ran.host.noops == []
+        assert (len(ran.commands), ran.host.state.failed_hosts) == (
+            (1, set()) if execute else (0, {ran.host})
+        )
+        assert any("remedy:" in line for line in ran.host.lines)
+        assert (ran.memory.failure or "").startswith(table["failure"])
+
+
+def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
+    wanted = {
+        "/etc/a": ("a\n", 0o644), "/etc/key": ("sk-secret\n", 0o600),
+        "/srv/x.py": ("import x\n", 0o644),
+    }  # fmt: skip
+    host = fake(probe(), ObservationRequest(files=tuple(wanted)))
+    host.state.config.DIFF = True
+    host.answers["observe"] = probe(texts={"/etc/a": "b\n"})
+    run(host, files.present, wanted)
+    assert host.request("observe")["texts"] == ["/etc/a"]
+    assert host.lines == [
+        "Will change /etc/a", "    @@ -1 +1 @@", "    -b", "    +a",
+        *(f"would write {path}" for path in wanted),
+    ]  # fmt: skip
