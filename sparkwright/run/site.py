@@ -22,7 +22,7 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from sparkwright.config.command_line import choice_problems, stray_group_data
-from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
