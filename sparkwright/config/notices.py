@@ -19,6 +19,8 @@ from pydantic_core import PydanticCustomError
 
 from sparkwright.config.secret_commands import printed
 from sparkwright.config.secrets import Command, Secret, refuse_readable
+from sparkwright.documents import files
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.findings.validation import HIDDEN, problems_of
 
@@ -123,12 +125,11 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
     if settings.notify_file:
         path = Path(settings.notify_file)
         try:
-            refuse_readable(path, "the addresses of notices")
-            text = path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            what = f"can't be read: {getattr(error, 'strerror', None) or 'no text'}"
+            text = files.read(path)
+        except Unusable as error:
             remedy = "write one address per line into it"
-            raise refusal(f"notify_file: {path}", what, remedy) from None
+            raise refusal(f"notify_file: {path}", error.what, remedy) from None
+        refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
         text = printed(settings.notify_command, "notify_command")

@@ -94,16 +94,13 @@ def imported(tree: ast.Module) -> set[str]:
 
 def imports_pyinfra(tree: ast.Module) -> bool:
     """Whether a file may ask for pyinfra's own context, which is not there before its run."""
-    return any(
-        name.split(".")[0] == "pyinfra"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in (
-            [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else [alias.name for alias in node.names]
-        )
-    )
+    modules = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            modules.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return any(name.split(".")[0] == "pyinfra" for name in modules)
 
 
 def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
