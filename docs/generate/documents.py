@@ -12,18 +12,20 @@ from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
 from sparkwright.cli.lib.extras import extra_commands
+from sparkwright.cli.lock import LockReport
 from sparkwright.engines.derivation import DerivedFact
 from sparkwright.findings.finding import Finding
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer
+from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.host.status import RunningContainer
 from sparkwright.host.watch.state import WatchReport
+from sparkwright.results.keys import KeyRow
 
 
 class Advised(Choice):
@@ -97,24 +99,6 @@ class PlannedHost(TypedDict):
     memory: HostMemory
     services: list[PlannedService]
     findings: list[Finding]
-
-
-class LockReport(TypedDict):
-    """What became of one lock: what is wrong with it, or which pins changed in it."""
-
-    file: str
-    state: str
-    wrong: list[str]
-    changes: list[str]
-
-
-class KeyRow(TypedDict):
-    """One value of a key, never the value itself."""
-
-    name: str
-    state: str
-    created: str | None
-    hosts: list[str]
 
 
 class ChangedKey(TypedDict):
@@ -199,7 +183,7 @@ class ServiceSummary(TypedDict):
     current: str | None
     good: str | None
     releases: dict[str, ReleaseSummary]
-    container: RunningContainer | None
+    container: Container | None
     unit: dict[str, str]
     health: Health | None
     stopped: Stopped | None

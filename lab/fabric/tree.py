@@ -114,15 +114,13 @@ def _rdma(root: Path, port: Port, named: tuple[str, str, str]) -> None:
 
 
 def tools(spark: Spark, folder: Path) -> None:
-    """FAKE ip, ibdev2netdev: they print what the real ones do."""
+    """FAKE ip: it prints what the real one does."""
     addresses = [{"ifname": MANAGEMENT, "addr_info": [_info(f"{spark.address}/24")]}]
     neighbours = []
-    lines = []
-    for place, (name, hca, _) in DEVICES.items():
+    for place, (name, _, _) in DEVICES.items():
         port = spark.ports.get(place, Port())
         infos = [_info(port.address)] if port.address else []
         addresses.append({"ifname": name, "addr_info": infos})
-        lines.append(f"{hca} port 1 ==> {name} ({'Up' if port.up else 'Down'})")
         neighbours += [
             {"dst": f"fe80::{number}", "dev": name, "lladdr": mac, "state": ["REACHABLE"]}
             for number, mac in enumerate(port.sees, 1)
@@ -133,8 +131,6 @@ def tools(spark: Spark, folder: Path) -> None:
         for word, said in (("addr", addresses), ("neigh", neighbours), ("route", routes))
     )
     _write(folder / "ip", f'#!/bin/sh\n# FAKE\ncase "$*" in\n{answers}\nesac\n', 0o755)
-    listed = "\n".join(lines)
-    _write(folder / "ibdev2netdev", f"#!/bin/sh\n# FAKE\ncat <<'E'\n{listed}\nE\n", 0o755)
 
 
 def _info(address: str) -> dict[str, object]:

@@ -6,18 +6,17 @@ judged again once they are done. Runs alone too, for ``sparkwright bootstrap``.
 
 from __future__ import annotations
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import is_root
 from sparkwright.plan.uplink import environment
-from sparkwright.run.state import host_run
+from sparkwright.run.state import HostRun, role
 
 
-def bootstrap() -> None:
+@role
+def bootstrap(host: Host, one: HostRun) -> None:
     """Have this host ready, where its settings ask for it."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is None or not one.settings.bootstrap:
+    if not one.settings.bootstrap:
         return
     # Half a second to import, of pyinfra's own operations: only for who asks for it.
     from sparkwright.operations.bootstrap import steps

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import gpu, images, jobs, models
 from sparkwright.plan.missing import missing_images, missing_models
-from sparkwright.run.state import host_run
+from sparkwright.run.state import HostRun, role
 
 
-def fetched() -> None:
+@role
+def fetched(_: Host, one: HostRun) -> None:
     """Wait for image and weights, then prove both and the GPU inside a container."""
-    one = host_run(ctx_host.get())
-    if one is None:
-        return
     settings, desired = one.settings, one.desired
     started = {
         models.watched_job(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import images
 from sparkwright.resolve.credentials import account
 from sparkwright.run.sharing import build_of, sources
-from sparkwright.run.state import host_run, run_of
+from sparkwright.run.state import HostRun, role, run_of
 
 
-def image() -> None:
+@role
+def image(host: Host, one: HostRun) -> None:
     """Start pulling what is missing; ``roles.fetched`` waits for it."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is None:
-        return
     settings = one.settings
     for wanted in host.loop(one.desired.images):
         shared = wanted.shared_name(one.observed.architecture)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.run import preflight as operations
-from sparkwright.run.state import host_run, run_of
+from sparkwright.run.state import HostRun, role, run_of
 
 
-def preflight() -> None:
+@role
+def preflight(host: Host, one: HostRun) -> None:
     """Observe and judge this host; refuse it when any finding is an error."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is not None and operations.judged(host, one, dry=run_of(host).dry):
+    if operations.judged(host, one, dry=run_of(host).dry):
         again = partial(operations.judged_again, one=one) if one.cured else None
         operations.passed(name="Preflight", warnings=len(one.findings), again=again)

@@ -9,29 +9,28 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import proxies
 from sparkwright.plan.changes import serves_already
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve.packages import brought
-from sparkwright.run.state import host_run
+from sparkwright.run.state import HostRun, role
 
 
-def proxy() -> None:
+@role
+def proxy(_: Host, one: HostRun) -> None:
     """Have the proxies that the plan wants, and no other."""
-    one = host_run(ctx_host.get())
-    if one is not None:
-        settings = one.settings
-        proxies.installed(
-            name="Proxy: HAProxy installed",
-            wanted=one.proxies is not None,
-            brought=partial(brought, settings.bundle, settings.lock_file),
-            environment=environment(settings),
-        )
-        proxies.serving(
-            name="Proxy: HAProxy, health",
-            proxies=one.proxies,
-            files=one.proxy_files,
-            later=serves_already(one.services, one.secrets, one.observed),
-        )
+    settings = one.settings
+    proxies.installed(
+        name="Proxy: HAProxy installed",
+        wanted=one.proxies is not None,
+        brought=partial(brought, settings.bundle, settings.lock_file),
+        environment=environment(settings),
+    )
+    proxies.serving(
+        name="Proxy: HAProxy, health",
+        proxies=one.proxies,
+        files=one.proxy_files,
+        later=serves_already(one.services, one.secrets, one.observed),
+    )

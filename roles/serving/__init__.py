@@ -12,20 +12,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import exclusive, services
 from sparkwright.plan.changes import serves_already
 from sparkwright.run import batches, rollout
-from sparkwright.run.state import host_run, run_of
+from sparkwright.run.state import HostRun, role, run_of
 
 
-def serving() -> None:
+@role
+def serving(host: Host, one: HostRun) -> None:
     """Have each service's release in place and running."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is None:
-        return
     run = run_of(host)
     exclusive.declared(
         name="Serving: exclusive groups",

@@ -5,28 +5,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.checks.smoke.outside import entrances
 from sparkwright.operations import smoke as operations
 from sparkwright.run import rollout
-from sparkwright.run.state import host_run
+from sparkwright.run.state import HostRun, role
 
 
-def smoke() -> None:
+@role
+def smoke(_: Host, one: HostRun) -> None:
     """Ask each service for real answers; a failure shows the service's last journal lines."""
-    one = host_run(ctx_host.get())
-    if one is not None:
-        asleep = rollout.asleep(one)
-        operations.answers(
-            name="Smoke: health, models, key, generation",
-            services=[
-                replace(service.gate, warm_ups=0)
-                for service in one.services
-                if service.name not in asleep
-            ],
-            entrances=entrances(one.desired.plan),
-            judged=one.smoke.__setitem__,
-            needed=[one.settings.peer_port] if one.settings.peer_sharing else [],
-            noticed=one.findings.append,
-        )
+    asleep = rollout.asleep(one)
+    operations.answers(
+        name="Smoke: health, models, key, generation",
+        services=[
+            replace(service.gate, warm_ups=0)
+            for service in one.services
+            if service.name not in asleep
+        ],
+        entrances=entrances(one.desired.plan),
+        judged=one.smoke.__setitem__,
+        needed=[one.settings.peer_port] if one.settings.peer_sharing else [],
+        noticed=one.findings.append,
+    )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import directories
-from sparkwright.run.state import host_run
+from sparkwright.run.state import HostRun, role
 from sparkwright.site import services as desired
 
 
-def storage() -> None:
+@role
+def storage(host: Host, one: HostRun) -> None:
     """Have the directories of this host."""
-    one = host_run(ctx_host.get())
-    if one is not None:
-        settings = one.settings
-        directories.present(
-            name="Storage: directories",
-            directories=desired.directories(one.desired.plan),
-            existing_are_fine=(settings.models_root,),
-        )
+    settings = one.settings
+    directories.present(
+        name="Storage: directories",
+        directories=desired.directories(one.desired.plan),
+        existing_are_fine=(settings.models_root,),
+    )

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import watch as operations
 from sparkwright.run import rollout
-from sparkwright.run.state import host_run, run_of
+from sparkwright.run.state import HostRun, role, run_of
 
 
-def watch() -> None:
+@role
+def watch(host: Host, one: HostRun) -> None:
     """Have the watch that the plan wants, or none."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is not None:
-        operations.installed(
-            name="Watch: timer",
-            watch=one.watch,
-            unless=partial(rollout.elsewhere, run_of(host), one),
-        )
+    operations.installed(
+        name="Watch: timer",
+        watch=one.watch,
+        unless=partial(rollout.elsewhere, run_of(host), one),
+    )

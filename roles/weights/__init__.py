@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pyinfra.context import ctx_host
+from pyinfra.api.host import Host
 
 from sparkwright.operations import models
 from sparkwright.run.sharing import sources
-from sparkwright.run.state import host_run, run_of
+from sparkwright.run.state import HostRun, role, run_of
 
 
-def weights() -> None:
+@role
+def weights(host: Host, one: HostRun) -> None:
     """Start fetching what is missing; ``roles.fetched`` waits for it."""
-    host = ctx_host.get()
-    one = host_run(host)
-    if one is None:
-        return
     for model in host.loop(one.desired.models):
         models.present(
             name=f"Weights: {model.resolved.repository}",

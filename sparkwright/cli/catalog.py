@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sparkwright.cli.lib.options import catalog_directories, json_option, print_
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.text.table import columns
 
 
 @click.group("catalog", cls=ExtensibleGroup)
@@ -39,8 +41,20 @@ command.add_command(show_schema)
 @json_option
 def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
-    catalog = load_catalog(catalogs(directories))
-    table: dict[str, list[tuple[str, str, str]]] = {
+    tables = _tables(load_catalog(catalogs(directories)))
+    chosen = {kind: tables[kind]} if kind else tables
+    if as_json:
+        print_json({name: sorted(row[0] for row in rows) for name, rows in chosen.items()})
+        return
+    for name, rows in chosen.items():
+        echo(click.style(name, bold=True))
+        for line in columns(sorted(rows)) if rows else ():
+            echo(f"  {line}")
+
+
+def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
+    """Name, state and text of every entry."""
+    return {
         "recipes": [(r.name, r.status, r.title) for r in catalog.recipes.values()],
         "models": [
             (m.name, m.status, f"{m.repository} ({m.format or 'format unknown'})")
@@ -53,23 +67,11 @@ def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool)
         "measurements": [
             (m.name, m.status, f"{m.title} ({m.date})") for m in catalog.measurements.values()
         ],
-        "rules": _rules(catalog),
+        "rules": [
+            *((rule.id, str(rule.severity), rule.title) for rule in RULES.texts.values()),
+            *((name, each.severity, each.what) for name, each in all_issues(catalog).items()),
+        ],
     }
-    chosen = {kind: table[kind]} if kind else table
-    if as_json:
-        print_json({name: [row[0] for row in sorted(rows)] for name, rows in chosen.items()})
-        return
-    for name, rows in chosen.items():
-        echo(click.style(name, bold=True))
-        width = max((len(row[0]) for row in rows), default=0)
-        for entry, state, text in sorted(rows):
-            echo(f"  {entry:{width}}  {state:11}  {text}")
-
-
-def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
-    rows = [(rule.id, str(rule.severity), rule.title) for rule in RULES.texts.values()]
-    rows += [(name, issue.severity, issue.what) for name, issue in all_issues(catalog).items()]
-    return rows
 
 
 @command.command("show")
@@ -79,10 +81,7 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
     catalog = load_catalog(catalogs(directories))
-    entries: dict[str, tuple[str, BaseModel]] = {}
-    for kind, group in _groups(catalog).items():
-        for key, entry in group.items():
-            entries[key] = (kind, entry)
+    entries = {key: (kind, entry) for kind, key, entry in _entries(catalog)}
     if name not in entries:
         raise UserError([mistake("catalog", f"no entry {name!r}", suggest(name, list(entries)))])
     kind, entry = entries[name]
@@ -101,40 +100,35 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @json_option
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
     """Say for every entry, tag, alias and rule who says so."""
-    catalog = load_catalog(catalogs(directories))
-    rows: list[tuple[str, str]] = []
-    for kind, group in _groups(catalog).items():
-        for name, entry in group.items():
-            source = getattr(entry, "source", None)
-            if source:
-                rows.append((f"{kind} {name}", source))
-    for image in catalog.images.values():
-        rows += [(f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items()]
-    rows += [
-        (f"alias {recipe.name}:{name}", alias.source)
-        for recipe in catalog.recipes.values()
-        for name, alias in recipe.aliases.items()
-    ]
-    rows += [
-        (f"cause {cause.id}", cause.source)
-        for group in catalog.causes.values()
-        for cause in group.causes
-    ]
-    rows += [(f"rule {rule.id}", rule.source) for rule in RULES.texts.values()]
-    rows += [(f"rule {name}", issue.source) for name, issue in all_issues(catalog).items()]
+    rows = {
+        name: source for name, source in _sources(load_catalog(catalogs(directories))) if source
+    }
     if as_json:
-        print_json(dict(rows))
+        print_json(rows)
         return
-    for name, source in rows:
+    for name, source in rows.items():
         echo(f"{name}: {source}")
 
 
-def _groups(catalog: Catalog) -> dict[str, Any]:
-    return {
-        "recipe": catalog.recipes,
-        "model": catalog.models,
-        "image": catalog.images,
-        "measurement": catalog.measurements,
-        "advice": catalog.advice,
-        "causes": catalog.causes,
-    }
+def _sources(catalog: Catalog) -> Iterator[tuple[str, str | None]]:
+    for kind, name, entry in _entries(catalog):
+        yield f"{kind} {name}", getattr(entry, "source", None)
+    for image in catalog.images.values():
+        yield from ((f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items())
+    for recipe in catalog.recipes.values():
+        for name, alias in recipe.aliases.items():
+            yield f"alias {recipe.name}:{name}", alias.source
+    for group in catalog.causes.values():
+        yield from ((f"cause {cause.id}", cause.source) for cause in group.causes)
+    yield from ((f"rule {rule.id}", rule.source) for rule in RULES.texts.values())
+    yield from ((f"rule {name}", issue.source) for name, issue in all_issues(catalog).items())
+
+
+def _entries(catalog: Catalog) -> Iterator[tuple[str, str, BaseModel]]:
+    """Kind and name of every entry."""
+    groups: dict[str, Any] = {
+        "recipe": catalog.recipes, "model": catalog.models, "image": catalog.images,
+        "measurement": catalog.measurements, "advice": catalog.advice, "causes": catalog.causes,
+    }  # fmt: skip
+    for kind, group in groups.items():
+        yield from ((kind, name, entry) for name, entry in group.items())

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog import load_catalog
 from sparkwright.catalog.data import Name
 from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
 from sparkwright.catalog.gpus import GPUS
@@ -23,8 +23,6 @@ from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.site.fleet import plan_fleet
 
-_MINE = ("recipe", "model", "image")
-
 
 @click.command("schema")
 @click.argument("kind", type=click.Choice(list(KINDS)))
@@ -36,7 +34,7 @@ def show_schema(kind: str, as_json: bool) -> None:
 
 
 @click.command("new")
-@click.argument("kind", type=click.Choice(_MINE))
+@click.argument("kind", type=click.Choice(("recipe", "model", "image")))
 @click.argument("name")
 @click.option(
     "--from", "base", metavar="RECIPE", shell_complete=recipes,
@@ -53,14 +51,9 @@ def show_schema(kind: str, as_json: bool) -> None:
 )  # fmt: skip
 @json_option
 def new(
-    kind: str,
-    name: str,
-    base: str | None,
-    model: str | None,
-    gpu: str,
-    directory: Path,
+    kind: str, name: str, base: str | None, model: str | None, gpu: str, directory: Path,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Write an entry of your own, with every key explained.
 
     A recipe that --model makes comes with its model's entry. Check it with `sparkwright check
@@ -74,38 +67,31 @@ def new(
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
         remedy = "small letters, digits, '.', '_' and '-', such as my-qwen3"
-        raise UserError([mistake("NAME", f"{name!r} is not a valid name", remedy)]) from None
-    texts: dict[str, str] = {}
+        raise UserError.of("NAME", f"{name!r} is not a valid name", remedy) from None
     if base:
-        texts[kind] = _from(kind, name, base, directory)
+        texts = {kind: draft(kind, name, _from(kind, base, directory))}
     elif model:
         texts = _by_model(kind, name, model, gpu, directory)
     else:
-        texts[kind] = draft(kind, name, PLACEHOLDERS[kind])
-    written = _write(directory, name, texts)
+        texts = {kind: draft(kind, name, PLACEHOLDERS[kind])}
+    paths = [str(path) for path in _write(directory, name, texts)]
     if as_json:
-        print_json([str(path) for path in written])
-    else:
-        for path in written:
-            echo(f"{path}: written")
+        print_json(paths)
+    for path in [] if as_json else paths:
+        echo(f"{path}: written")
 
 
-def _read(directory: Path) -> Catalog:
-    return load_catalog(catalogs([directory] if directory.is_dir() else []))
-
-
-def _from(kind: str, name: str, base: str, directory: Path) -> str:
-    """An entry that extends another one: only a recipe's title is its own."""
-    read = _read(directory)
-    known: Mapping[str, object] = getattr(read, f"{kind}s")
+def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
+    """The keys of an entry that extends another: only a recipe's title is its own."""
+    catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
+    known: Mapping[str, Any] = getattr(catalog, f"{kind}s")
     if base not in known:
-        raise UserError([mistake("--from", f"no {kind} {base!r}", suggest(base, list(known)))])
+        raise UserError.of("--from", f"no {kind} {base!r}", suggest(base, list(known)))
     values: dict[str, Any] = {"extends": base}
     if kind == "recipe":
-        found = read.recipes[base]
-        dumped = found.model_dump(mode="json", include={"served_names", "arguments"})
-        values |= {"title": f"{found.title}, as we run it", **dumped}
-    return draft(kind, name, values)
+        values["title"] = f"{known[base].title}, as we run it"
+        values |= known[base].model_dump(mode="json", include={"served_names", "arguments"})
+    return values
 
 
 def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) -> dict[str, str]:
@@ -119,13 +105,15 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     (planned,) = host.plan.services
     recipe = host.catalog.recipes[planned.recipe]
     body = host.catalog.models[recipe.body.model]
-    left_out = {"kind", "name", "boot_seconds", "status"}
-    values = recipe.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
-    values["body"]["model"] = name
     own = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
-    said = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
     texts = {"model": draft("model", name, own)}
-    return {**texts, "recipe": draft("recipe", name, values, said)} if kind == "recipe" else texts
+    if kind == "recipe":
+        left_out = {"kind", "name", "boot_seconds", "status"}
+        values = recipe.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+        values["body"]["model"] = name
+        said = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
+        texts["recipe"] = draft("recipe", name, values, said)
+    return texts
 
 
 def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
@@ -135,11 +123,11 @@ def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
     if there:
         remedy = "nothing was written: take another name, or edit that file"
         raise UserError(mistake(str(path), "this file exists", remedy) for path in there)
-    for path, text in files.items():
+    schemas = {
+        directory / SCHEMAS / f"{kind}.json": json.dumps(schema(kind), indent=1) + "\n"
+        for kind in texts
+    }
+    for path, text in (files | schemas).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    folder = directory / SCHEMAS
-    folder.mkdir(exist_ok=True)
-    for kind in texts:
-        (folder / f"{kind}.json").write_text(json.dumps(schema(kind), indent=1) + "\n")
     return list(files)

@@ -33,23 +33,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
 @click.option("--host", "names", multiple=True, metavar="NAME", help="A host, as SSH knows it.")
 @click.option(
-    "--gpu",
-    "gpus",
-    multiple=True,
-    type=click.Choice(sorted(GPUS), case_sensitive=False),
+    "--gpu", "gpus", multiple=True, type=click.Choice(sorted(GPUS), case_sensitive=False),
     help="The GPU of each --host, in the same order.",
-)
+)  # fmt: skip
 @click.option("--discover", is_flag=True, help="Take the hosts that `discover` finds.")
 @click.option("--mdns/--no-mdns", default=True, help="With --discover: whether mDNS is asked.")
 @json_option
 def command(
-    folder: Path,
-    names: tuple[str, ...],
-    gpus: tuple[str, ...],
-    discover: bool,
-    mdns: bool,
+    folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], discover: bool, mdns: bool,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Write a new site into the folder NAME: deploy.py, config.py, inventory, group_data.
 
     \b
@@ -70,63 +63,52 @@ def command(
         return
     echo(f"{folder}: {len(files)} files written")
     for host in without:
-        echo(
-            f"{click.style('-->', fg='yellow')} {host.name}: no recipe of the catalog fits the"
-            f" {VRAM[host.gpu]:g} GiB of {host.gpu}: it has no services until"
-            f" {folder / INVENTORY} names a recipe of your own",
-            err=True,
-        )
+        what = f"no recipe of the catalog fits the {VRAM[host.gpu]:g} GiB of {host.gpu}"
+        remedy = f"it has no services until {folder / INVENTORY} names a recipe of your own"
+        echo(f"{click.style('-->', fg='yellow')} {host.name}: {what}: {remedy}", err=True)
     if not hosts:
         echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
-    echo("Next:")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-    echo(f"    {enter}sparkwright check")
-    echo("    sparkwright deploy --dry")
-    echo("    sparkwright deploy")
+    echo(
+        f"Next:\n    {enter}sparkwright check\n    sparkwright deploy --dry\n    sparkwright deploy"
+    )
 
 
 def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHost]:
     """The boxes of the LAN that have a GPU, told with those that are left out."""
+    where = "command line: --discover"
     if names:
         raise click.UsageError("--discover finds the hosts: leave out --host")
     discovered = next(offered("boxes"), None)
     if discovered is None:
-        what = "the extra `discover` is not installed"
-        remedy = "name the hosts: --host NAME --gpu GPU"
-        raise UserError([mistake("command line: --discover", what, remedy)])
+        what, remedy = "the extra `discover` is not installed", "name the hosts"
+        raise UserError.of(where, what, f"{remedy}: --host NAME --gpu GPU")
     # Looked at before the LAN is asked, which takes a while.
     nothing_in_the_way(folder, FILES)
     boxes = discovered(mdns=mdns)
     for box in boxes:
-        said = f"{box.shown or box.why} ({box.source})"
-        echo(f"{box.name}: {visible(said)}{'' if box.gpu else ': left out'}", err=True)
+        line = visible(f"{box.shown or box.why} ({box.source})")
+        echo(f"{box.name}: {line}{'' if box.gpu else ': left out'}", err=True)
     hosts = [NewHost(box.name, box.gpu) for box in boxes if box.gpu]
     if not hosts:
         what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"
         remedy = "log in once by ssh to each, or name them: --host NAME --gpu GPU"
-        raise UserError([mistake("command line: --discover", what, remedy)])
+        raise UserError.of(where, what, remedy)
     return hosts
 
 
 def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
     if len(names) != len(gpus):
-        raise click.UsageError(
-            f"{len(names)} --host and {len(gpus)} --gpu: give every --host its --gpu"
-        )
-    problems = [
-        mistake(
-            f"command line: --host {name}",
-            "this is no host name or address",
-            "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config",
-        )
-        for name in names
-        if not _NAME.fullmatch(name)
-    ]
-    problems += [
-        mistake(f"command line: --host {name}", "it is named twice", "name every host once")
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
-    ]
+        counts = f"{len(names)} --host and {len(gpus)} --gpu"
+        raise click.UsageError(f"{counts}: give every --host its --gpu")
+    remedy = "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config"
+    problems = []
+    for name in dict.fromkeys(names):
+        where = f"command line: --host {name}"
+        if not _NAME.fullmatch(name):
+            problems.append(mistake(where, "this is no host name or address", remedy))
+        if names.count(name) > 1:
+            problems.append(mistake(where, "it is named twice", "name every host once"))
     if problems:
         raise UserError(problems)
     return [NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
@@ -21,11 +23,51 @@ from sparkwright.results.keys import render, rows
 from sparkwright.site.fleet import PlannedHost
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_AGAIN = "run this again when they can be reached"
 
 
-def _inventory(command: _Command) -> _Command:
-    """``[INVENTORY]``, ``--data``, the connection. No ``--limit``: a key is that of every host."""
-    return optional_inventory(data_option(connection_options(command)))
+@dataclass(frozen=True)
+class _Fleet:
+    """The planned hosts, and how they are asked."""
+
+    hosts: Hosts
+    planned: dict[str, PlannedHost]
+
+    def files(self, name: str) -> dict[Path, KeyFile]:
+        """The files of a key, by path: groups of hosts may have keys of their own."""
+        settings = [host.plan.settings for host in self.planned.values()]
+        names = sorted({DEFAULT, *(key for own in settings for key in own.keys)})
+        if name not in names:
+            raise UserError([mistake(name, "no host has a key of this name", suggest(name, names))])
+        files = [rotated(own, name) for own in settings if name in (DEFAULT, *own.keys)]
+        return {file.path: file for file in files}
+
+    def apply(self, name: str) -> list[str]:
+        """Have every proxy know the keys as they are. Returns the hosts of which that is not
+        sure."""
+        from sparkwright.run import questions
+
+        missing = self.hosts.ask(questions.renewed_keys, makes_secrets=True).failures
+        plans = {host: self.planned[host].plan for host in missing}
+        return [
+            host
+            for host, plan in plans.items()
+            if plan.settings.load_balancer or any(service.proxy for service in plan.services)
+            if name in (DEFAULT, *plan.settings.keys)
+        ]
+
+
+def _with_fleet(command: _Command) -> _Command:
+    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No ``--limit``: a key is that of
+    every host."""
+
+    @wraps(command)
+    def planned(*, inventory: Path, overrides: tuple[str, ...], **more: Any) -> Any:
+        hosts = load(inventory, overrides, ()).or_raise()
+        return command(_Fleet(Hosts(inventory, overrides), hosts), **more)
+
+    options = optional_inventory(data_option(connection_options(json_option(planned))))
+    return cast("_Command", options)
 
 
 _name = click.option(
@@ -40,137 +82,98 @@ def command() -> None:
 
 
 @command.command("list")
-@_inventory
-@json_option
-def list_command(inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:
+@_with_fleet
+def list_command(fleet: _Fleet, as_json: bool) -> None:
     """List keys by name, with their state and the hosts that know them. Never the keys."""
-    hosts = load(inventory, overrides, ()).or_raise()
     from sparkwright.run import questions
 
-    answers = Hosts(inventory, overrides).ask(questions.known_keys)
-    found = rows({name: host.plan.settings for name, host in hosts.items()}, answers.answers)
+    answers = fleet.hosts.ask(questions.known_keys)
+    settings = {name: host.plan.settings for name, host in fleet.planned.items()}
+    listed = rows(settings, answers.answers)
     if as_json:
-        print_json([row.data for row in found])
+        print_json([asdict(row) for row in listed])
     else:
-        echo(render(found))
+        echo(render(listed))
     sys.exit(int(bool(answers.failures)))
 
 
 @command.command("rotate")
-@_inventory
+@_with_fleet
 @_name
-@json_option
-def rotate_command(inventory: Path, overrides: tuple[str, ...], name: str, as_json: bool) -> None:
+def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Make a new key. The proxies know both, until `sparkwright key retire`.
 
     The new one is the current one, for clients and for `sparkwright endpoints`, once every host
     knows it. No service restarts and no request fails. A revoked key gets a new value.
     """
-    hosts = load(inventory, overrides, ()).or_raise()
-    files = _files(hosts, name)
-    if begun := [one.old for one in files.values() if one.old.exists()]:
-        command_line = f"sparkwright key retire{_option(name)} {inventory}"
-        raise UserError(
-            mistake(str(old), f"the former rotation of {name!r} is not ended", command_line)
-            for old in begun
-        )
-    for one in files.values():
-        one.begin()
-    if missing := _apply(inventory, overrides, hosts, name):
-        echo(f"{', '.join(missing)}: without the new key. The old one stays the current one; "
-                   "run this again when they can be reached", err=True)  # fmt: skip
-        if as_json:
-            print_json({"name": name, "state": "unfinished", "missing": missing})
-        sys.exit(1)
-    for one in files.values():
-        one.promote()
-    for host, planned in hosts.items():
-        for service in planned.plan.services if name == DEFAULT else ():
+    files = fleet.files(name)
+    retire = _call("retire", fleet, name)
+    if begun := [file.old for file in files.values() if file.old.exists()]:
+        observed = f"the former rotation of {name!r} is not ended"
+        raise UserError(mistake(str(old), observed, retire) for old in begun)
+    for file in files.values():
+        file.begin()
+    if missing := fleet.apply(name):
+        what = f"without the new key. The old one stays the current one; {_AGAIN}"
+        _end(name, "unfinished", missing, what, as_json=as_json)
+    for file in files.values():
+        file.promote()
+    for host, planned in fleet.planned.items() if name == DEFAULT else ():
+        for service in planned.plan.services:
             if not service.proxy:
                 echo(f"{host}: {service.name} has no proxy: vLLM knows one key, and takes "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
-    if as_json:
-        print_json({"name": name, "state": "rotated", "missing": []})
-    for path in () if as_json else files:
-        echo(f"{name}: the new key is in {path}; the one before is valid until "
-                   f"`sparkwright key retire{_option(name)} {inventory}`")  # fmt: skip
+    lines = [
+        f"the new key is in {path}; the one before is valid until `{retire}`" for path in files
+    ]
+    _end(name, "rotated", [], *lines, as_json=as_json)
 
 
 @command.command("retire")
-@_inventory
+@_with_fleet
 @_name
-@json_option
-def retire_command(inventory: Path, overrides: tuple[str, ...], name: str, as_json: bool) -> None:
+def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """End the key from before a rotation: the proxies forget it, and so does the controller."""
-    hosts = load(inventory, overrides, ()).or_raise()
-    for one in _files(hosts, name).values():
-        if one.new.exists():
-            raise UserError(
-                [mistake(str(one.new), f"the rotation of {name!r} has not reached every host",
-                         f"sparkwright key rotate{_option(name)} {inventory}")]
-            )  # fmt: skip
-        one.retire()
-    _end(_apply(inventory, overrides, hosts, name), name, "retired", as_json=as_json)
+    for file in fleet.files(name).values():
+        if file.new.exists():
+            observed = f"the rotation of {name!r} has not reached every host"
+            raise UserError([mistake(str(file.new), observed, _call("rotate", fleet, name))])
+        file.retire()
+    _forgotten(fleet, name, "retired", "only the current key is valid", as_json=as_json)
 
 
 @command.command("revoke")
 @click.argument("name", shell_complete=completion.keys)
-@_inventory
-@json_option
-def revoke_command(name: str, inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:
+@_with_fleet
+def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Revoke the key of one client, at once and on every host. The others stay valid.
 
     `sparkwright key rotate --name NAME` gives the client a new one.
     """
-    hosts = load(inventory, overrides, ()).or_raise()
     if name == DEFAULT:
-        what = "the fleet's own key can't be revoked: sparkwright uses it itself"
-        raise UserError([mistake(name, what, f"sparkwright key rotate {inventory}, then retire")])
-    for one in _files(hosts, name).values():
-        one.revoke()
-    _end(_apply(inventory, overrides, hosts, name), name, "revoked", as_json=as_json)
+        observed = "the fleet's own key can't be revoked: sparkwright uses it itself"
+        raise UserError([mistake(name, observed, f"{_call('rotate', fleet, name)}, then retire")])
+    for file in fleet.files(name).values():
+        file.revoke()
+    _forgotten(fleet, name, "revoked", "revoked", as_json=as_json)
 
 
-def _files(hosts: Mapping[str, PlannedHost], name: str) -> dict[Path, KeyFile]:
-    """The files of a key, by path: groups of hosts may have keys of their own."""
-    settings = [one.plan.settings for one in hosts.values()]
-    names = sorted({DEFAULT, *(key for one in settings for key in one.keys)})
-    if name not in names:
-        raise UserError([mistake(name, "no host has a key of this name", suggest(name, names))])
-    found = [rotated(one, name) for one in settings if name in (DEFAULT, *one.keys)]
-    return {one.path: one for one in found}
+def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool) -> NoReturn:
+    missing = fleet.apply(name)
+    if missing:
+        text = f"may know the former keys still; {_AGAIN}, or deploy"
+    _end(name, state, missing, text, as_json=as_json)
 
 
-def _apply(
-    inventory: Path, overrides: tuple[str, ...], hosts: Mapping[str, PlannedHost], name: str
-) -> list[str]:
-    """Have every proxy know the keys as they are. Returns the hosts of which that is not sure."""
-    from sparkwright.run import questions
-
-    missing = Hosts(inventory, overrides).ask(questions.renewed_keys, makes_secrets=True).failures
-    return [
-        host
-        for host in missing
-        if (plan := hosts[host].plan).settings.load_balancer
-        or any(service.proxy for service in plan.services)
-        if name in (DEFAULT, *plan.settings.keys)
-    ]
-
-
-#: What a key's state means to whoever changed it.
-_DONE = {"retired": "only the current key is valid", "revoked": "revoked"}
-
-
-def _end(missing: list[str], name: str, state: str, *, as_json: bool) -> None:
+def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
+    """Say what became of a key, and of hosts that may not know it; with 1 where there are any."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
-    if missing:
-        echo(f"{', '.join(missing)}: may know the former keys still; run this again when "
-                   "they can be reached, or deploy", err=True)  # fmt: skip
-        sys.exit(1)
-    if not as_json:
-        echo(f"{name}: {_DONE[state]}")
+    for line in lines if missing or not as_json else ():
+        echo(f"{', '.join(missing) or name}: {line}", err=bool(missing))
+    sys.exit(int(bool(missing)))
 
 
-def _option(name: str) -> str:
-    return "" if name == DEFAULT else f" --name {name}"
+def _call(action: str, fleet: _Fleet, name: str) -> str:
+    option = "" if name == DEFAULT else f" --name {name}"
+    return f"sparkwright key {action}{option} {fleet.hosts.inventory}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -30,7 +30,6 @@ from sparkwright.resolve.lock import (
 )
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.resolve.recipe_registry import with_registries
-from sparkwright.resolve.references import References
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import ask
@@ -57,63 +56,61 @@ def command(
     if limit:
         raise click.UsageError("a lock is of the whole inventory: leave --limit out")
     hosts = load(inventory, overrides, (), anew=upgrade).or_raise()
-    reports = []
-    for file in sorted({host.plan.settings.lock_file for host in hosts.values()}):
-        own = {name: host for name, host in hosts.items() if host.plan.settings.lock_file == file}
-        if check:
-            reports.append(_check(Path(file), [host.plan for host in own.values()]))
-        else:
-            reports.append(_write(Path(file), own, upgrade=upgrade))
+    by_file: dict[str, dict[str, PlannedHost]] = {}
+    for name, host in hosts.items():
+        by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
+    reports = [
+        _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)
+        for file, own in sorted(by_file.items())
+    ]
     if as_json:
         print_json([vars(report) for report in reports])
-    else:
-        for report in reports:
-            report.show()
+    for report in [] if as_json else reports:
+        for line in report.wrong:
+            echo(line)
+        for line in report.changes:
+            echo(click.style(line, fg="green" if line[0] == "+" else "red"))
+        echo(f"{report.file}: {report.state}")
     sys.exit(int(any(report.wrong for report in reports)))
 
 
 @dataclass(frozen=True)
-class _Report:
+class LockReport:
     """What became of one lock: what is wrong with it, or which pins changed in it."""
 
     file: str
     state: str
     wrong: list[str]
-    changes: list[str]
-
-    def show(self) -> None:
-        for line in self.wrong:
-            echo(line)
-        for line in self.changes:
-            echo(click.style(line, fg="green" if line[0] == "+" else "red"))
-        echo(f"{self.file}: {self.state}")
+    changes: list[str] = field(default_factory=list)
 
 
-def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Report:
-    plans = [host.plan for host in hosts.values()]
+def _plans(hosts: dict[str, PlannedHost]) -> list[HostPlan]:
+    return [host.plan for host in hosts.values()]
+
+
+def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> LockReport:
+    plans = _plans(hosts)
+    references = [plan.references for plan in plans]
     kept = None if upgrade else read_lock(path)
     resolution = Resolution(images={}, models={})
     if kept is None or not _complete(plans, kept, str(path)):
         resolution = ask(hosts)
-    lock = from_resolution(_named(plans), resolution, kept)
-    lock = with_contexts(_named(plans), lock, build_context.CACHE)
+    lock = with_contexts(
+        references, from_resolution(references, resolution, kept), build_context.CACHE
+    )
     lock = with_registries(_registries(plans), lock, upgrade=upgrade)
     text = render_lock(lock)
     pickles = _pickles(plans, lock, str(path))
-    wrong = [one.observed for one in errors(pickles)]
-    for one in pickles:
-        echo(f"{one.severity.value}: {one.observed}. {one.remedy}", err=True)
+    wrong = [finding.observed for finding in errors(pickles)]
+    for finding in pickles:
+        echo(f"{finding.severity.value}: {finding.observed}. {finding.remedy}", err=True)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if text == before:
-        return _Report(str(path), "nothing changes", wrong, [])
+        return LockReport(str(path), "nothing changes", wrong)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     state = "written. Look at its diff, and commit it."
-    return _Report(str(path), state, wrong, _diff(before, text))
-
-
-def _named(plans: list[HostPlan]) -> list[References]:
-    return [plan.references for plan in plans]
+    return LockReport(str(path), state, wrong, _diff(before, text))
 
 
 def _registries(plans: list[HostPlan]) -> set[str]:
@@ -122,33 +119,34 @@ def _registries(plans: list[HostPlan]) -> set[str]:
 
 def _complete(plans: list[HostPlan], lock: Lock, file: str) -> bool:
     try:
-        to_resolution(_named(plans), lock, file)
+        to_resolution([plan.references for plan in plans], lock, file)
     except UserError:
         return False
     return True
 
 
-def _check(path: Path, plans: list[HostPlan]) -> _Report:
+def _check(path: Path, plans: list[HostPlan]) -> LockReport:
     lock = read_lock(path)
     if lock is None:
-        return _Report(str(path), "there is no lock", ["no lock"], [])
-    wrong: list[str] = []
+        return LockReport(str(path), "there is no lock", ["no lock"])
+    references = [plan.references for plan in plans]
+    again = "run 'sparkwright lock INVENTORY'"
     try:
-        wrong += [one.observed for one in errors(_pickles(plans, lock, str(path)))]
+        wrong = [finding.observed for finding in errors(_pickles(plans, lock, str(path)))]
     except UserError as error:
-        wrong += [problem.observed for problem in error.findings]
+        wrong = [finding.observed for finding in error.findings]
     wrong += [
-        f"{name} is built, and its context is not pinned: run 'sparkwright lock INVENTORY'"
-        for name in without_contexts(_named(plans), lock)
+        f"{name} is built, and its context is not pinned: {again}"
+        for name in without_contexts(references, lock)
     ]
     wrong += [
-        f"registry {address} is not pinned: run 'sparkwright lock INVENTORY'"
+        f"registry {address} is not pinned: {again}"
         for address in sorted(_registries(plans) - set(lock.registries or ()))
     ]
-    wrong += [f"{name} is locked, and no host needs it" for name in unused(_named(plans), lock)]
+    wrong += [f"{name} is locked, and no host needs it" for name in unused(references, lock)]
     state = "incomplete" if wrong else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
-    return _Report(str(path), f"{state}, {counts}", wrong, [])
+    return LockReport(str(path), f"{state}, {counts}", wrong)
 
 
 def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
@@ -157,7 +155,7 @@ def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
     Raises:
         UserError: for everything that is not locked.
     """
-    resolution = to_resolution(_named(plans), lock, file)
+    resolution = to_resolution([plan.references for plan in plans], lock, file)
     symptoms = (
         pickle_symptom(resolution.model(model), plan.settings.allowed_pickles)
         for plan in plans
@@ -168,10 +166,6 @@ def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
 
 def _diff(before: str, after: str) -> list[str]:
     """The changed pins; files of new models would only hide them."""
-    return [
-        line
-        for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
-        if line[:1] in "+-"
-        and not line.startswith(("+++", "---"))
-        and re.search(r"digest:|commit:|context:|^.  \S+:($| [0-9a-f]{40}$)", line)
-    ]
+    pin = re.compile(r"[+-](?![+-]{2}).*(digest:|commit:|context:)|[+-]  \S+:($| [0-9a-f]{40}$)")
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
+    return [line for line in lines if pin.match(line)]

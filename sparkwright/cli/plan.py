@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,28 +47,25 @@ def command(
     hub only for a model that a service names without a recipe and that the lock does not have.
     Exit code 2 when anything would stop a run.
     """
-    fleet = load_judged(inventory, overrides, limit)
-    hosts = fleet.or_raise()
-    list_of_locks = locks(hosts)
-    shown = [_host(host, list_of_locks[host.plan.settings.lock_file]) for host in hosts.values()]
-    stopping = {host.plan.host: errors(host.violations) for host in hosts.values()}
-    code = MISTAKEN if any(stopping.values()) else 0
+    hosts = load_judged(inventory, overrides, limit).or_raise()
+    by_file = locks(hosts)
+    shown = {
+        name: (_host(host, by_file[host.plan.settings.lock_file]), host)
+        for name, host in hosts.items()
+    }
     if as_json:
-        print_json(shown)
-        sys.exit(code)
-    each = zip(shown, hosts.values(), strict=True)
-    for names, (host, planned) in folded(
-        ((name, one) for name, one in zip(hosts, each, strict=True)), _alike
-    ):
-        _print(host, names)
-        _bar(memory_of(planned.plan, planned.catalog))
-        if wrong := stopping[names[0]]:
-            echo(text(wrong, hosts=False, indent=2, paint=paint))
-        echo()
-    _print_terms(
-        terms((one, host.catalog) for host in hosts.values() for one in host.plan.services)
-    )
-    sys.exit(code)
+        print_json([data for data, _ in shown.values()])
+    else:
+        for names, (host_data, planned) in folded(shown.items(), _alike):
+            _print(host_data, names)
+            _bar(memory_of(planned.plan, planned.catalog))
+            if wrong := errors(planned.violations):
+                echo(text(wrong, hosts=False, indent=2, paint=paint))
+            echo()
+        services = ((service, host.catalog) for host in hosts.values()
+                    for service in host.plan.services)  # fmt: skip
+        _print_terms(terms(services))
+    sys.exit(MISTAKEN if any(errors(host.violations) for host in hosts.values()) else 0)
 
 
 def _alike(one: tuple[dict[str, Any], PlannedHost]) -> str:
@@ -80,13 +78,12 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
     services = [_service(service, host, lock) for service in host.plan.services]
     hardware = assumed_hardware(host.plan)
     unified = hardware.unified
-    total = hardware.memory_gib if unified else hardware.vram_gib
     return {
         "host": host.plan.host,
         "models_root": host.plan.settings.models_root,
         "locked": lock is not None,
         "memory": {
-            "total_gib": total,
+            "total_gib": hardware.memory_gib if unified else hardware.vram_gib,
             "kind": f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if unified else "of the card",
             "system_gib": SYSTEM_GIB if unified else 0,
             "sidecars_gib": dict(host.plan.settings.sidecars),
@@ -110,22 +107,13 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "port": service.port,
         "served_names": list(service.served_names),
         "derived": [vars(fact) for fact in service.derived],
-        "arguments": [
-            {"name": key, "value": value, "from": service.origins.get(f"argument.{key}")}
-            for key, value in service.arguments
-        ],
-        "environment": [
-            {"name": key, "value": value, "from": service.origins.get(f"environment.{key}")}
-            for key, value in service.environment
-        ],
+        "arguments": _values(service, "argument", service.arguments),
+        "environment": _values(service, "environment", service.environment),
         "command": command.words,
         "container_environment": command.environment,
         "models": [
-            {
-                "repository": model.repository,
-                "revision": model.revision,
-                "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock),
-            }
+            {"repository": model.repository, "revision": model.revision,
+             "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock)}
             for model in service.models
         ],
         "licenses": {one.of: one.license for one in terms([(service, catalog)]).licenses},
@@ -135,6 +123,13 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
             "kv_cache": own.kv, "one_full_context": own.context,
         },
     }  # fmt: skip
+
+
+def _values(service: ServicePlan, kind: str, values: Iterable[tuple[str, Any]]) -> list[Any]:
+    return [
+        {"name": key, "value": value, "from": service.origins.get(f"{kind}.{key}")}
+        for key, value in values
+    ]
 
 
 def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | None:
@@ -164,11 +159,10 @@ def _print(host: dict[str, Any], names: list[str]) -> None:
 
 def _print_terms(found: Terms) -> None:
     """Licences and duties, once for all hosts."""
-    if not found.licenses:
-        return
-    echo(click.style("licences", bold=True))
-    for one in found.licenses:
-        echo(f"  {one.of}: {one.license}  {_dim(one.source)}")
+    if found.licenses:
+        echo(click.style("licences", bold=True))
+    for entry in found.licenses:
+        echo(f"  {entry.of}: {entry.license}  {_dim(entry.source)}")
     if found.duties:
         echo(click.style("your duties, as the cards of uncensored models name them", bold=True))
     for duty, source in found.duties.items():
@@ -189,7 +183,6 @@ def _bar(memory: Memory) -> None:
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"
     echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}")
-    said = ", ".join(
-        f"{part.mark} {part.name} {part.gib:{'g' if part.mark == '+' else '.0f'}}" for part in parts
-    )
-    echo(f"           {said}")
+    legend = [f"{part.mark} {part.name} {part.gib:{'g' if part.mark == '+' else '.0f'}}"
+              for part in parts]  # fmt: skip
+    echo(f"           {', '.join(legend)}")

@@ -20,7 +20,7 @@ from sparkwright.host.lib.records import encode
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["HostError", "Sudo", "ask", "command", "execute", "is_root", "label", "run_program"]
+__all__ = ["HostError", "Sudo", "ask", "command", "execute", "is_root", "label"]
 
 _Answer = TypeVar("_Answer")
 #: Seconds beyond a program's own time, for the way there and back.
@@ -83,17 +83,6 @@ def is_root(host: Host) -> bool:
         return os.geteuid() == 0
     transport = hooks.transport_of(host)
     return transport is not None and transport.get_username() == "root"
-
-
-def run_program(
-    host: Host, program: ModuleType, request: DataclassInstance, *, timeout: float = 120
-) -> None:
-    """Run a program on a host; it returns no answer.
-
-    Raises:
-        HostError: with the reason, in one line.
-    """
-    ask(host, program, request, object, timeout=timeout)
 
 
 def execute(

@@ -1,4 +1,5 @@
-"""Hooks into pyinfra that are no public interface of it, each with its reason.
+"""Hooks into pyinfra that are no public interface of it, each with its reason and its worth: a
+measured figure, or a behaviour that a test holds.
 
 Read in pyinfra 3.10.0. What its public ``BaseStateCallback`` offers is used where it suffices
 (``connections.py``).
@@ -36,6 +37,9 @@ def command_line() -> dict[str, Any]:
     """pyinfra's own options of this run, by name.
 
     Reason: the state knows neither ``--dry`` nor ``--json``, nor what ``--limit`` was given.
+
+    Worth: a run knows whether it may change anything
+    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
     """
     return dict(click.get_current_context().params)
 
@@ -45,6 +49,9 @@ def own(module: str) -> Any:
 
     Reason: reading an inventory, calling a deploy function for every host, and printing results
     are not in its API.
+
+    Worth: commands read inventories and print results as a deploy does
+    (`test_a_session_changes_hosts_and_shows_what_pyinfra_shows`).
     """
     return import_module(f"pyinfra_cli.{module}")
 
@@ -58,6 +65,9 @@ def before_connecting(
     already; a mistake in the user's files has to stop the run before any host is touched. And
     callbacks can only be added after ``State.init``, which forgets them. It is the one call between
     reading the inventory and connecting (``pyinfra_cli.cli._main``).
+
+    Worth: a mistake in the user's files touches no host
+    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
     """
     state: State = ctx_state.get()
     original = state.init
@@ -75,6 +85,9 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
     Reason: ``make_inventory_from_files`` runs every file of group_data, whatever the command needs
     of it, and the first exception ends the run.
+
+    Worth: an emergency's commands work with a broken group_data
+    (`test_a_command_of_an_emergency`).
 
     Args:
         instead: a file's path -> what is taken from it where it can't be run.
@@ -103,6 +116,10 @@ def guard_connections() -> None:
     sudo's password, in the middle of a run, where a failing command prints a certain line, and
     answers the host with it; lines of the log, errors of the connection among them, are printed as
     they are.
+
+    Worth: no host gets sudo's password, or fills the memory
+    (`test_a_host_that_asks_for_a_password_gets_none`,
+    `test_output_without_end_is_not_read`, `test_lines_of_libraries_too`).
     """
     connecting.read_buffer = output.read  # type: ignore[assignment]
     for connector in (ssh, local):
@@ -125,6 +142,9 @@ def load_keys_with(loaded: Callable[..., Any]) -> None:
     """Have private keys loaded by ``loaded(load, state, key_filename, key_password)``.
 
     Reason: what ``get_private_key`` raises is no ``ConnectError``, and ends the run for all hosts.
+
+    Worth: a key that can't be read fails its hosts alone
+    (`test_keys_that_nobody_can_log_in_with`).
     """
     connector: Any = ssh
     if not isinstance(connector.get_private_key, partial):
@@ -136,6 +156,9 @@ def only_connect_errors(host: Host) -> None:
 
     Reason: ``connect_all`` raises every exception that is no ``ConnectError``, for all hosts: a
     port that is no number, a key in ssh_config that nobody can read.
+
+    Worth: a connection that can't be made fails its host alone
+    (`test_whatever_a_connection_raises_fails_its_host_alone`).
     """
     connector: Any = host.connector
     connect = connector.connect
@@ -156,6 +179,8 @@ def never_ask_about_failed_hosts(state: State) -> None:
 
     Reason: without ``--yes`` pyinfra asks after each failure; a host that fails is left alone and
     named at the end, and no prompt is needed.
+
+    Worth: no prompt stops a run (`test_nobody_is_asked_when_a_host_fails`).
     """
     state.should_raise_failed_hosts = lambda _state: False
 
@@ -165,6 +190,9 @@ def leave_out(host: Host) -> None:
 
     Reason: ``State.fail_hosts`` raises when no host is left, and what is reported at the end says
     more than its message.
+
+    Worth: the last host that is refused is reported as all others are
+    (`test_a_host_that_does_not_answer_is_refused_alone`).
     """
     with suppress(PyinfraError):
         host.state.fail_hosts({host})
@@ -174,6 +202,9 @@ def set_aside(host: Host) -> None:
     """No further operation runs on this host, and it does not count as failed.
 
     Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
+
+    Worth: a host in maintenance is no failure
+    (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
     """
     host.state.active_hosts.discard(host)
 
@@ -182,6 +213,9 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
     """Call ``count`` for each remote execution.
 
     Reason: no callback reports one.
+
+    Worth: the report names them, and tests hold their number
+    (`test_connections_count_executions_and_the_lock_is_released_with_them`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
@@ -201,6 +235,9 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
 
     Reason: ``host_disconnect`` comes after the disconnect, when a lock on the host can't be
     released any more.
+
+    Worth: no lock outlives its run
+    (`test_connections_count_executions_and_the_lock_is_released_with_them`).
     """
     connector: Any = host.connector
     disconnect = getattr(connector, "disconnect", None)  # not every connector has it
@@ -220,6 +257,9 @@ def pass_commands(
 
     Reason: ``operation_host_start`` comes before anybody knows whether the operation has a command
     at all, and ``operation_host_success`` does not say whether it had one.
+
+    Worth: operations that are not ours run under the host's lock, and are counted
+    (`test_a_guard_stops_another_operation_before_it_does_anything`).
     """
     data = host.state.ops[host].get(op_hash)
     if data is not None:
@@ -232,6 +272,8 @@ def printable(*records: type) -> None:
 
     Reason: its encoder knows no dataclasses, and asks for a method ``to_json`` that is documented
     nowhere. Not in the records themselves: they are carried to hosts, which have no use for it.
+
+    Worth: facts print as JSON (`test_pyinfras_command_line_prints_facts_as_json`).
     """
     for record in records:
         record.to_json = encode  # type: ignore[attr-defined]
@@ -242,6 +284,8 @@ def quick_operation_order() -> None:
 
     Reason: it uses the line numbers of the stack, and asks ``inspect`` for the text around each
     line, which it does not use: 3 ms for each operation and host, most of a run's time for many.
+
+    Worth: 3 ms for each operation and host.
     """
     util.stack = partial(inspect.stack, 0)  # type: ignore[attr-defined]
     util.getframeinfo = partial(inspect.getframeinfo, context=0)  # type: ignore[attr-defined]
@@ -253,6 +297,8 @@ def with_transport(host: Host, factory: Callable[..., Any]) -> None:
     Reason: by the time of ``host_connect`` the login is over, and it waits 40 ms for each of its
     small packets. ``ssh_paramiko_connect_kwargs`` is public; that the connector's data can still be
     changed in ``host_before_connect`` is not.
+
+    Worth: 40 ms for each packet of the login.
     """
     data: Any = getattr(host.connector, "data", None)
     if isinstance(data, dict) and "ssh_paramiko_connect_kwargs" in data:
@@ -264,6 +310,8 @@ def keep_a_channel_open(transport: Any) -> None:
     """Have the next channel opened while this one is used.
 
     Reason: each execution opens a channel of its own, and waits one round trip for it.
+
+    Worth: one round trip for each execution.
     """
     open_session = transport.open_session
     waiting = [gevent.spawn(open_session)]
@@ -281,6 +329,9 @@ def transport_of(host: Host) -> Any:
     """paramiko's transport of this host's connection; None where the connector has none.
 
     Reason: pyinfra sets no socket options and no keep-alive, and offers no way to.
+
+    Worth: a lost host is noticed within half a minute, and a login by root needs no sudo
+    (`test_connections_are_made_with_our_transport`).
     """
     client = getattr(host.connector, "client", None)
     return client.get_transport() if client is not None else None
@@ -290,6 +341,9 @@ def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[boo
     """Call ``answered`` before a fact is read from the host: ``(True, value)`` where it is known.
 
     Reason: pyinfra caches no facts, and a fact has no way to answer without a remote execution.
+
+    Worth: ten operations that need the same of a host ask it once
+    (`test_a_fact_that_is_known_is_not_asked_for`).
     """
     original = host.get_fact
 

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from sparkwright.facts import hooks
 from sparkwright.facts.observation import View
+from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Docker as DockerState
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.observation import Disk, Memory, Observation
+from sparkwright.host.observation import Memory, Observation
 
 # What facts answer, or lists of it: `pyinfra HOST fact` prints them.
 hooks.printable(Observation, Gpu, DockerState, Memory, Disk)

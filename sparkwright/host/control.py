@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.homes import Stopped
 from sparkwright.host.lib.threads import at_once
-from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import Pool, Sockets
+from sparkwright.host.proxy import place
 from sparkwright.host.service import current
 from sparkwright.host.smoke import check
 
@@ -27,17 +27,13 @@ class ControlRequest:
 
     Attributes:
         action: start, stop or restart.
-        sockets: HAProxy's.
         services: names, those among them that are here; None for every one.
         now: whether running requests are cut off, and a switch that is under way is ended.
         keep: whether what is stopped stays so over a boot.
         wait: whether what is started must answer.
-        notice_seconds: until load balancers in front have seen that a service leaves.
-        drain_seconds: at most, until running requests have ended.
     """
 
     action: str
-    sockets: Sockets
     services: tuple[str, ...] | None = None
     services_root: str = "/opt/sparkwright"
     by: str = "somebody"
@@ -45,8 +41,6 @@ class ControlRequest:
     now: bool = False
     keep: bool = False
     wait: bool = True
-    notice_seconds: float = 7.0
-    drain_seconds: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -76,24 +70,26 @@ class Control:
     """One request on some services."""
 
     def __init__(self, request: ControlRequest, services: dict[str, Path]) -> None:
-        self._request = request
-        self._services = services
+        self._request, self._services = request, services
         self._units = [homes.unit(name) for name in services]
+        # Of a record that is damaged, or of another version, nobody knows what it must answer.
+        kept = {name: current(home) for name, home in services.items()}
+        self._records = {name: record for name, record in kept.items() if record}
+        self._pools = {name: one.pool for name, one in self._records.items() if one.pool}
         self.done: dict[str, str] = {}
         self.wrong: list[str] = []
 
     def stop(self) -> None:
         """Drain them, and stop them: also what systemd would start again in some seconds."""
-        places = {name: self._place(name) for name in self._services}
         if not self._request.now:
-            at_once(Place.leave, [places[name] for name in self._services if _runs(name)])
+            running = (name for name in self._pools if systemd.is_active(homes.unit(name)))
+            at_once(place.leave, [self._pools[name] for name in running])
         if self._units:
             systemd.systemctl("stop", *self._units)
-        at_once(Place.shut, places.values())
+        at_once(place.shut, self._pools.values())
         for name in self._services:
-            unit = systemd.unit(homes.unit(name))
-            state = unit.get("ActiveState", "unknown")
-            if state in systemd.RUNNING or state == "unknown":
+            state = systemd.unit(homes.unit(name)).get("ActiveState", "unknown")
+            if state in (*systemd.RUNNING, "unknown"):
                 self.wrong.append(f"{name}: it does not stop: systemd says {state}")
             else:
                 self.done[name] = "stopped"
@@ -120,57 +116,34 @@ class Control:
             (home / homes.STOPPED).unlink(missing_ok=True)
         systemd.systemctl("reset-failed", *self._units)
         began = time.monotonic()
-        done = systemd.systemctl("start", *self._units)
-        if not done.ok:
-            self.wrong.append(f"systemctl start: {done.said}")
+        started = systemd.systemctl("start", *self._units)
+        if not started.ok:
+            self.wrong.append(f"systemctl start: {started.said}")
             return
-        for name in self._services:
-            self.done[name] = "started"
+        self.done = dict.fromkeys(self._services, "started")
         if self._request.wait:
-            self._answers(began)
+            at_once(partial(self._answers, began), self._records)
 
-    def _place(self, name: str) -> Place:
-        request = self._request
-        return Place(Pool(name, request.sockets, request.notice_seconds, request.drain_seconds))
-
-    def _answers(self, began: float) -> None:
-        def answer(name: str) -> None:
-            record = current(self._services[name])
-            if record is None:
-                return  # damaged, or of another version: nobody knows what it must answer
-            gate = record.gate
-            # Its port here: the proxy takes it back by itself, and is waited for.
-            bad, journal = check.without_proxy(name, gate)
-            self.wrong += [*bad, *(f"    journal: {line}" for line in journal if bad)]
-            if not bad and not self._place(name).back():
-                bad = [f"{name}: it answers, and its proxy does not take it back"]
-                self.wrong += bad
-            if not bad:
-                self.done[name] = f"answers after {time.monotonic() - began:.0f} s"
-
-        at_once(answer, self._services)
-
-
-def _runs(name: str) -> bool:
-    return systemd.is_active(homes.unit(name))
-
-
-def end_switch(*, now: bool) -> str | None:
-    """End a switch that is under way; why nothing is stopped beside it, without ``now``."""
-    if systemd.unit(SWITCH).get("ActiveState") not in systemd.RUNNING:
-        return None
-    if not now:
-        return _SWITCHING
-    systemd.systemctl("stop", SWITCH)
-    return None
+    def _answers(self, began: float, name: str) -> None:
+        # Its port here: the proxy takes it back by itself, and is waited for.
+        failures, journal = check.without_proxy(name, self._records[name].gate)
+        if failures:
+            failures += [f"    journal: {line}" for line in journal]
+        elif name in self._pools and not place.back(self._pools[name]):
+            failures = [f"{name}: it answers, and its proxy does not take it back"]
+        else:
+            self.done[name] = f"answers after {time.monotonic() - began:.0f} s"
+        self.wrong += failures
 
 
 def main(request: ControlRequest) -> ControlAnswer:
     """Do it. Of a name that is no service's nothing gets into a command."""
     every = homes.services(request.services_root)
     chosen = homes.chosen(request.services, every)
-    if busy := end_switch(now=request.now):
-        return ControlAnswer(tuple(every), wrong=(busy,))
+    if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:
+        if not request.now:
+            return ControlAnswer(tuple(every), wrong=(_SWITCHING,))
+        systemd.systemctl("stop", SWITCH)
     # What sleeps is not to run beside what does: another command exchanges them.
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     refused = [name for name in chosen if name in asleep and request.services is not None]

@@ -30,11 +30,11 @@ from sparkwright.host.lib import (
     systemd,
 )
 from sparkwright.host.lib import journal as journals
-from sparkwright.host.lib.disks import FileSystem
+from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Docker
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
-from sparkwright.host.lib.http import Health, NoAnswer, Server
+from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.processes import Outcome, run
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.watch.state import WatchReport
@@ -42,14 +42,11 @@ from sparkwright.host.watch.state import WatchReport
 
 @dataclass(frozen=True)
 class ExaminedService:
-    """A service to look at; ``secrets`` is the file with its API key."""
+    """A service to look at, and where its engine answers."""
 
     name: str
-    unit: str
     address: str
     port: int
-    home: str
-    secrets: str
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ class Examination:
     kernel: tuple[str, ...] = ()
     boot_before: tuple[str, ...] = ()
     others: tuple[ContainerSeen, ...] = ()
-    disks: tuple[FileSystem, ...] = ()
+    disks: dict[str, Disk] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     swappiness: int | None = None
     desktop: bool = False
@@ -342,69 +339,54 @@ def weights(place: Path, target: str) -> Mount:
 
 
 def service(
-    one: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
+    examined: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
 ) -> ServiceSeen:
     """One of our services."""
-    shown = systemd.unit(one.unit, timeout=10)
-    name = f"sparkwright-{one.name}"
+    home, unit = Path(request.services_root, "services", examined.name), homes.unit(examined.name)
+    name, shown = f"sparkwright-{examined.name}", systemd.unit(unit, timeout=10)
     own = containers.get(name)
-    said = journal(one.unit, shown)
+    log = journal(unit, shown)
     if own:
         # What Compose passed on is in the journal too; what came before it is not.
         output = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
-        known = set(said)
-        said += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
+        known = set(log)
+        log += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
     running = own is not None and own.running
-    server = Server(one.address, one.port)
+    server = Server(examined.address, examined.port)
     return ServiceSeen(
-        unit=ranks.unit(one.home, shown),
-        health=ranks.health(one.home) or health(server),
-        log=tuple(said),
+        unit=ranks.unit(home, shown),
+        health=ranks.health(home, server) or Health(None),
+        log=tuple(log),
         container=own,
         gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
         metrics=tuple(looks(server, request.seconds, request.metric_names)),
-        stopped=homes.stopped(Path(one.home)),
-        waits=ranks.missing(one.home),
+        stopped=homes.stopped(home),
+        waits=ranks.missing(home),
     )
-
-
-def health(server: Server) -> Health:
-    """What /health says."""
-    try:
-        answer = server.get("/health")
-    except NoAnswer as error:
-        return Health(None, said=str(error)[:200])
-    return Health(answer.status, said=answer.text[:200])
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:
     """The metrics, ``seconds`` apart; again for a while where requests run and nothing moves."""
-    first = _metrics(server, names)
-    if first is None:
+    if (first := metrics.ask(server, names)) is None:
         return
-    yield first
+    before = Look(time.time(), first)
+    yield before
     until = time.monotonic() + seconds + _PATIENCE
     wait = seconds
     while True:
         time.sleep(wait)
-        now = _metrics(server, names)
-        if now is None:
+        if (values := metrics.ask(server, names)) is None:
             return
-        idle = not now.values.get(metrics.RUNNING)
-        if idle or moved(first, now) or time.monotonic() > until:
+        now = Look(time.time(), values)
+        if not now[metrics.RUNNING] or moved(before, now) or time.monotonic() > until:
             yield now
             return
         wait = _LOOK
 
 
-def _metrics(server: Server, names: Mapping[str, str]) -> Look | None:
-    found = metrics.ask(server, names)
-    return None if found is None else Look(time.time(), found)
-
-
 def moved(before: Look, now: Look) -> bool:
     """Whether the engine did anything in between."""
-    return any(now.values.get(one, 0) != before.values.get(one, 0) for one in metrics.PROGRESS)
+    return any(now[name] != before[name] for name in metrics.PROGRESS)
 
 
 def pressure() -> dict[str, dict[str, float]]:
@@ -472,18 +454,11 @@ def ports() -> dict[str, int]:
     return found
 
 
-def docker_account() -> Docker | None:
-    """Docker's own account; None when it does not answer."""
-    info = docker.get("/info")
-    if not info or not info.get("ServerVersion"):
-        return None
-    runtimes = tuple(sorted(info.get("Runtimes") or {}))
-    return Docker(info["ServerVersion"], info["DockerRootDir"], runtimes)
-
-
-def keys(services: tuple[ExaminedService, ...]) -> list[str]:
+def keys(services_root: str) -> list[str]:
     """Every secret of the services, the longest first."""
-    texts = (documents.text(one.secrets) or "" for one in services)
+    texts = (
+        documents.text(path) or "" for path in Path(services_root).glob("services/*/secrets.env")
+    )
     found = {key.strip() for text in texts for key in documents.pairs(text).values()}
     return sorted((key for key in found if len(key) >= 6), key=len, reverse=True)
 
@@ -515,19 +490,18 @@ def hidden(words: list[str]) -> tuple[str, ...]:
 def main(request: ExaminationRequest) -> Examination:
     """Collect, and report."""
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
-    services_ = tuple(one for one in request.services if one.name not in asleep)
-    ours = {f"sparkwright-{one.name}" for one in request.services}
-    containers = {
-        name: (container if name in ours else stranger)(one)
-        for one in docker.containers()
-        for name in (one["Name"].lstrip("/"),)
-    }
-    info = docker_account()
+    examined = [service for service in request.services if service.name not in asleep]
+    ours = {f"sparkwright-{service.name}" for service in request.services}
+    containers = {}
+    for inspected in docker.containers():
+        name = inspected["Name"].lstrip("/")
+        containers[name] = (container if name in ours else stranger)(inspected)
+    info = docker.account()
     roots = [request.models_root, request.services_root, "/"]
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         before = pool.submit(boot_before)
-        services = {one.name: pool.submit(service, one, containers, request) for one in services_}
+        services = {one.name: pool.submit(service, one, containers, request) for one in examined}
         seen = Examination(
             now=time.time(),
             gpu=gpus.result(),
@@ -535,15 +509,15 @@ def main(request: ExaminationRequest) -> Examination:
             kernel=tuple(dmesg.result()),
             boot_before=tuple(before.result()),
             others=tuple(one for name, one in containers.items() if name not in ours),
-            disks=tuple(disks.file_systems([*([info.root] if info else []), *roots])),
+            disks=disks.file_systems([*([info.root] if info else []), *roots]),
             memory=memory.meminfo(),
             swappiness=memory.swappiness(),
             desktop=memory.desktop(),
             pressure=pressure(),
-            docker=info,
+            docker=info if info and info.version else None,
             fetches=tuple(fetches(Path(request.models_root))),
             ports=ports(),
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
             maintenance=homes.maintenance(),
         )
-    return decode(Examination, struck(encode(seen), keys(request.services)))
+    return decode(Examination, struck(encode(seen), keys(request.services_root)))

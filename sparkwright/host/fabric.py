@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -161,9 +161,14 @@ def position(device: Path) -> tuple[int, int] | None:
     return (int(parsed[1] or 0), int(parsed[2])) if parsed else None
 
 
-def number(place: Path) -> int | None:
+def _text(path: Path) -> str:
+    """A file's text without blanks around it; empty where it can't be read."""
+    return (documents.text(path) or "").strip()
+
+
+def number(path: Path) -> int | None:
     """A file's number; None where there is none: a port without a link has no speed."""
-    text = (documents.text(place) or "").strip()
+    text = _text(path)
     return int(text) if text.lstrip("-").isdigit() else None
 
 
@@ -171,50 +176,29 @@ def gids(port: Path) -> tuple[Gid, ...]:
     """An RDMA port's addresses; those that are empty are left out."""
     entries = []
     for index in range(_GIDS):
-        text = (documents.text(port / f"gids/{index}") or "").strip()
-        kind = (documents.text(port / f"gid_attrs/types/{index}") or "").strip()
+        kind = _text(port / f"gid_attrs/types/{index}")
         try:
-            address = IPv6Address(text)
+            address = IPv6Address(_text(port / f"gids/{index}"))
         except ValueError:
             continue
         if int(address) and kind:
-            mapped = address.ipv4_mapped
-            entries.append(Gid(index, str(mapped or address), kind))
+            entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
     return tuple(entries)
 
 
 def rdma_devices(root: Path) -> dict[str, Rdma]:
     """RDMA devices by the network device that each belongs to."""
     devices = {}
-    folder = root / "sys/class/infiniband"
-    owners: dict[str, str] | None = None
-    for device in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for device in sorted((root / "sys/class/infiniband").glob("*")):
         port = device / "ports/1"
-        owner = next(iter(_texts(port / "gid_attrs/ndevs")), None)
-        if owner is None and (device / "device/net").is_dir():
-            owner = next((network.name for network in (device / "device/net").iterdir()), None)
-        if owner is None:
-            owners = ibdev2netdev() if owners is None else owners
-            owner = owners.get(device.name)
-        if owner is None:
-            continue
-        rate = re.match(r"[\d.]+", documents.text(port / "rate") or "")
-        state = (documents.text(port / "state") or "").rpartition(":")[2].strip()
-        devices[owner] = Rdma(device.name, state, float(rate[0]) if rate else None, gids(port))
+        owners = [_text(path) for path in sorted(port.glob("gid_attrs/ndevs/*"))]
+        owners += [network.name for network in device.glob("device/net/*")]
+        owner = next(filter(None, owners), None)
+        if owner is not None:
+            rate = re.match(r"[\d.]+", _text(port / "rate"))
+            state = _text(port / "state").rpartition(":")[2].strip()
+            devices[owner] = Rdma(device.name, state, float(rate[0]) if rate else None, gids(port))
     return devices
-
-
-def ibdev2netdev() -> dict[str, str]:
-    """RDMA device -> network device, as NVIDIA's tool says; nothing where it is not installed."""
-    # rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)
-    lines = Running("ibdev2netdev").outcome().out
-    return dict(re.findall(r"^(\S+) port \d+ ==> (\S+)", lines, re.MULTILINE))
-
-
-def _texts(folder: Path) -> list[str]:
-    """What the files of a directory say, by number; those that can't be read are left out."""
-    names = sorted((file.name for file in folder.glob("*")), key=lambda name: (len(name), name))
-    return [text for name in names if (text := (documents.text(folder / name) or "").strip())]
 
 
 def _listed(*words: str) -> list[dict[str, Any]]:
@@ -223,9 +207,8 @@ def _listed(*words: str) -> list[dict[str, Any]]:
         entries = json.loads(Running("ip", "-j", *words).outcome().out or "[]")
     except ValueError:
         return []
-    return (
-        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    )
+    entries = entries if isinstance(entries, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def addresses() -> dict[str, tuple[str, ...]]:
@@ -246,29 +229,17 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
     Args:
         ask: those that have a link-local address, over which every neighbour is asked.
     """
-    answered: dict[str, set[str]] = {}
-
-    def question(name: str) -> None:
-        answered[name] = icmp.all_nodes(name)
-
     lldp = Running("lldpcli", "-f", "json", "show", "neighbors")
-    threads = [threading.Thread(target=question, args=(name,), daemon=True) for name in ask]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(5)
+    with ThreadPoolExecutor(max(1, len(ask))) as pool:
+        answered = dict(zip(ask, pool.map(icmp.all_nodes, ask), strict=True))
     answers: dict[str, dict[str, Neighbour]] = {name: {} for name in names}
     for entry in _listed("neigh", "show"):
-        name, mac, at = (
-            entry.get("dev"),
-            str(entry.get("lladdr", "")).lower(),
-            str(entry.get("dst", "")),
-        )
+        name, mac, at = (str(entry.get(key, "")) for key in ("dev", "lladdr", "dst"))
         if name in answers and mac and "FAILED" not in entry.get("state", ()):
-            how = "asked" if at in answered.get(str(name), ()) else "kernel"
-            earlier = answers[str(name)].get(mac)
+            how = "asked" if at in answered.get(name, ()) else "kernel"
+            earlier = answers[name].get(mac.lower())
             if earlier is None or earlier.how == "kernel":
-                answers[str(name)][mac] = Neighbour(mac, how, at)
+                answers[name][mac.lower()] = Neighbour(mac.lower(), how, at)
     for name, mac, label in _of_lldp(lldp.outcome().out):
         if name in answers and mac:
             answers[name][mac] = Neighbour(mac, "lldp", name=label)
@@ -309,18 +280,11 @@ def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
 
 def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Rail, ...]:
     """The network devices of the ConnectX, by cage and twin."""
-    folder = root / "sys/class/net"
-    positions = {
-        device: position(device) for device in (folder.iterdir() if folder.is_dir() else ())
-    }
+    positions = {device: position(device) for device in (root / "sys/class/net").glob("*")}
     ports = {device: at for device, at in positions.items() if at is not None}
     domains = sorted({domain for domain, _ in ports.values()})
     names = [device.name for device in ports]
-    local = [
-        name
-        for name in names
-        if any(positions.startswith("fe80:") for positions in own.get(name, ()))
-    ]
+    local = [name for name in names if any(at.startswith("fe80:") for at in own.get(name, ()))]
     others = neighbours(names, local if ask else []) if names else {}
     devices = rdma_devices(root) if names else {}
     listed_rails = []
@@ -331,7 +295,7 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
                 name=device.name,
                 cage=function,
                 twin=domains.index(domain),
-                mac=(documents.text(device / "address") or "").strip().lower(),
+                mac=_text(device / "address").lower(),
                 carrier=number(device / "carrier") == 1,
                 mtu=number(device / "mtu") or 0,
                 speed=speed if speed and speed > 0 else None,
@@ -353,28 +317,23 @@ def configured(root: Path, names: set[str]) -> dict[str, str]:
     return files
 
 
-def image(name: str) -> str | None:
-    """The id of an image."""
-    inspected = docker.get(f"/images/{name}/json")
-    return str(inspected.get("Id", "")) or None if isinstance(inspected, dict) else None
-
-
 def main(request: FabricRequest) -> FabricState:
     """Look at the host's part of the fabric."""
     root = Path(request.root)
     interfaces = addresses()
     ports = rails(root, interfaces, ask=request.ask)
     routes = _listed("route", "show", "default")
+    image = docker.image(request.image) if request.image else None
     return FabricState(
         rails=ports,
         interfaces=interfaces,
         management=str(routes[0].get("dev", "")) if routes else "",
-        kernel=(documents.text(root / "proc/sys/kernel/osrelease") or "").strip(),
+        kernel=_text(root / "proc/sys/kernel/osrelease"),
         cma_total=memory.meminfo(root).get("CmaTotal"),
-        driver=(documents.text(root / "sys/module/nvidia/version") or "").strip() or None,
+        driver=_text(root / "sys/module/nvidia/version") or None,
         nccl=several_nccl(root),
         tools=tuple(name for name in _TOOLS if shutil.which(name)),
         netplan=documents.text(root / NETPLAN[1:]),
-        image=image(request.image) if request.image else None,
+        image=image["Id"] if image else None,
         configured=configured(root, {rail.name for rail in ports}),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,57 +31,23 @@ class LoadRequest:
 
 
 @dataclass(frozen=True)
-class ServiceLoad:
-    """A service. Counters count since its engine started.
-
-    Attributes:
-        generated: tokens of answers so far.
-        running, waiting: requests now.
-        cache: share of the KV cache in use.
-        drafted, accepted: tokens of the drafter so far; None without one.
-    """
-
-    generated: float
-    running: float
-    waiting: float
-    cache: float
-    drafted: float | None = None
-    accepted: float | None = None
-
-
-@dataclass(frozen=True)
 class HostLoad:
     """A host at one time.
 
     Attributes:
         at: seconds of a clock of the host's that nobody sets.
-        services: None for one that does not report its metrics.
+        services: metrics by their neutral names (``host/lib/metrics.py``), counters since the
+            engine started; None for one that does not report them.
         memory, available: bytes of the host's memory.
         sleeping: exclusive services that sleep -> the one of their group that runs.
     """
 
     at: float
-    services: dict[str, ServiceLoad | None]
+    services: dict[str, dict[str, float] | None]
     gpus: tuple[Gpu, ...] = ()
     memory: int = 0
     available: int = 0
     sleeping: dict[str, str] = field(default_factory=dict)
-
-
-def service(server: Server, names: Mapping[str, str]) -> ServiceLoad | None:
-    """A service's counters and gauges."""
-    totals = metrics.ask(server, names)
-    if totals is None:
-        return None
-    drafted = totals.get(metrics.DRAFTED)
-    return ServiceLoad(
-        generated=totals.get(metrics.GENERATED, 0.0),
-        running=totals.get(metrics.RUNNING, 0.0),
-        waiting=totals.get(metrics.WAITING, 0.0),
-        cache=totals.get(metrics.CACHE, 0.0),
-        drafted=drafted,
-        accepted=None if drafted is None else totals.get(metrics.ACCEPTED, 0.0),
-    )
 
 
 def watched(path: str) -> dict[str, tuple[str, int]]:
@@ -98,7 +63,7 @@ def main(request: LoadRequest) -> HostLoad:
     asked = gpu.Question(gpu.LOAD)
     asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
     services = {
-        name: None if name in asleep else service(Server(*at), request.metric_names)
+        name: None if name in asleep else metrics.ask(Server(*at), request.metric_names)
         for name, at in addresses.items()
     }
     now, memory = time.monotonic(), meminfo()

@@ -40,14 +40,13 @@ class LockRequest:
     Attributes:
         state: directory of the lock.
         take: who wants it.
-        breaking: whether the lock of the owner named by ``instead_of`` is taken over.
+        instead_of: owner whose lock is taken over; None takes a free one alone.
         release: token of the owner who lets others run.
     """
 
     state: str
     take: Owner | None = None
-    breaking: bool = False
-    instead_of: str | None = None
+    instead_of: Owner | None = None
     release: str | None = None
 
 
@@ -69,12 +68,12 @@ class LockAnswer:
 HELD, LAST = "lock.json", "lock-last.json"
 
 
-def take(state: Path, owner: Owner, *, breaking: bool, instead_of: str | None) -> LockAnswer:
+def take(state: Path, owner: Owner, instead_of: Owner | None = None) -> LockAnswer:
     """Take the lock, or return who has it."""
     trusted.take_over(state, 0o700)
     held = state / HELD
     # A lock that a power cut left empty has no token, and is broken by None.
-    if breaking and _owner(held).token == instead_of:
+    if instead_of and _owner(held).token == instead_of.token:
         held.unlink(missing_ok=True)
     new = state / f".{owner.token}"
     files.write_record(new, replace(owner, since=time.time()))
@@ -90,12 +89,11 @@ def take(state: Path, owner: Owner, *, breaking: bool, instead_of: str | None) -
     return LockAnswer(True, last=_owner(state / LAST).token)
 
 
-def release(state: Path, token: str) -> LockAnswer:
+def release(state: Path, token: str) -> None:
     """Let others run; the lock stays as the mark of who was here last."""
     if _owner(state / HELD).token == token:
         with contextlib.suppress(OSError):
             (state / HELD).replace(state / LAST)
-    return LockAnswer(False)
 
 
 def _owner(place: Path) -> Owner:
@@ -107,6 +105,5 @@ def main(request: LockRequest) -> LockAnswer:
     """Take or release it."""
     state = Path(request.state)
     if request.release is not None:
-        return release(state, request.release)
-    assert request.take is not None
-    return take(state, request.take, breaking=request.breaking, instead_of=request.instead_of)
+        release(state, request.release)
+    return take(state, request.take, request.instead_of) if request.take else LockAnswer(False)

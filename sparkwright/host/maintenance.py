@@ -13,9 +13,8 @@ from pathlib import Path
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
 from sparkwright.host.lib.homes import MAINTENANCE, Maintenance
 from sparkwright.host.lib.threads import at_once
-from sparkwright.host.proxy import runtime_api
-from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import SELF, Pool, Sockets
+from sparkwright.host.proxy import place
+from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import current
 from sparkwright.host.smoke import check
 
@@ -26,18 +25,12 @@ class MaintenanceRequest:
 
     Attributes:
         on: whether it begins.
-        sockets: HAProxy's.
-        notice_seconds: until load balancers in front have seen that a service leaves.
-        drain_seconds: at most, until running requests have ended.
     """
 
     on: bool
-    sockets: Sockets
     services_root: str = "/opt/sparkwright"
     by: str = "somebody"
     why: str = ""
-    notice_seconds: float = 7.0
-    drain_seconds: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -59,26 +52,16 @@ class MaintenanceAnswer:
 _BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
 
 
-def places(request: MaintenanceRequest, services: dict[str, Path]) -> dict[str, Place]:
-    """The places of those services that have a proxy on this host."""
-    try:
-        states = runtime_api.server_states(
-            runtime_api.ask(request.sockets.admin, runtime_api.SERVERS)
-        )
-    except (OSError, ValueError, KeyError):
-        states = {}
-    wait = (request.notice_seconds, request.drain_seconds)
-    return {
-        name: Place(Pool(name, request.sockets, *wait))
-        for name in services
-        if (name, SELF) in states
-    }
+def pools(services: dict[str, Path]) -> dict[str, Pool]:
+    """The pools of those services that have a proxy on this host."""
+    records = {name: current(home) for name, home in services.items()}
+    return {name: one.pool for name, one in records.items() if one and one.pool}
 
 
 def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:
     """Leave every pool, let running requests end, and write the mark."""
-    left = places(request, services)
-    at_once(Place.leave, left.values())
+    left = pools(services)
+    at_once(place.leave, left.values())
     mark = Maintenance(request.by, round(time.time()), request.why)
     files.write_record(Path(MAINTENANCE), mark)
     return MaintenanceAnswer(
@@ -107,8 +90,11 @@ def end(
     at_once(answer, gates)
     if failures:
         return MaintenanceAnswer(was, wrong=tuple(sorted(failures)))
-    _forget()
-    at_once(Place.open, places(request, services).values())
+    file = Path(MAINTENANCE)
+    if file.exists():
+        with trusted.directory(file.parent):
+            file.unlink(missing_ok=True)
+    at_once(place.admit, pools(services).values())
     for name, gate in gates.items():
         if gate.proxy and (fault := check.proxy_fault(gate)):
             failures.append(f"{name}: proxy: {fault}")
@@ -126,13 +112,6 @@ def end(
 def _is_stopped(home: Path) -> bool:
     mark = homes.stopped(home)
     return mark is not None and mark.holds(systemd.unit(homes.unit(home.name)))
-
-
-def _forget() -> None:
-    file = Path(MAINTENANCE)
-    if file.exists():
-        with trusted.directory(file.parent):
-            file.unlink(missing_ok=True)
 
 
 def main(request: MaintenanceRequest) -> MaintenanceAnswer:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.lib.addresses import Reach, Reached
-from sparkwright.host.lib.docker import Docker
+from sparkwright.host.lib.disks import Disk
+from sparkwright.host.lib.docker import Container, Docker
 from sparkwright.host.lib.exclusive import Active
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
@@ -26,11 +27,9 @@ class StoreAt:
 
 @dataclass(frozen=True)
 class ServiceAt:
-    """One of our services: where it lies, and the release that is planned."""
+    """One of our services, and the release that is planned."""
 
     name: str
-    home: str
-    unit: str
     release: str
 
 
@@ -66,21 +65,6 @@ class ObservationRequest:
 
 
 @dataclass(frozen=True)
-class Disk:
-    """A file system; ``free`` in bytes, ``exists`` whether the path itself exists.
-
-    Attributes:
-        obstacle: what is at the path or above it and is no directory.
-    """
-
-    device: int
-    free: int
-    exists: bool
-    read_only: bool
-    obstacle: str | None = None
-
-
-@dataclass(frozen=True)
 class Distribution:
     """What a host runs.
 
@@ -113,17 +97,6 @@ class Memory:
     available: int
     swap: int = 0
     desktop: bool = False
-
-
-@dataclass(frozen=True)
-class Container:
-    """One of our containers, as Docker has it. ``created`` is RFC 3339."""
-
-    id: str
-    running: bool
-    created: str
-    release: str | None
-    image: str
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,11 @@ from sparkwright.host.lib import (
     systemd,
     trusted,
 )
-from sparkwright.host.lib.docker import Docker
 from sparkwright.host.lib.processes import Running, run
 from sparkwright.host.lib.records import decode
-from sparkwright.host.lib.trusted import ExposedPath
 from sparkwright.host.lock import Owner
 from sparkwright.host.observation import (
-    Container,
     DirectoryState,
-    Disk,
     Distribution,
     FileState,
     Listener,
@@ -55,12 +51,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from typing import Any
 
 #: Where the docker command looks for its plugins, in its order.
-COMPOSE_PLACES = (
-    "/usr/local/lib",
-    "/usr/local/libexec",
-    "/usr/lib",
-    "/usr/libexec",
-)
+COMPOSE_PLACES = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 
 
 def compose_command() -> list[str]:
@@ -74,19 +65,6 @@ def compose_command() -> list[str]:
             if os.access(program, os.X_OK):
                 return [program, "version", "--short"]
     return ["docker", "compose", "version", "--short"]
-
-
-def disk(path: str) -> Disk:
-    """File system below a path that may not exist yet."""
-    existing = disks.nearest(path)
-    stat = os.statvfs(existing)
-    return Disk(
-        device=existing.stat().st_dev,
-        free=stat.f_bavail * stat.f_frsize,
-        exists=str(existing) == path,
-        read_only=bool(stat.f_flag & os.ST_RDONLY),
-        obstacle=disks.obstacle(path),
-    )
 
 
 def host_memory() -> Memory:
@@ -122,42 +100,6 @@ def clock_synchronised() -> bool:
     return state >= 0 and timex[3] < 16_000_000
 
 
-def listening() -> dict[int, str]:
-    """TCP ports in the listening state -> inode of the socket."""
-    ports: dict[int, str] = {}
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = Path(table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            if fields[3] == "0A":
-                ports[int(fields[1].rsplit(":", 1)[1], 16)] = fields[9]
-    return ports
-
-
-def owners(inodes: set[str]) -> dict[str, Listener]:
-    """Socket inode -> command name and control group of the process that holds it."""
-    listeners: dict[str, Listener] = {}
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            target = str(link.readlink())
-        except OSError:
-            continue
-        if not target.startswith("socket:[") or target[8:-1] not in inodes:
-            continue
-        process = link.parent.parent
-        try:
-            command = Path(process, "comm").read_text().strip()
-            listeners[target[8:-1]] = Listener(command, Path(process, "cgroup").read_text())
-        except OSError:
-            continue
-        if len(listeners) == len(inodes):
-            break
-    return listeners
-
-
 def file_state(path: Path | str) -> FileState | None:
     """A small managed file; None when it is not there."""
     digest = documents.digest(path)
@@ -165,70 +107,57 @@ def file_state(path: Path | str) -> FileState | None:
     return FileState(digest, stat.st_mode & 0o777, stat.st_uid) if digest and stat else None
 
 
-def service_state(service: ServiceAt) -> ServiceState:
+def service_state(home: Path, service: ServiceAt) -> ServiceState:
     """Files, container and times of one of our services."""
-    home = Path(service.home)
-    secrets, unit_path = home / "secrets.env", systemd.UNITS / service.unit
+    secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(service.name)
     release, current = home / "releases" / service.release, files.target(home / "current")
     times = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
     return ServiceState(
         current=current,
         good=files.target(home / "good"),
-        format=_format(home, current) if current else None,
+        format=_format(home / "releases" / current) if current else None,
         compose=documents.digest(release / "compose.yaml"),
         record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
         secrets=file_state(secrets),
         newest=max(times, default=0.0),
-        container=container(f"sparkwright-{service.name}"),
+        container=docker.own_container(service.name),
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
     )
 
 
-def _format(home: Path, release: str) -> int:
+def _format(release: Path) -> int:
     """Format of a release's record; 0 where it has none."""
-    record = documents.read(home / "releases" / release / "release.json") or {}
-    number = record.get("format")
+    number = (documents.read(release / "release.json") or {}).get("format")
     return number if isinstance(number, int) else 0
-
-
-def container(name: str) -> Container | None:
-    """A container by its name; None when there is none."""
-    inspected = docker.container(name)
-    return inspected and Container(
-        id=inspected["Id"],
-        running=inspected["State"]["Running"],
-        created=inspected["Created"],
-        release=docker.release_of(inspected),
-        image=inspected["Config"]["Image"],
-    )
 
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
     """Those of the wanted ports that something listens on, and what does."""
-    taken = {port: inode for port, inode in listening().items() if port in wanted}
-    holders = owners(set(taken.values())) if taken else {}
     listeners = {}
-    for port, inode in taken.items():
-        holder = holders.get(inode, Listener("unknown", ""))
-        listeners[port] = Listener(holder.command, holder.cgroup, container_at(port, holder))
+    for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
+        # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): names are anybody's.
+        match = re.match(r"\S+ +\d+ +\d+ +\S+:(\d+) (?:.*,pid=(\d+),fd=\d+\)\)$)?", line.strip())
+        if match and int(match[1]) in wanted:
+            process, port = f"/proc/{match[2]}", int(match[1])
+            command = (documents.text(f"{process}/comm") or "unknown").strip()
+            cgroup = documents.text(f"{process}/cgroup") or ""
+            listeners[port] = Listener(command, cgroup, container_at(port, command, cgroup))
     return listeners
 
 
-def container_at(port: int, holder: Listener) -> str | None:
+def container_at(port: int, command: str, cgroup: str) -> str | None:
     """``name restart-policy`` of the container that listens on a port; None where it is none."""
-    match = re.search(r"docker[-/]([0-9a-f]{64})", holder.cgroup)
+    match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
-    if holder.command == "docker-proxy":
-        name = next(
-            (
-                listed["Id"]
-                for listed in docker.get("/containers/json") or []
-                if any(published.get("PublicPort") == port for published in listed["Ports"])
-            ),
-            None,
+    if command == "docker-proxy":
+        published = (
+            listed["Id"]
+            for listed in docker.get("/containers/json") or []
+            if any(own.get("PublicPort") == port for own in listed["Ports"])
         )
+        name = next(published, None)
     inspected = docker.container(name) if name else None
     if not inspected:
         return None
@@ -238,14 +167,20 @@ def container_at(port: int, holder: Listener) -> str | None:
 
 def as_root(request: ObservationRequest) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
-    names = [*(service.unit for service in request.services), *request.units]
+    names = [*(homes.unit(service.name) for service in request.services), *request.units]
     properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
+    services = Path(request.services_root, "services")
+    runtimes = Path(request.services_root, "runtime").glob("*")
+    units = systemd.UNITS.glob("sparkwright-*.service")
     info = docker.get("/info")
     last_owner = documents.record(Owner, state / "lock-last.json")
+    # What another user may change above the roots that root writes to.
+    roots = (request.models_root, request.services_root, str(systemd.UNITS))
+    exposed = [path for root in roots if (path := trusted.exposed(root))]
     return {
-        "docker": info and docker_account(info),
-        "docker_disk": info and disk(docker.store(info)),
+        "docker": docker.account_of(info),
+        "docker_disk": info and disks.disk(docker.store(info)),
         "docker_kind": docker.kind(info),
         "images": {name: docker.image(name) is not None for name in request.images},
         "models": {
@@ -259,18 +194,17 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
             for store in request.stores
             if receipt.check(store.directory, store.digest) is None
         ),
-        "runtimes": tuple(
-            name
-            for name in names_in(Path(request.services_root, "runtime"), "*")
-            if trusted.exposed(Path(request.services_root, "runtime", name)) is None
-        ),
-        "exposed": exposed(request.models_root, request.services_root, str(systemd.UNITS)),
+        "runtimes": tuple(sorted(path.name for path in runtimes if trusted.exposed(path) is None)),
+        "exposed": tuple({path.path: path for path in exposed}.values()),
         "ports": ports(request.ports),
         "files": {path: file_state(path) for path in request.files},
         "texts": {path: documents.text(path) for path in request.texts},
-        "services": {service.name: service_state(service) for service in request.services},
+        "services": {
+            service.name: service_state(services / service.name, service)
+            for service in request.services
+        },
         "directories": {path: directory(path) for path in request.directories},
-        "unit_files": names_in(systemd.UNITS, "sparkwright-*.service"),
+        "unit_files": tuple(sorted(path.name for path in units)),
         "lock": documents.record(Owner, state / "lock.json"),
         "last_lock": last_owner and last_owner.token,
         "switching": switching(state),
@@ -279,28 +213,6 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
         "units": systemd.shown(properties.outcome().out) if properties else {},
     }
-
-
-def docker_account(info: dict[str, Any]) -> Docker:
-    """Docker's own account of itself."""
-    return Docker(
-        version=info.get("ServerVersion"),
-        root=info["DockerRootDir"],
-        runtimes=tuple(sorted(info.get("Runtimes") or {})),
-        driver=info.get("Driver"),
-        store=docker.store(info),
-    )
-
-
-def names_in(place: Path, pattern: str) -> tuple[str, ...]:
-    """Names of what lies in a directory."""
-    return tuple(sorted(path.name for path in place.glob(pattern)))
-
-
-def exposed(*roots: str) -> tuple[ExposedPath, ...]:
-    """What another user may change above the roots that root writes to, each once."""
-    paths = (trusted.exposed(root) for root in roots)
-    return tuple({path.path: path for path in paths if path}.values())
 
 
 def switching(state: Path) -> bool:
@@ -355,12 +267,6 @@ def may_use_docker(user: str) -> bool:
     return bool(socket.st_mode & (0o020 if socket.st_gid in groups else 0o002))
 
 
-def why_no_sudo() -> str:
-    """sudo's own words; this runs as root wherever they are none."""
-    outcome = run("sudo", "-n", "true", timeout=10)
-    return outcome.said or "sudo failed"
-
-
 def main(request: ObservationRequest) -> Observation:
     """Look at the host."""
     root = os.geteuid() == 0
@@ -382,10 +288,10 @@ def main(request: ObservationRequest) -> Observation:
         kernel=os.uname().release,
         clock_synchronised=clock_synchronised(),
         memory=host_memory(),
-        disks={path: disk(path) for path in (request.models_root, request.services_root)},
+        disks={path: disks.disk(path) for path in (request.models_root, request.services_root)},
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,
-        sudo=None if root else why_no_sudo(),
+        sudo=None if root else run("sudo", "-n", "true", timeout=10).said or "sudo failed",
         gpu=gpus.answer(),
         toolkit=toolkit.outcome(),
         compose=compose.outcome(),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from sparkwright.host import service as records
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
+from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Maintenance, Stopped
-from sparkwright.host.lib.http import Health, NoAnswer, Server
+from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
@@ -47,16 +48,6 @@ class KeptRelease:
 
 
 @dataclass(frozen=True)
-class RunningContainer:
-    """A service's container; ``started`` is RFC 3339."""
-
-    running: bool
-    started: str
-    release: str | None
-    image: str
-
-
-@dataclass(frozen=True)
 class ServiceStatus:
     """One service on a host.
 
@@ -71,7 +62,7 @@ class ServiceStatus:
     current: str | None
     good: str | None
     releases: dict[str, KeptRelease]
-    container: RunningContainer | None
+    container: Container | None
     unit: dict[str, str]
     health: Health | None
     texts: dict[str, str | None] = field(default_factory=dict)
@@ -99,67 +90,37 @@ class HostStatus:
     sleeping: dict[str, str] = field(default_factory=dict)
 
 
-def releases(home: Path) -> dict[str, KeptRelease]:
-    """Every release that is kept: what it is made of, and since when it is here."""
-    found = {}
-    for place in sorted(home.glob("releases/*")):
-        if place.is_dir():
-            found[place.name] = kept(home, place)
-    return found
-
-
-def kept(home: Path, place: Path) -> KeptRelease:
-    """One release of a service; of a record that is damaged or of another version only its time."""
-    return KeptRelease(place.stat().st_mtime, records.kept(home, place.name))
-
-
-def health(server: Server) -> Health:
-    """What /health says, and how fast."""
-    began = time.monotonic()
-    try:
-        return Health(server.get("/health").status, time.monotonic() - began)
-    except NoAnswer as error:
-        return Health(None, said=str(error))
-
-
-def container(name: str) -> RunningContainer | None:
-    """A service's container."""
-    seen = docker.container(f"sparkwright-{name}")
-    return seen and RunningContainer(
-        running=seen["State"]["Running"],
-        started=seen["State"]["StartedAt"],
-        release=docker.release_of(seen),
-        image=seen["Config"]["Image"],
-    )
-
-
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
     """One service: links, releases, container, unit and health."""
-    name = home.name
-    current, every = files.target(home / "current"), releases(home)
-    record = every[current].service if current in every else None
-    place = request.ports.get(name) or (record and (record.gate.address, record.gate.port))
-    unit = f"sparkwright-{name}.service"
-    places = {"compose.yaml": home / "current/compose.yaml", unit: systemd.UNITS / unit}
+    name, unit = home.name, homes.unit(home.name)
+    releases = {
+        place.name: KeptRelease(place.stat().st_mtime, records.kept(home, place.name))
+        for place in sorted(home.glob("releases/*"))
+        if place.is_dir()
+    }
+    current = files.target(home / "current")
+    record = releases[current].service if current in releases else None
+    at = request.ports.get(name) or (record and (record.gate.address, record.gate.port))
+    texts = {"compose.yaml": home / "current/compose.yaml", unit: systemd.UNITS / unit}
     return ServiceStatus(
         current=current,
         good=files.target(home / "good"),
-        releases=every,
-        container=container(name),
+        releases=releases,
+        container=docker.own_container(name),
         unit=ranks.unit(home, systemd.unit(unit)),
-        health=ranks.health(home) or (health(Server(*place)) if place else None),
-        texts={key: documents.text(one) for key, one in places.items()} if request.texts else {},
+        health=ranks.health(home, Server(*at) if at else None),
+        texts={key: documents.text(path) for key, path in texts.items()} if request.texts else {},
         stopped=homes.stopped(home),
     )
 
 
 def history(state: Path) -> tuple[HistoryEntry, ...]:
     """Every switch, oldest first; what is no entry of any version is passed over."""
-    found = []
+    entries = []
     for line in documents.lines(state / "history.jsonl"):
         with suppress(ValueError):
-            found.append(decode(HistoryEntry, line))
-    return tuple(found)
+            entries.append(decode(HistoryEntry, line))
+    return tuple(entries)
 
 
 def main(request: StatusRequest) -> HostStatus:

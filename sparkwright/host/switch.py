@@ -29,8 +29,8 @@ from sparkwright.host import second_boot
 from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.proxy import asleep, configure
-from sparkwright.host.proxy.place import Place
+from sparkwright.host.proxy import configure, place
+from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.release import (
     FAILED,
     GOOD,
@@ -55,32 +55,34 @@ _write = partial(files.write, parents=0o750)
 class Switch:
     """One transaction."""
 
-    def __init__(self, place: Path, request: SwitchRequest) -> None:
-        self._place = place
+    def __init__(self, folder: Path, request: SwitchRequest) -> None:
+        self._folder = folder
         self._request = request
         self._services = request.services
         self._restarting = [switch for switch in self._services if switch.restart]
         #: Those of them that run afterwards: the others are only stopped, and sleep.
         self._waking = [switch for switch in self._restarting if not switch.sleeps]
         self._unmanaged = request.unmanaged
+        self._soak_seconds = max(map(_soak_seconds, self._waking), default=0.0)
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
 
     @property
     def _back(self) -> list[ServiceSwitch]:
         """Services that ran before, and so can go back."""
-        return [one for one in self._restarting if one.from_release and not one.slept]
+        return [switch for switch in self._restarting if switch.from_release and not switch.slept]
 
     @property
     def _new(self) -> list[ServiceSwitch]:
         """Services that did not run before: they are here for the first time, or slept."""
-        return [one for one in self._waking if one.slept or not one.from_release]
+        return [switch for switch in self._waking if switch.slept or not switch.from_release]
 
     def run(self) -> str:
         """Do it, or go on with it after a cut. Returns the result."""
-        step = self.step()
-        if step == "ended":
-            return str(self._journal().get("result"))
+        journal = self._journal()
+        step = journal.step if journal else None
+        if journal and step == "ended":
+            return str(journal.result)
         if step in ("starting", "proving"):
             # Unit and `current` are the new release's: after a power cut systemd has started it.
             wrong = self._open_proxies("to")
@@ -96,7 +98,7 @@ class Switch:
         for switch in self._services:
             self._write_release(switch)
         self._note("draining")
-        self._each_proxy(Place.leave, [one for one in self._restarting if not one.slept])
+        self._each_proxy(place.leave, [one for one in self._restarting if not one.slept])
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(one) for one in self._restarting)
         stopped = time.monotonic() if served else None
@@ -119,7 +121,7 @@ class Switch:
             lambda: self._open_proxies("from"),
             lambda: self._start(self._back or [one for one in self._services if not one.slept]),
             lambda: self._set_unmanaged(running=True),
-            lambda: self._each_proxy(Place.open),
+            lambda: self._each_proxy(place.admit),
             lambda: self._end(FAILED, reasons),
         ]
         for step in steps:
@@ -129,23 +131,23 @@ class Switch:
 
     def settle(self) -> bool:
         """At boot: have unit and ``current`` be one release's. Returns whether work is left."""
-        step = self.step()
-        if step in (None, "ended"):
+        journal = self._journal()
+        if journal is None or journal.step == "ended":
             return False
-        if step not in ("starting", "proving"):
+        if journal.step not in ("starting", "proving"):
             self._switch("from" if self._back else "to")
         return True
 
-    def step(self) -> str | None:
+    def _journal(self) -> SwitchJournal | None:
         """How far this request is; None where it has not begun."""
-        known = self._journal()
-        return str(known["step"]) if known.get("id") == self._request.id else None
+        journal = documents.record(SwitchJournal, self._folder / "progress.json")
+        return journal if journal and journal.id == self._request.id else None
 
     # Steps
 
     def _lacking(self) -> list[str]:
         """What the new releases need and the host has not: seen before anything stops."""
-        runs = exclusive.running(self._place.parent)
+        runs = exclusive.running(self._folder.parent)
         wrong = [
             f"{group}: {runs[group]} was activated meanwhile: run again"
             for group, expected in self._request.active.items()
@@ -177,10 +179,10 @@ class Switch:
             managed = self._request.proxies.managed if self._request.proxies else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request.id
-            _write(self._place / "before.json", json.dumps(kept), 0o600)
+            _write(self._folder / "before.json", json.dumps(kept), 0o600)
 
     def _before(self) -> dict[str, Any]:
-        known = documents.read(self._place / "before.json") or {}
+        known = documents.read(self._folder / "before.json") or {}
         return known if known.get("id") == self._request.id else {}
 
     def _open_proxies(self, which: str) -> list[str]:
@@ -241,8 +243,8 @@ class Switch:
         request = self._request
         chosen = request.activates if which == "to" else request.active
         groups = {group: chosen[group] for group in request.activates if group in chosen}
-        exclusive.activate(self._place.parent, groups, request.by, "")
-        asleep.tell(self._place.parent)
+        exclusive.activate(self._folder.parent, groups, request.by, "")
+        place.tell_sleeping(self._folder.parent)
         resting = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
         for switch in self._services:
             exclusive.mark(Path(switch.home), switch.unit, asleep=switch in resting)
@@ -297,11 +299,12 @@ class Switch:
         if wrong:
             return wrong
         # Where others serve meanwhile, nobody needs to meet a release that dies after a minute.
-        closed = which == "to" and any(_has_others(one) for one in services)
-        before = self._containers()
+        pools = [switch.service.pool for switch in services]
+        closed = which == "to" and any(pool.others for pool in pools if pool)
+        before = {switch.name: _container(switch) for switch in self._waking}
         if closed and (wrong := self._soak(before)):
             return wrong
-        self._each_proxy(Place.open)
+        self._each_proxy(place.admit)
         wrong = self._through_the_proxy(services, which)
         if which == "from":
             return wrong
@@ -312,7 +315,8 @@ class Switch:
         self, services: list[ServiceSwitch], which: str, stopped: float | None
     ) -> list[str]:
         wrong = self._asked(services, which, stopped)
-        if wrong and any(_stopped(switch) for switch in services):
+        states = [systemd.systemctl("is-active", switch.unit) for switch in services if wrong]
+        if any(state.out.strip() == "inactive" for state in states):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
             wrong = self._asked(services, which, stopped)
@@ -359,13 +363,6 @@ class Switch:
             wrong += _bad(switch, answer)
         return wrong
 
-    def _containers(self) -> dict[str, str]:
-        return {switch.name: _container(switch) for switch in self._waking}
-
-    @property
-    def _soak_seconds(self) -> float:
-        return max(map(_soak_seconds, self._waking), default=0.0)
-
     def _died(self, before: dict[str, str]) -> list[str]:
         """The first service whose container is another one than before, or none."""
         for switch in self._waking:
@@ -395,11 +392,11 @@ class Switch:
         return []
 
     def _each_proxy(
-        self, action: Callable[[Place], None], services: Iterable[ServiceSwitch] | None = None
+        self, action: Callable[[Pool], None], services: Iterable[ServiceSwitch] | None = None
     ) -> None:
         for switch in self._restarting if services is None else services:
             if switch.service.pool:
-                action(Place(switch.service.pool))
+                action(switch.service.pool)
 
     def _set_unmanaged(self, *, running: bool) -> list[str]:
         """Containers that served here before, started by hand: kept, and started again to revert.
@@ -415,28 +412,24 @@ class Switch:
                 continue
             docker.docker("update", f"--restart={policy or 'no'}", name)
             docker.docker("start", name)
-            if not _runs(docker.container(name, timeout=None)):
+            if not _running_id(name):
                 wrong.append(f"the container {name} does not start again")
         return wrong
 
     # Records
 
-    def _journal(self) -> dict[str, Any]:
-        return documents.read(self._place / "progress.json") or {}
-
     def _note(self, step: str, reasons: Iterable[str] = (), result: str | None = None) -> None:
-        now = SwitchJournal(
-            self._request.id, step, result, tuple(reasons), round(self._down, 3), self._checks
-        )
+        down, path = round(self._down, 3), self._folder / "progress.json"
+        now = SwitchJournal(self._request.id, step, result, tuple(reasons), down, self._checks)
         try:
-            _write(self._place / "progress.json", json.dumps(encode(now)), 0o600)
+            files.write_record(path, now, 0o600, parents=0o750)
         except OSError:
             # Before anything is stopped that is reason enough to leave all as it is; after it
             # a full disk must not keep a service from starting.
             if step in ("writing", "draining", "stopping"):
                 raise
         # A place to hold a switch at, to try what a fault does to it at each step.
-        while (self._place / f"hold-{step}").exists():
+        while (self._folder / f"hold-{step}").exists():
             time.sleep(0.05)
 
     def _end(self, result: str, reasons: list[str], *, touched: bool = True) -> str:
@@ -455,7 +448,7 @@ class Switch:
             )
             for switch in self._services
         ]
-        self._each_proxy(Place.open)
+        self._each_proxy(place.admit)
         for switch in self._services:
             release = switch.to if result == GOOD else switch.from_release
             asleep = switch.sleeps if result == GOOD else switch.slept
@@ -464,7 +457,7 @@ class Switch:
         with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.
             lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
-            files.append(self._place.parent / "history.jsonl", lines)
+            files.append(self._folder.parent / "history.jsonl", lines)
         self._note("ended", reasons, result)
         # Keys are in there, and what is over needs no files any more.
         done = replace(
@@ -473,15 +466,15 @@ class Switch:
             proxies=None,
         )
         with contextlib.suppress(OSError):
-            _write(self._place / "request.json", json.dumps(encode(done)), 0o600)
-            (self._place / "before.json").unlink(missing_ok=True)
+            files.write_record(self._folder / "request.json", done, 0o600, parents=0o750)
+            (self._folder / "before.json").unlink(missing_ok=True)
         return result
 
 
-def _kept(place: Path) -> list[Any] | None:
+def _kept(path: Path) -> list[Any] | None:
     """Text and mode of a file; None when it is not there."""
     try:
-        return [place.read_text(), place.stat().st_mode & 0o777]
+        return [path.read_text(), path.stat().st_mode & 0o777]
     except OSError:
         return None
 
@@ -508,13 +501,8 @@ def _soak_seconds(switch: ServiceSwitch) -> float:
 
 
 def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
-    wrong = [f"{switch.name}: {one.name}: {one.detail}" for one in answer.checks if not one.ok]
-    return [*wrong, *(f"journal: {line}" for line in answer.journal[-6:])] if wrong else []
-
-
-def _has_others(switch: ServiceSwitch) -> bool:
-    """Whether other hosts serve the same behind one address."""
-    return bool(switch.service.pool and switch.service.pool.others)
+    wrong = answer.failures(switch.name)
+    return [*wrong, *(f"journal: {line}" for line in answer.journal[-6:] if wrong)]
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
@@ -529,18 +517,15 @@ def _without_cache(switch: ServiceSwitch) -> bool:
     return False
 
 
-def _stopped(switch: ServiceSwitch) -> bool:
-    return systemd.systemctl("is-active", switch.unit).out.strip() == "inactive"
-
-
 def _container(switch: ServiceSwitch) -> str:
     """Id of the service's container while it runs."""
-    seen = docker.container(f"sparkwright-{switch.name}", timeout=None)
-    return str(seen["Id"]) if _runs(seen) else ""
+    return _running_id(f"sparkwright-{switch.name}")
 
 
-def _runs(seen: Any) -> bool:
-    return bool(seen and seen["State"]["Running"])
+def _running_id(container: str) -> str:
+    """Id of a container while it runs; empty when it does not."""
+    seen = docker.container(container, timeout=None)
+    return str(seen["Id"]) if seen and seen["State"]["Running"] else ""
 
 
 def _running(switch: ServiceSwitch) -> str | None:
@@ -550,12 +535,12 @@ def _running(switch: ServiceSwitch) -> str | None:
 
 def main(words: list[str]) -> int:
     """Run or settle the request; exit code 0 good, 3 reverted, 4 failed."""
-    place = Path(words[-1])
-    document = documents.read(place)
+    path = Path(words[-1])
+    document = documents.read(path)
     if document is None:
         return 0  # nothing was ever begun
     request = decode(SwitchRequest, document)
-    switch = Switch(place.parent, request)
+    switch = Switch(path.parent, request)
     if words[0] == "--settle":
         if switch.settle():
             run(*request.settle)

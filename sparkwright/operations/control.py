@@ -13,15 +13,13 @@ from sparkwright.host import control as program
 from sparkwright.host import maintenance as maintenance_program
 from sparkwright.host.control import STOP, ControlAnswer, ControlRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.proxy.pool import Sockets
 from sparkwright.operations.changing import Commands, change, operation, unheard
-from sparkwright.proxy.haproxy import Proxies
 
 _Answer = TypeVar("_Answer", ControlAnswer, MaintenanceAnswer)
-#: Where HAProxy's sockets are, on every host.
-SOCKETS = Sockets(Proxies(()).admin_socket, Proxies(()).master_socket)
 #: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
 _BOOT, _STOP = 5400, 300
+#: Seconds that a service takes to leave its proxy, by the settings' defaults.
+_DRAIN = 607.0
 
 
 @operation()
@@ -30,6 +28,7 @@ def controlled(
     *,
     answered: Callable[[ControlAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
+    drain: float = _DRAIN,
 ) -> Commands:
     """Have services of a host started, stopped or restarted.
 
@@ -38,6 +37,7 @@ def controlled(
     Args:
         answered: called with what was done, also where something of it went wrong.
         unless: why it is not to be done after all; None while it is.
+        drain: seconds that services behind a proxy take at most to leave it.
 
     **Example:**
 
@@ -45,14 +45,14 @@ def controlled(
 
         from sparkwright.operations import ControlRequest, control
 
-        control.controlled(request=ControlRequest("restart", control.SOCKETS, services=("chat",)))
+        control.controlled(request=ControlRequest("restart", services=("chat",)))
     """
     services = ", ".join(request.services) if request.services is not None else "every service"
 
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
-        answer = _answer(host, program, request, ControlAnswer, answered)
+        answer = _answer(host, program, request, ControlAnswer, answered, drain + _STOP)
         return [f"{name}: {done}" for name, done in answer.done.items()]
 
     yield from change([f"{request.action} {services}"], act, emergency=request.action == STOP)
@@ -60,12 +60,16 @@ def controlled(
 
 @operation()
 def in_maintenance(
-    request: MaintenanceRequest, *, answered: Callable[[MaintenanceAnswer], object] = unheard
+    request: MaintenanceRequest,
+    *,
+    answered: Callable[[MaintenanceAnswer], object] = unheard,
+    drain: float = _DRAIN,
 ) -> Commands:
     """Have a host out of every pool and left alone by deploys, or back where it was.
 
     Args:
         answered: called with what was done, also where it stays in maintenance.
+        drain: seconds that services behind a proxy take at most to leave it.
 
     **Example:**
 
@@ -73,11 +77,11 @@ def in_maintenance(
 
         from sparkwright.operations import MaintenanceRequest, control
 
-        control.in_maintenance(request=MaintenanceRequest(True, control.SOCKETS))
+        control.in_maintenance(request=MaintenanceRequest(True))
     """
 
     def act(host: Host) -> Sequence[str]:
-        return _answer(host, maintenance_program, request, MaintenanceAnswer, answered).done
+        return _answer(host, maintenance_program, request, MaintenanceAnswer, answered, drain).done
 
     yield from change([f"maintenance {'on' if request.on else 'off'}"], act)
 
@@ -88,9 +92,9 @@ def _answer(
     request: ControlRequest | MaintenanceRequest,
     kind: type[_Answer],
     answered: Callable[[_Answer], object],
+    seconds: float,
 ) -> _Answer:
-    waits = request.notice_seconds + request.drain_seconds + _STOP + _BOOT
-    answer = ask(host, asked, request, kind, timeout=waits)
+    answer = ask(host, asked, request, kind, timeout=seconds + _BOOT)
     answered(answer)
     if answer.wrong:
         raise HostError("\n".join(answer.wrong))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.facts.asking import run_program
+from sparkwright.facts.asking import ask
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.directories import DirectoriesRequest, Directory
@@ -48,7 +48,7 @@ def present(directories: Sequence[Directory], *, existing_are_fine: Sequence[str
     pending = list(todo.values())
 
     def act(host: Host) -> Sequence[str]:
-        run_program(host, program, DirectoriesRequest(tuple(todo)))
+        ask(host, program, DirectoriesRequest(tuple(todo)), object)
         return pending
 
     yield from change(pending, act, otherwise=f"{len(directories)} directories are as desired")

@@ -18,8 +18,8 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as switch_program
 from sparkwright.host.exclusive import activate as program
 from sparkwright.host.exclusive import on_request as wake_program
-from sparkwright.host.exclusive import schedule as schedule_program
 from sparkwright.host.exclusive import setup as setup_program
+from sparkwright.host.exclusive import unattended as schedule_program
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.exclusive.setup import SCHEDULE, SOCKET, TIMER, WAKE, SetupRequest
 from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups
@@ -36,11 +36,11 @@ from sparkwright.operations.changing import (
     operation,
     unheard,
 )
-from sparkwright.operations.control import SOCKETS
 from sparkwright.operations.files import Files, unwritten
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
+from sparkwright.proxy.haproxy import Proxies
 
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60
@@ -149,7 +149,7 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
         on_request=tuple(each.name for each in services if each.on_request and each.exclusive),
         stay_seconds=settings.activation.stay_seconds,
         wait_seconds=settings.activation.wait_seconds,
-        admin=SOCKETS.admin,
+        admin=Proxies(()).admin_socket,
     )
     home = place(root)
     context = {

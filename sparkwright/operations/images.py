@@ -19,7 +19,7 @@ from sparkwright.host.fetch.request import (
     PullRequest,
     document,
 )
-from sparkwright.host.jobs import Job, WatchedJob, credential
+from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.observation import ObservationRequest, StoreAt
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
@@ -88,7 +88,6 @@ def present(
         every = platforms or ask_registry(registry, repository, digest, account).platforms
         platform = _platform(every, observed(host).architecture, words)
         watched = watched_job(image, how.services_root)
-        assert watched.state is not None
         pull = PullRequest(
             name=image,
             # Not by the index: Docker from 29.1 on then asks for attestations, too, which nobody
@@ -112,24 +111,18 @@ def present(
             ),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
-        file = f"{watched.state}/request.json"
-        job = Job(
-            unit=watched.unit,
-            description=f"sparkwright: {verb} {image}",
-            argv=runtime.command(home, "pull", file),
-            files={file: document(pull)},
+        job = jobs.task(
+            home, "pull", watched, document(pull),
+            description=f"{verb} {image}",
             credentials=how.peer_credentials(host.name) | ({ACCOUNT: account} if account else {}),
-            writable=(place.rpartition("/")[0], watched.state),
+            writable=(place.rpartition("/")[0], str(watched.state)),
             properties=(*how.properties, _BUILDX),
             program=home,
-        )
-        secrets = how.server_secrets(host.name)
-        jobs.start(host, [peers.server_job(home, how), job], secrets)
+        )  # fmt: skip
+        jobs.start(host, [peers.server_job(home, how), job], how.server_secrets(host.name))
         if not wait:
             return [f"{verb}ing {words}"]
-        jobs.follow(host, {watched: words})
-        jobs.prove(host, ProofRequest(images=(image,)))
-        return [f"{words} is on the disk and verified"]
+        return jobs.brought(host, {watched: words}, ProofRequest(images=(image,)), [words])
 
     there = observed(ctx_host.get(), request).images.get(image, False)
     yield from change(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -15,6 +16,7 @@ from sparkwright.host import proof
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.host.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.proof import ProofRequest
+from sparkwright.operations import runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.live import Live
 from sparkwright.results.progress import line
@@ -103,15 +105,38 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
     """
 
     def act(host: Host) -> Sequence[str]:
-        if jobs:
-            follow(host, jobs)
-            prove(host, proved)
-        return [f"{name} is on the disk and verified" for name in jobs.values()]
+        return brought(host, jobs, proved, list(jobs.values()))
 
     yield from change(
         [f"wait for {name}" for name in jobs.values()],
         act, otherwise="everything is on the disk and verified",
     )  # fmt: skip
+
+
+def task(
+    home: str, name: str, watched: WatchedJob, request: str, *, description: str, **more: Any
+) -> Job:
+    """A job that runs a task of the fetch program.
+
+    Args:
+        home: the program's directory.
+        request: text of the task's request.
+        more: of the job.
+    """
+    file = f"{watched.state}/request.json"
+    return Job(
+        watched.unit, f"sparkwright: {description}", runtime.command(home, name, file),
+        files={file: request}, **more,
+    )  # fmt: skip
+
+
+def brought(
+    host: Host, jobs: Mapping[WatchedJob, str], proved: ProofRequest, names: Sequence[str]
+) -> list[str]:
+    """Wait for jobs, and prove that what they were to bring is there."""
+    follow(host, jobs)
+    prove(host, proved)
+    return [f"{name} is on the disk and verified" for name in names]
 
 
 def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:

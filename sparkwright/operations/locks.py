@@ -113,8 +113,7 @@ def _ask(
 ) -> LockAnswer:
     request = LockRequest(
         state=f"{memory(host).services_root}/state", take=take, release=release,
-        # A lock that a power cut left empty has no token, and is broken all the same.
-        breaking=instead_of is not None, instead_of=instead_of.token if instead_of else None,
+        instead_of=instead_of,
     )  # fmt: skip
     return ask(host, program, request, LockAnswer, timeout=30)
 

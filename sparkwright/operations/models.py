@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.memory import MODELS_ROOT
 from sparkwright.facts.observation import observed
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest, document
-from sparkwright.host.jobs import Job, WatchedJob, credential
+from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
@@ -68,15 +68,35 @@ def present(
     size = f" ({sum(file.size for file in files) / GIB:.2f} GiB)" if files is not None else ""
 
     def act(host: Host) -> Sequence[str]:
-        job, watched = _job(
-            host, repository, commit, directory, endpoint, files, expected, how, pickles
+        wanted = files
+        if wanted is None:
+            wanted = resolve_model(endpoint, repository, commit, None).to_fetch
+        watched = watched_job(directory, root, how.services_root)
+        fetch = FetchRequest(
+            endpoint=endpoint,
+            repo=repository,
+            revision=commit,
+            destination=directory,
+            files=tuple(file for file in wanted if pickles or not is_pickle(file.path)),
+            downloader=how.downloader,
+            token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
+            expect=expected,
+            adopt=how.adopt,
+            **how.request(watched),
         )
+        home = runtime.ensure(host, how.services_root, how.bundle)
+        job = jobs.task(
+            home, "run", watched, document(fetch),
+            description=f"fetch {named}",
+            credentials=how.hub_credentials | how.peer_credentials(host.name),
+            writable=(root, str(watched.state)),
+            properties=how.properties,
+        )  # fmt: skip
         jobs.start(host, [job])
         if not wait:
             return [f"fetching {named}"]
-        jobs.follow(host, {watched: repository.rpartition("/")[2]})
-        jobs.prove(host, ProofRequest(models=(ModelAt(directory, commit),)))
-        return [f"{named} is on the disk and verified"]
+        proof = ProofRequest(models=(ModelAt(directory, commit),))
+        return jobs.brought(host, {watched: repository.rpartition("/")[2]}, proof, [named])
 
     yield from change(
         [f"fetch {named}{size}: {directory} {fault}"] if fault is not None else [],
@@ -93,44 +113,3 @@ def watched_job(directory: str, root: str, services_root: str) -> WatchedJob:
     """The job that fetches into a directory."""
     unit = job_unit("fetch", directory.removeprefix(f"{root}/"))
     return WatchedJob(unit, job_state(services_root, unit))
-
-
-def _job(
-    host: Host,
-    repository: str,
-    commit: str,
-    directory: str,
-    endpoint: str,
-    files: Sequence[FetchFile] | None,
-    expected: ExpectedContents | None,
-    how: Sources,
-    pickles: bool,
-) -> tuple[Job, WatchedJob]:
-    if files is None:
-        files = resolve_model(endpoint, repository, commit, None).to_fetch
-    root = directory.rpartition("/")[0].rpartition("/")[0]
-    watched = watched_job(directory, root, how.services_root)
-    assert watched.state is not None
-    request = FetchRequest(
-        endpoint=endpoint,
-        repo=repository,
-        revision=commit,
-        destination=directory,
-        files=tuple(file for file in files if pickles or not is_pickle(file.path)),
-        downloader=how.downloader,
-        token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
-        expect=expected,
-        adopt=how.adopt,
-        **how.request(watched),
-    )
-    home = runtime.ensure(host, how.services_root, how.bundle)
-    place = f"{watched.state}/request.json"
-    return Job(
-        unit=watched.unit,
-        description=f"sparkwright: fetch {repository}@{commit[:12]}",
-        argv=runtime.command(home, "run", place),
-        files={place: document(request)},
-        credentials=how.hub_credentials | how.peer_credentials(host.name),
-        writable=(root, watched.state),
-        properties=how.properties,
-    ), watched

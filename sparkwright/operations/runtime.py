@@ -13,7 +13,7 @@ from threading import Lock
 
 from pyinfra.api.host import Host
 
-from sparkwright.facts.asking import HostError, run_program
+from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
@@ -56,7 +56,7 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
             archive=base64.b64encode(libraries.path.read_bytes()).decode(),
             program=_program(),
         )
-        run_program(host, install_runtime, request, timeout=600)
+        ask(host, install_runtime, request, object, timeout=600)
         memory(host).runtimes.add(name)
     return home
 

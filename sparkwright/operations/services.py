@@ -18,11 +18,11 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation, ObservationRequest, ServiceAt, ServiceState
 from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.ranks import rank
-from sparkwright.host.release import ServiceSwitch
+from sparkwright.host.release import ServiceSwitch, SwitchJournal
 from sparkwright.host.service import FORMAT, Service
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.files import show
-from sparkwright.operations.switching import RECOVERY, SwitchResult, recover, switch
+from sparkwright.operations.switching import RECOVERY, recover, switch, why
 from sparkwright.plan.changes import (
     Secrets,
     active_of,
@@ -34,9 +34,9 @@ from sparkwright.plan.changes import (
 )
 
 #: Given a host and its switch, carries it out, perhaps later or not at all.
-Turn = Callable[[Host, Callable[[Host], SwitchResult]], SwitchResult]
+Turn = Callable[[Host, Callable[[Host], SwitchJournal]], SwitchJournal]
 #: Called with how a switch of these services ended.
-Ended = Callable[[Sequence[ServiceSwitch], SwitchResult], None]
+Ended = Callable[[Sequence[ServiceSwitch], SwitchJournal], None]
 
 
 @operation()
@@ -84,7 +84,7 @@ def running(
         assert state is not None
         wanted = to_desired(todo, secrets, state)
 
-        def carry_out(host: Host) -> SwitchResult:
+        def carry_out(host: Host) -> SwitchJournal:
             return switch(
                 host, wanted, active=active_of(services, state),
                 unmanaged=unmanaged_containers(services, state), proxies=proxies(),
@@ -131,15 +131,15 @@ def switched_back(
 def _switched(
     host: Host,
     services: Sequence[ServiceSwitch],
-    carry_out: Callable[[Host], SwitchResult],
+    carry_out: Callable[[Host], SwitchJournal],
     turn: Turn | None,
     ended: Ended | None,
-) -> SwitchResult:
+) -> SwitchJournal:
     result = turn(host, carry_out) if turn else carry_out(host)
     if ended:
         ended(services, result)
     if result.result != "good":
-        raise HostError(result.why())
+        raise HostError(why(result))
     return result
 
 
@@ -165,9 +165,7 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
     """What has to be observed of these services."""
     return ObservationRequest(
         services_root=services_root,
-        services=tuple(
-            ServiceAt(each.name, each.home, each.unit, each.release) for each in services
-        ),
+        services=tuple(ServiceAt(each.name, each.release) for each in services),
         ports=tuple(port for each in services for port in each.ports),
     )
 
@@ -192,10 +190,10 @@ def to_desired(
 ) -> list[ServiceSwitch]:
     """A switch of services to their desired releases, with their differences."""
     switches = []
-    for service, why in todo:
+    for service, faults in todo:
         there = state.services.get(service.name, ServiceState())
         sleeps = runs_instead(service, state) is not None
-        slept = sleeps and not restarts(why)
+        slept = sleeps and not restarts(faults)
         back = former(there, service.release) or (there.current if sleeps and not slept else None)
         keys = (service.secrets, service.rank.secrets if service.rank else "")
         files = {
@@ -203,8 +201,8 @@ def to_desired(
             **_rank_files(service),
             **{path: (secrets[path].value, 0o600) for path in keys if path in secrets},
         }
-        restart = restarts(why) and not service.follower
-        switches.append(ServiceSwitch(service, back, tuple(why), restart, sleeps, slept, files))
+        restart = restarts(faults) and not service.follower
+        switches.append(ServiceSwitch(service, back, tuple(faults), restart, sleeps, slept, files))
     return switches
 
 
@@ -221,7 +219,7 @@ def _rank_files(service: Service) -> dict[str, tuple[str, int]]:
     return {path: (text, 0o640) for path, text in texts.items()}
 
 
-def to_release(now: Service, to: Service, back: str | None, why: str) -> ServiceSwitch:
+def to_release(now: Service, to: Service, back: str | None, reason: str) -> ServiceSwitch:
     """A switch of a service to a release that the host still has.
 
     Args:
@@ -232,4 +230,4 @@ def to_release(now: Service, to: Service, back: str | None, why: str) -> Service
     switched = replace(
         to, pool=now.pool, soak_seconds=now.soak_seconds, second_boot=now.second_boot
     )
-    return ServiceSwitch(switched, back, (why,), restart=True)
+    return ServiceSwitch(switched, back, (reason,), restart=True)

@@ -7,7 +7,7 @@ import json
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 
@@ -29,7 +29,6 @@ from sparkwright.host.release import (
     SwitchJournal,
     SwitchRequest,
 )
-from sparkwright.host.service import CheckResult
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
@@ -56,28 +55,14 @@ class Interrupted(HostError):
     """A switch has no end, and no job works on it."""
 
 
-@dataclass(frozen=True)
-class SwitchResult:
-    """How a switch ended: ``good``, ``reverted`` or ``failed``, and why.
-
-    Attributes:
-        down_seconds: from the stop to the first healthy answer, the longest of its services.
-        checks: service -> what its gate saw last.
-    """
-
-    result: str
-    reasons: tuple[str, ...]
-    down_seconds: float
-    checks: dict[str, tuple[CheckResult, ...]]
-
-    def why(self) -> str:
-        """One message: what was wrong, and what runs now."""
-        first, *rest = self.reasons or ("no reason was given",)
-        now = {
-            "reverted": "what ran before runs again",
-            "failed": "nothing that is proved runs here now",
-        }[self.result]
-        return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
+def why(ended: SwitchJournal) -> str:
+    """One message of a switch that did not end well: what was wrong, and what runs now."""
+    first, *rest = ended.reasons or ("no reason was given",)
+    now = {
+        "reverted": "what ran before runs again",
+        "failed": "nothing that is proved runs here now",
+    }[ended.result or FAILED]
+    return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
 
 
 def switch(
@@ -87,7 +72,7 @@ def switch(
     unmanaged: Sequence[str] = (),
     proxies: ProxySwitch | None = None,
     active: Mapping[str, str] | None = None,
-) -> SwitchResult:
+) -> SwitchJournal:
     """Switch these services, as one transaction on the host. It goes on when the controller ends.
 
     Args:
@@ -129,8 +114,7 @@ def switch(
             f"another switch is under way here ({_words(ended)}): run again when it has ended"
         )
     # What is neither good nor reverted is no proof of anything.
-    result = ended.result if ended.result in (GOOD, REVERTED) else FAILED
-    return SwitchResult(result, ended.reasons, ended.down_seconds, ended.checks)
+    return ended if ended.result in (GOOD, REVERTED) else replace(ended, result=FAILED)
 
 
 def settle(services_root: str) -> tuple[str, ...]:

@@ -57,7 +57,6 @@ def files_of(watch: Watch | None) -> dict[str, tuple[str, int]]:
     texts = {
         **laid_out(watch.home, watch_program),
         watch.config_path: watch.config,
-        watch.expected_path: watch.expected,
         f"{UNITS}/{SERVICE}": watch.service,
         f"{UNITS}/{TIMER}": watch.timer,
     }

@@ -21,7 +21,7 @@ from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
-from sparkwright.host.proxy.asleep import ASLEEP_MAP
+from sparkwright.host.proxy.pool import ASLEEP_MAP
 from sparkwright.tls.host import CERTIFICATE
 from sparkwright.tls.names import ip_address
 

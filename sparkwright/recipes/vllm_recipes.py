@@ -9,14 +9,6 @@ from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text,
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, words
 from sparkwright.text.sizes import GIB
 
-#: Our name of a GPU -> theirs.
-_BOXES = {
-    "gb10": "dgx_spark_gb10",
-    "spark": "dgx_spark_gb10",
-    "rtx5090": "rtx_5090",
-    "rtx5080": "rtx_5080",
-    "rtx-pro-6000": "rtx_pro_6000",
-}
 #: What they key by beside it, the nearest first: the generation, then the brand.
 _KINDS = ("blackwell", "nvidia")
 #: One box, all of its GPUs: the way to start that fits one.
@@ -52,7 +44,8 @@ def _variant(
     text: Text, data: dict[str, Any], name: str, variant: dict[str, Any], options: Options
 ) -> Foreign:
     remarks = Remarks(f"{text.source} ({name})")
-    model, about, box = mapping(data, "model"), mapping(data, "meta"), _BOXES[options.gpu]
+    model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
+    box = tables["gpus"][options.gpu]
     _refuse_other_hardware(variant, box, f"variants.{name}")
     strategy = mapping(mapping(data, "strategy_overrides"), _STRATEGY)
     container = _image(model.get("docker_image"))
@@ -67,7 +60,7 @@ def _variant(
     given += _features(data, variant, remarks)
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"
-    for key, reason in texts()["vllm_recipes"].items():
+    for key, reason in tables["left_out"].items():
         value = model.get(key) or data.get(key)
         if value and any(value.values() if isinstance(value, dict) else [True]):
             remarks.left_out(key, f"{key}: {line(value)}", reason)

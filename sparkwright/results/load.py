@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.load import HostLoad, ServiceLoad
+from sparkwright.host.lib.metrics import ACCEPTED, CACHE, DRAFTED, GENERATED, RUNNING, WAITING
+from sparkwright.host.load import HostLoad
 from sparkwright.text.sizes import GIB
 from sparkwright.text.table import columns
 from sparkwright.text.visible import visible
@@ -18,6 +19,8 @@ from sparkwright.text.visible import visible
 COLUMNS = ("HOST", "SERVICE", "TOK/S", "RUN", "WAIT", "KV", "ACC", "GPU", "W", "°C", "MEM GiB")
 #: Characters of a figure.
 _FIGURE = 9
+#: A service's metrics by their neutral names.
+Metrics = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -123,18 +126,18 @@ def _cells(line: Line) -> tuple[str, ...]:
     return (line.host, line.service or "-", *map(_short, figures))
 
 
-def _service(line: Line, now: ServiceLoad, before: ServiceLoad | None, seconds: float) -> Line:
+def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -> Line:
     generated = drafted = accepted = None
     if before is not None:
-        generated = _rise(now.generated, before.generated)
-        drafted = _rise(now.drafted, before.drafted)
-        accepted = _rise(now.accepted, before.accepted)
+        generated, drafted, accepted = (
+            _rise(now.get(name), before.get(name)) for name in (GENERATED, DRAFTED, ACCEPTED)
+        )
     return replace(
         line,
         tokens=generated / seconds if generated is not None and seconds > 0 else None,
-        running=now.running,
-        waiting=now.waiting,
-        cache=now.cache,
+        running=now.get(RUNNING, 0.0),
+        waiting=now.get(WAITING, 0.0),
+        cache=now.get(CACHE, 0.0),
         accepted=min(1.0, accepted / drafted) if drafted and accepted is not None else None,
     )
 

@@ -92,56 +92,45 @@ class Outcome:
 
 def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:
     """The whole report as text."""
-    table: list[tuple[str, ...]] = [
+    each = [(row, service) for row in rows for service in row.services]
+    table: list[Sequence[str]] = [
         ("HOST", "SERVICE", "STATE", "ADDRESS", "SMOKE", "RELEASE", "IMAGE")
     ]
-    details: list[str] = []
-    for row in rows:
-        for service in row.services:
-            said = state(row, service, dry)
-            if said in UNTOUCHED:
-                table.append((row.host, service.name, said, "-", "-", "-", "-"))
-                continue
-            table.append(
-                (
-                    row.host,
-                    service.name,
-                    said,
-                    f"with {service.head}" if service.head else f"{service.url}/v1",
-                    smoke_in_short(service.smoke),
-                    service.release,
-                    f"{service.tag} {image_in_short(service.image)}".strip(),
-                )
-            )
-            models = ", ".join(
-                f"{repository}@{commit[:12]}" for repository, commit in service.models.items()
-            )
-            line = ", ".join(service.served_names) + (f" from {models}" if models else "")
-            if line not in details:
-                details.append(line)
-        if row.left:
-            details.append(f"{row.host}: {paragraph(row.left)}: left alone")
-        if row.refused:
-            details.append(f"{row.host}: {paragraph(row.refused)}")
+    table += [(row.host, service.name, *_cells(service, state(row, service, dry)))
+              for row, service in each]  # fmt: skip
+    details = [
+        _models(service) for row, service in each if state(row, service, dry) not in UNTOUCHED
+    ]
+    details += [f"{row.host}: {paragraph(row.left)}: left alone" for row in rows if row.left]
+    details += [f"{row.host}: {paragraph(row.refused)}" for row in rows if row.refused]
     changed = sum(len(row.changes) for row in rows)
-    failed = [row.host for row in rows if row.refused]
-    lines = ["", *columns(table), "", *(f"  {line}" for line in details)]
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
-    lines.append(f"  {changed} changes, {seconds:.1f} s, remote executions: {executions}")
-    served = next(
-        (
-            one
-            for row in rows
-            for one in row.services
-            if one.smoke and not one.smoke.failures and one.head is None
-        ),
-        None,
-    )
-    if served:
-        lines += ["", "Ask it:", *(f"  {line}" for line in _curl(served, key_hint))]
-    if failed:
+    details.append(f"{changed} changes, {seconds:.1f} s, remote executions: {executions}")
+    lines = ["", *columns(table), "", *(f"  {line}" for line in dict.fromkeys(details))]
+    proved = [service for _, service in each
+              if service.smoke and not service.smoke.failures and service.head is None]  # fmt: skip
+    if proved:
+        lines += ["", "Ask it:", f"  {_curl(proved[0], key_hint)}"]
+    if failed := [row.host for row in rows if row.refused]:
         lines += ["", f"NOT as planned: {', '.join(failed)}"]
     return "\n".join([*lines, ""])
+
+
+def _cells(service: ServiceRow, state: str) -> tuple[str, ...]:
+    if state in UNTOUCHED:
+        return (state, "-", "-", "-", "-")
+    return (
+        state,
+        f"with {service.head}" if service.head else f"{service.url}/v1",
+        smoke_in_short(service.smoke),
+        service.release,
+        f"{service.tag} {image_in_short(service.image)}".strip(),
+    )
+
+
+def _models(service: ServiceRow) -> str:
+    models = ", ".join(f"{name}@{commit[:12]}" for name, commit in service.models.items())
+    return ", ".join(service.served_names) + (f" from {models}" if models else "")
 
 
 def as_json(rows: Sequence[Row], *, dry: bool) -> str:
@@ -178,14 +167,14 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-def _curl(service: ServiceRow, key_hint: str) -> list[str]:
+def _curl(service: ServiceRow, key_hint: str) -> str:
     body = (
         f'{{"model": "{service.served_names[0]}", "max_tokens": 2048, '
         '"messages": [{"role": "user", "content": "What is 17 + 25?"}]}'
     )
     trusted = f"--cacert {service.ca} " if service.ca else ""
-    return [
+    return (
         f"curl -s {trusted}{service.url}/v1/chat/completions "
         f'-H "Authorization: Bearer {key_hint}" '
         f"-H 'Content-Type: application/json' -d '{body}'"
-    ]
+    )

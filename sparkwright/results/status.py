@@ -74,31 +74,33 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
     rows: list[Sequence[str]] = [
         ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
     ]
-    notes = []
     for host, seen in deployments.items():
-        for name, one in _services(seen):
-            rows.append((host, name, *_line(seen, name, one)))
-        if not seen.services and not seen.planned:
+        names = sorted({*seen.services, *seen.planned})
+        rows += [(host, name, *_cells(seen, name)) for name in names]
+        if not names:
             plan = "nothing planned" if seen.plan_known else "unknown"
             rows.append((host, "-", "-", "-", "-", "-", "-", plan))
-        if seen.maintenance:
-            notes.append(f"  {host}: {in_maintenance(seen.maintenance, seen.now)}")
-        notes += [
-            f"  {host}: {name}: {stopped_by(one.stopped, seen.now)}"
-            for name, one in seen.services.items()
-            if one.stopped and one.stopped.holds(one.unit)
-        ]
-        if seen.lock:
-            notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
-        if seen.switch and seen.switch.step != "ended":
-            notes.append(f"  {host}: a switch is under way: {visible(seen.switch.step, 40)}")
     watched = errors_first(
-        one
+        finding
         for host, seen in deployments.items()
-        for one in watch_findings(host, seen.watch, seen.now)
+        for finding in watch_findings(host, seen.watch, seen.now)
     )
     first = [headline(watched), "", findings_text(watched, paint=paint), ""] if watched else []
+    notes = [f"  {host}: {note}" for host, seen in deployments.items() for note in _notes(seen)]
     return "\n".join([*first, *columns(folded_rows(rows, _HEALTH, _milliseconds)), *notes])
+
+
+def _notes(seen: Deployment) -> Iterator[str]:
+    """What people and switches do on a host."""
+    if seen.maintenance:
+        yield in_maintenance(seen.maintenance, seen.now)
+    for name, service in seen.services.items():
+        if service.stopped and service.stopped.holds(service.unit):
+            yield f"{name}: {stopped_by(service.stopped, seen.now)}"
+    if seen.lock:
+        yield f"{described(seen.lock, seen.now)} is at work on it"
+    if seen.switch and seen.switch.step != "ended":
+        yield f"a switch is under way: {visible(seen.switch.step, 40)}"
 
 
 def well(seen: Deployment) -> bool:
@@ -113,18 +115,15 @@ def well(seen: Deployment) -> bool:
     if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
         return False
     return all(
-        not planned.drift
-        and (
-            name in seen.sleeping
-            or (
-                (one := seen.services.get(name)) is not None
-                and _up(one)
-                and one.health is not None
-                and one.health.code == 200
-            )
-        )
+        not planned.drift and (name in seen.sleeping or _serves(seen.services.get(name)))
         for name, planned in seen.planned.items()
     )
+
+
+def _serves(service: ServiceStatus | None) -> bool:
+    if service is None or service.health is None:
+        return False
+    return _up(service) and service.health.code == 200
 
 
 def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
@@ -199,31 +198,30 @@ def _differing(seen: Deployment) -> str:
     return repr((seen.planned, runs))
 
 
-def _services(seen: Deployment) -> Iterator[tuple[str, ServiceStatus | None]]:
-    for name in sorted({*seen.services, *seen.planned}):
-        yield name, seen.services.get(name)
-
-
-def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, ...]:
-    planned = seen.planned.get(name)
-    if one is None:
+def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
+    planned, service = seen.planned.get(name), seen.services.get(name)
+    if service is None:
         return ("-", "-", "-", "-", "-", f"to start {planned.tag}" if planned else "-")
-    release = one.container.release if one.container and one.container.running else None
-    kept = one.releases.get(release or one.current or "")
-    up = "stopped"
-    if _up(one) and one.container:
-        up = age(seen.now - epoch(one.container.started))
-    elif one.unit.get("ActiveState") == "failed":
-        up = f"given up ({one.unit.get('Result', '?')})"
+    container = service.container
+    release = container.release if container and container.running else None
+    kept = service.releases.get(release or service.current or "")
+    up, health = "stopped", _health(service.health)
+    if _up(service) and container:
+        up = age(seen.now - epoch(container.started))
+    elif service.unit.get("ActiveState") == "failed":
+        up = f"given up ({service.unit.get('Result', '?')})"
     elif name in seen.sleeping:
-        up = "sleeps"
+        up, health = "sleeps", f"{visible(seen.sleeping[name], 41)} runs"
+    plan = "not planned" if planned is None else "as planned"
+    if planned and planned.drift:
+        plan = f"differs: {', '.join(planned.drift)}"
     return (
-        release or one.current or "-",
+        release or service.current or "-",
         kept.service.tag if kept and kept.service else "?",
         up,
-        one.unit.get("NRestarts", "?"),
-        _health(one.health) if up != "sleeps" else f"{visible(seen.sleeping[name], 41)} runs",
-        _plan(planned) if seen.plan_known else "unknown",
+        service.unit.get("NRestarts", "?"),
+        health,
+        plan if seen.plan_known else "unknown",
     )
 
 
@@ -231,12 +229,6 @@ def _milliseconds(health: str) -> float:
     """What a cell of the table says /health took; negative for one that is not well."""
     found = re.fullmatch(r"ok in (\d+) ms", health)
     return float(found[1]) if found else -1
-
-
-def _plan(planned: Planned | None) -> str:
-    if planned is None:
-        return "not planned"
-    return f"differs: {', '.join(planned.drift)}" if planned.drift else "as planned"
 
 
 def _health(health: Health | None) -> str:
@@ -247,9 +239,9 @@ def _health(health: Health | None) -> str:
     return str(health.code or health.said)
 
 
-def _up(one: ServiceStatus) -> bool:
-    running = one.container is not None and one.container.running
-    return running and one.unit.get("ActiveState") == "active"
+def _up(service: ServiceStatus) -> bool:
+    running = service.container is not None and service.container.running
+    return running and service.unit.get("ActiveState") == "active"
 
 
 def _named(release: str | None, kept: Mapping[str, KeptRelease]) -> str:

@@ -9,11 +9,11 @@ from functools import partial
 from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
-from sparkwright.operations.switching import SwitchResult
+from sparkwright.host.release import SwitchJournal
 from sparkwright.plan.ranks import lost
 from sparkwright.run.state import HostRun, Run, run_of
 
-Switch = Callable[[Host], SwitchResult]
+Switch = Callable[[Host], SwitchJournal]
 
 
 def named(run: Run) -> Iterator[tuple[str, list[str]]]:
@@ -24,7 +24,7 @@ def named(run: Run) -> Iterator[tuple[str, list[str]]]:
         yield f"Batch {n} of {len(every)} ({few})", names
 
 
-def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchResult:
+def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJournal:
     """Switch a host when its batch comes, if it comes at all.
 
     Args:
@@ -63,8 +63,8 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchRe
 
 
 def with_ranks(
-    host: Host, switch: Switch, *, turn: Callable[[Host, Switch], SwitchResult] | None = None
-) -> SwitchResult:
+    host: Host, switch: Switch, *, turn: Callable[[Host, Switch], SwitchJournal] | None = None
+) -> SwitchJournal:
     """Switch a host, when every other rank of its clusters is ready to follow.
 
     Args:
@@ -77,7 +77,7 @@ def with_ranks(
     return turn(host, checked) if turn else checked(host)
 
 
-def _when_whole(switch: Switch, host: Host) -> SwitchResult:
+def _when_whole(switch: Switch, host: Host) -> SwitchJournal:
     run = run_of(host)
     if why := apart(run, run.hosts[host.name]):
         raise HostError(f"not switched: the ranks of a cluster are switched together, and {why}")

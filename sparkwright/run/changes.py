@@ -42,9 +42,9 @@ def controlled(
     control.controlled(
         name=f"Services: {action}",
         request=ControlRequest(
-            action, control.SOCKETS, services or None, root, OWNER.by, now=now,
-            notice_seconds=rollout.notice_seconds, drain_seconds=rollout.drain_seconds, **more,
+            action, services or None, root, OWNER.by, now=now, **more
         ),
+        drain=rollout.notice_seconds + rollout.drain_seconds,
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
         # The others serve meanwhile.
         _serial=restarts and not now,
@@ -88,9 +88,8 @@ def in_maintenance(
     root, rollout = run.settings.services_root, run.settings.rollout
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
-        request=MaintenanceRequest(
-            on, control.SOCKETS, root, OWNER.by, why, rollout.notice_seconds, rollout.drain_seconds
-        ),
+        request=MaintenanceRequest(on, root, OWNER.by, why),
+        drain=rollout.notice_seconds + rollout.drain_seconds,
         answered=partial(answers.__setitem__, host.name),
     )
 

@@ -66,7 +66,8 @@ def facts(host: Host, run: HostRun) -> Facts:
         status = status_of(host, run, texts=False)
         services = services_of(run, status)
         examined = [*map(_examined, services.values())]
-        examined += [_without_record(run, name) for name in unreadable(run, status)]
+        # No release says where they answer: asked at a port that nobody has.
+        examined += [ExaminedService(name, "127.0.0.1", 1) for name in unreadable(run, status)]
         examination = _examination(host, run, tuple(examined))
         return Facts.of(
             examination, {name: _planned(service) for name, service in services.items()}
@@ -83,27 +84,12 @@ def facts(host: Host, run: HostRun) -> Facts:
 
 
 def _examined(service: Service) -> ExaminedService:
-    gate = service.gate
-    return ExaminedService(
-        service.name, service.unit, gate.address, gate.port, service.home, service.secrets
-    )
-
-
-def _without_record(run: HostRun, name: str) -> ExaminedService:
-    """A service of which no release says where it answers: asked at a port that nobody has."""
-    home = f"{run.settings.services_root}/services/{name}"
-    unit = f"sparkwright-{name}.service"
-    return ExaminedService(name, unit, "127.0.0.1", 1, home, f"{home}/secrets.env")
+    return ExaminedService(service.name, service.gate.address, service.gate.port)
 
 
 def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
-    request = ExaminationRequest(
-        services,
-        run.settings.models_root,
-        run.settings.services_root,
-        _BETWEEN,
-        metric_names(),
-    )
+    models, root = run.settings.models_root, run.settings.services_root
+    request = ExaminationRequest(services, models, root, _BETWEEN, metric_names())
     return ask(host, doctor, request, Examination, timeout=120)
 
 
@@ -178,16 +164,13 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
         status = status_of(host, run, texts=False)
         services, sleeping = services_of(run, status), set(status.sleeping)
         lacking = {name for name, each in services.items() if each.gate.engine not in ENGINES}
-        if not run.plan_known and (lacking := {*lacking, *unreadable(run, status)}):
-            raise HostError(
-                f"{', '.join(sorted(lacking))}: its release does not say what it must answer"
-            )
-    services = {
-        name: service
-        for name, service in services.items()
-        # The head of its cluster answers for a follower.
-        if name not in sleeping and not service.follower
-    }
+        lacking |= {*unreadable(run, status)}
+        if not run.plan_known and lacking:
+            names = ", ".join(sorted(lacking))
+            raise HostError(f"{names}: its release does not say what it must answer")
+    # The head of its cluster answers for a follower.
+    services = {name: each for name, each in services.items()
+                if name not in sleeping and not each.follower}  # fmt: skip
     plans = {decided.name: decided for decided in run.desired.plan.services}
     requests = {
         name: deep_request(plans[name], service.gate, run.desired.catalog)
@@ -195,13 +178,9 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
         else unplanned_request(service.gate)
         for name, service in services.items()
     }
-    answer = ask(
-        host,
-        deep,
-        DeepRequests(tuple(requests.values())),
-        dict[str, DeepAnswer],
-        timeout=sum(map(deep_seconds, requests.values())) + 60,
-    )
+    seconds = sum(map(deep_seconds, requests.values())) + 60
+    every = DeepRequests(tuple(requests.values()))
+    answer = ask(host, deep, every, dict[str, DeepAnswer], timeout=seconds)
     of_each("sparkwright-deep", requests, answer)
     return {
         name: DeepResult(
@@ -231,12 +210,9 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
     is wrong, as lines."""
     directories = tuple(model.directory for model in run.desired.models)
     if not run.plan_known:
-        usage = disk_usage.listed(host, disk_usage_request(run))
-        directories = tuple(
-            thing.path
-            for thing in usage.things
-            if thing.kind == "model" and thing.fault != "has no receipt"
-        )
+        things = disk_usage.listed(host, disk_usage_request(run)).things
+        models = [thing for thing in things if thing.kind == "model"]
+        directories = tuple(each.path for each in models if each.fault != "has no receipt")
     request = VerifyRequest(directories)
     answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
     of_each("sparkwright-verify-models", request.directories, answer)

@@ -10,10 +10,10 @@ from sparkwright.checks.smoke import smoke_of
 from sparkwright.facts.asking import HostError
 from sparkwright.host.observation import ServiceState
 from sparkwright.host.proxy.pool import ProxySwitch
-from sparkwright.host.release import ServiceSwitch
+from sparkwright.host.release import FAILED, ServiceSwitch, SwitchJournal
 from sparkwright.operations import proxies
 from sparkwright.operations.services import to_release
-from sparkwright.operations.switching import SwitchResult
+from sparkwright.operations.switching import why
 from sparkwright.plan.changes import changes, runs_instead
 from sparkwright.results.run import Outcome
 from sparkwright.run.observation import status_of
@@ -56,7 +56,7 @@ def elsewhere(run: Run, one: HostRun) -> bool:
 
 
 def remember(
-    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult, run: Run | None = None
+    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, run: Run | None = None
 ) -> None:
     """Have the report say so when a switch did not end as planned.
 
@@ -64,7 +64,7 @@ def remember(
         run: the roll-out that the host is part of: hosts switched before a failure may go back too.
     """
     if ended.result != "good":
-        record(one, services, ended, ended.result)
+        record(one, services, ended, ended.result or FAILED)
     elif run is not None:
         run.rollout.switched[one.name] = {
             service.name: service.from_release
@@ -94,7 +94,7 @@ def to_take_back(host: Host, run: Run, one: HostRun) -> list[ServiceSwitch]:
 
 
 def remember_taken_back(
-    run: Run, one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult
+    run: Run, one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
     """The host runs what it ran before, and that is not what was planned.
 
@@ -102,26 +102,18 @@ def remember_taken_back(
         HostError: saying so; the host is not as planned in either case.
     """
     if ended.result == "good":
-        record(one, services, ended, "taken back", to=True)
+        record(one, services, ended, "taken back")
         raise HostError(f"taken back, since {run.rollout.stopped}")
     if ended.result == "failed":
         record(one, services, ended, "failed")
-    raise HostError(f"could not be taken back: {ended.why()}")
+    raise HostError(f"could not be taken back: {why(ended)}")
 
 
 def record(
-    one: HostRun,
-    services: Sequence[ServiceSwitch],
-    ended: SwitchResult,
-    state: str,
-    *,
-    to: bool = False,
+    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, state: str
 ) -> None:
-    """Have the report say what the services run after a switch that did not end as planned.
-
-    Args:
-        to: whether they run the release that the switch went to, instead of the one before.
-    """
+    """Have the report say what the services run after a switch that did not end as planned: the
+    release that it went to when they were taken or rolled back, else the one before."""
     for service in services:
         if service.sleeps:
             continue  # it was written, and nothing of it ran
@@ -130,7 +122,7 @@ def record(
         before = one.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None
-        runs = service.to if to else service.from_release
+        runs = service.to if state in ("taken back", "rolled back") else service.from_release
         runs = runs if state != "failed" else None
         one.outcomes[service.name] = Outcome(
             state=state,
@@ -141,10 +133,8 @@ def record(
 
 
 def remember_rolled_back(
-    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult
+    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
     """The host runs an earlier release because of a rollback command."""
-    if ended.result == "good":
-        record(one, services, ended, "rolled back", to=True)
-    else:
-        record(one, services, ended, ended.result)
+    state = "rolled back" if ended.result == "good" else ended.result or FAILED
+    record(one, services, ended, state)

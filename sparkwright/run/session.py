@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from getpass import getpass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ from pyinfra.api.output import set_echo, set_formatter
 from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
-from sparkwright.config.inventory import overrides_by_key
+from sparkwright.config.inventory import HostInput, limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
@@ -48,12 +47,8 @@ Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
 #: Takes a host's name and its latest event.
 Notice = Callable[[str, str], None]
 
-#: Options of the command line -> pyinfra's configuration.
-_CONFIGURATION = {
-    "sudo": "SUDO", "sudo_user": "SUDO_USER", "use_sudo_password": "USE_SUDO_PASSWORD",
-    "use_sudo_login": "USE_SUDO_LOGIN", "su_user": "SU_USER", "dzdo": "DZDO",
-    "dzdo_user": "DZDO_USER", "shell_executable": "SHELL", "parallel": "PARALLEL", "diff": "DIFF",
-}  # fmt: skip
+#: Options of the command line that pyinfra's configuration calls otherwise, but for capitals.
+_RENAMED = {"shell_executable": "SHELL"}
 #: Options of the command line that are data of every host.
 _DATA = ("ssh_user", "ssh_port", "ssh_key")
 #: Seconds after which a reader of a watch may do something else.
@@ -286,8 +281,8 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
     for name, value in connection.items():
         program = name.removesuffix("_user")
         # As pyinfra has it: another user is for a program that is asked for.
-        if name in _CONFIGURATION and (program not in ("sudo", "dzdo") or program in connection):
-            setattr(config, _CONFIGURATION[name], value)
+        if name not in _DATA and (program not in ("sudo", "dzdo") or program in connection):
+            setattr(config, _RENAMED.get(name, name.upper()), value)
     return data
 
 
@@ -295,14 +290,8 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
     """The hosts that ``--limit`` means; None for all, which pyinfra has no group for."""
     if not limit or "all" in limit:
         return None
-    return [
-        host
-        for host in inventory
-        if any(
-            host in inventory.groups[name] if name in inventory.groups else fnmatch(host.name, name)
-            for name in limit
-        )
-    ]
+    inputs = [HostInput(host.name, {}, str, frozenset(host.groups)) for host in inventory]
+    return [inventory.get_host(chosen.name) for chosen in limited(inputs, limit)]
 
 
 def _set_output(*, shown: bool) -> None:

@@ -159,12 +159,15 @@ def plan(
 
 
 def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
+    overrides, limit, exclude, group_data = (
+        tuple(parameters.get(name) or ()) for name in ("data", "limit", "exclude", "group_data")
+    )
     return Invocation(
         parameters["inventory"],
-        tuple(parameters.get("data") or ()),
-        tuple(parameters.get("limit") or ()),
-        tuple(parameters.get("exclude") or ()),
-        tuple(parameters["group_data"]),
+        overrides,
+        limit,
+        exclude,
+        group_data,
         dry=parameters["dry"],
         makes_secrets=not parameters["dry"],
         switches=_deploys(parameters) or "roles.serving.serving" in parameters["operations"],
@@ -193,12 +196,12 @@ def _planned_by_pyinfra(
 ) -> list[Run]:
     """The requested run; none for an ad-hoc command or fact, which needs no plan."""
     operations = parameters["operations"]
-    if not (_deploys(parameters) or (operations and operations[0].startswith("roles."))):
-        _check_choice(inventory, invocation)
-        return []
+    planned = _deploys(parameters) or (operations and operations[0].startswith("roles."))
     confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
+    _check_choice(inventory, invocation)
+    if not planned:
+        return []
     if not (confirmed or sys.stdin.isatty()):
-        _check_choice(inventory, invocation)
         what = "pyinfra would ask before it changes anything, and nobody can answer"
         raise UserError([mistake("command line", what, "add --yes, or --dry to only look")])
     return [plan(inventory, limit, invocation)]
@@ -209,15 +212,9 @@ def _groups(inventory: Inventory) -> dict[str, list[str]]:
 
 
 def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
-    problems = [
-        *choice_problems(
-            invocation.inventory,
-            [host.name for host in inventory],
-            _groups(inventory),
-            {"limit": invocation.limit, "exclude": invocation.exclude},
-        )
-    ]
-    if problems:
+    names = [host.name for host in inventory]
+    chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
+    if problems := [*choice_problems(invocation.inventory, names, _groups(inventory), chosen)]:
         raise UserError(problems)
 
 

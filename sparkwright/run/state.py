@@ -7,12 +7,13 @@ other. Operations take arguments and need none of this; the site's roles hand th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial, reduce, wraps
 
 import click
 from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
 
 from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
@@ -230,6 +231,18 @@ def host_run(host: Host) -> HostRun | None:
     """This host's part of the run; None once it failed or was refused."""
     run = run_of(host)
     return run.hosts[host.name] if host in host.state.active_hosts else None
+
+
+def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
+    """Make a function a role: a host that failed or was refused is left alone."""
+
+    @wraps(function)
+    def called() -> None:
+        host = ctx_host.get()
+        if (run := host_run(host)) is not None:
+            function(host, run)
+
+    return called
 
 
 def refuse(host: Host, reason: str) -> None:

@@ -24,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
+from sparkwright.documents.files import write
 from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.tls.names import ip_address, label
 
@@ -64,11 +65,11 @@ def authority(now: dt.datetime, directory: Path = CA_DIRECTORY, *, dry: bool = F
         return _read(path, now) if path.exists() else _for_this_run(path)
     with _alone(directory):
         if not path.exists():
-            _write(path, _made(now), _PRIVATE)
+            write(path, _made(now), _PRIVATE)
         found = _read(path, now)
         public = directory / CA.name
         if not public.exists() or public.read_text(encoding="utf-8") != found.pem:
-            _write(public, found.pem, 0o644)
+            write(public, found.pem, 0o644)
     return found
 
 
@@ -85,7 +86,7 @@ def host_certificate(
                 return SecretText(kept)
         made = _host_pem(signer, label(host), names, now)
         if not dry:
-            _write(path, made, _PRIVATE)
+            write(path, made, _PRIVATE)
     return SecretText(made)
 
 
@@ -131,19 +132,6 @@ def _alone(directory: Path) -> Iterator[None]:
         # Not left to close(): gevent, which pyinfra runs in, puts that off for a directory.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    """As a whole, and never readable by others meanwhile. The site is the user's, whoever runs
-    this: what hosts write is root's (sparkwright/host/lib/files.py)."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        os.fchmod(handle, mode)
-    new.replace(path)
 
 
 @cache

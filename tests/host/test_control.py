@@ -13,17 +13,13 @@ from sparkwright.host import control
 from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.proxy import runtime_api
-from sparkwright.host.proxy.pool import Sockets
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.unit.builders import kept_service
 
 SINCE = "Sun 2026-11-22 05:00:00 UTC"
-REQUEST = ControlRequest(
-    STOP, Sockets("admin", "master"), by="ann@laptop", why="too loud",
-    notice_seconds=0, drain_seconds=0,
-)  # fmt: skip
+REQUEST = ControlRequest(STOP, by="ann@laptop", why="too loud")
 
 
 @dataclass

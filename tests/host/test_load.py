@@ -32,13 +32,13 @@ def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         at = ("127.0.0.1", server.port)
         names = metric_names()
         found = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
-        watched = WatchedService("seen", "u", *at, "/h", 60.0)
-        config = WatchConfig((watched,), (), "", "", "", "")
+        watched = WatchedService("seen", *at, 60.0)
+        config = WatchConfig((watched,), "", ())
         (tmp_path / "config.json").write_text(json.dumps(encode(config)))
         planless = load.main(LoadRequest(watch=str(tmp_path / "config.json"), metric_names=names))
     tiny = found.services["tiny"]
     assert tiny is not None
-    assert (tiny.generated, tiny.running, tiny.waiting) == (tokens, 0.0, 0.0)
+    assert (tiny["generated"], tiny["running"], tiny["waiting"]) == (tokens, 0.0, 0.0)
     assert found.services["down"] is None
     assert 0 < found.available < found.memory
     (gpu,) = found.gpus

@@ -19,7 +19,7 @@ def test_a_lock_names_its_holder_and_an_empty_one_can_be_broken(tmp_path: Path) 
     (tmp_path / "lock.json").write_text("")
     answer = lock.main(LockRequest(str(tmp_path), take=ours))
     assert (answer.held, answer.by and answer.by.by) == (False, "somebody")
-    assert lock.main(LockRequest(str(tmp_path), take=ours, breaking=True)).held
+    assert lock.main(LockRequest(str(tmp_path), take=ours, instead_of=Owner())).held
     written = json.loads((tmp_path / "lock.json").read_text())
     assert list(written) == ["token", "by", "machine", "pid", "since"]
     lock.main(LockRequest(str(tmp_path), release="u"))

@@ -14,17 +14,13 @@ from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.records import encode
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.proxy import health, runtime_api
-from sparkwright.host.proxy.pool import HealthService, Sockets
+from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.unit.builders import kept_service
 
-ON = MaintenanceRequest(
-    True, Sockets("admin", "master"), by="ann@laptop", why="a new fan", notice_seconds=0,
-    drain_seconds=0,
-)  # fmt: skip
-STATES = "# pxname,svname,status,scur\na,self,UP,0\nstay-a,stay,no check,0\n"
+ON = MaintenanceRequest(True, by="ann@laptop", why="a new fan")
 
 
 @dataclass
@@ -39,8 +35,6 @@ class Host:
     unit: dict[str, str] = field(default_factory=lambda: {"ActiveState": "active"})
 
     def ask(self, _: str, line: str) -> str:
-        if line == runtime_api.SERVERS:
-            return STATES
         # The mark is written last: a host that can't be drained is in no maintenance.
         self.said.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
         return ""

@@ -14,7 +14,7 @@ from sparkwright.facts import programs
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host import lock, observation
 from sparkwright.host.jobs import JobsRequest, JobStatus
-from sparkwright.host.lib import documents, light_dataclasses
+from sparkwright.host.lib import disks, documents, light_dataclasses
 from sparkwright.host.lib.records import Malformed, decode, encode
 from sparkwright.host.watch.state import WatchReport, WatchState
 
@@ -46,7 +46,7 @@ def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_defaul
         (lock.LockRequest, {"state": 5}, "LockRequest.state: 5 is not of type str"),
         (lock.Owner, {"pid": True}, "Owner.pid: True is not of type int"),
         (WatchState, {"at": 1, "ring": [{"at": "x"}]}, "WatchState.ring.at: 'x' is not of type"),
-        (observation.Disk, [], r"Disk: \[\] is not of type dict"),
+        (disks.Disk, [], r"Disk: \[\] is not of type dict"),
         (Finding, {"id": "a", "severity": "loud"}, "Finding.severity: 'loud' is not one of"),
     ],
 )

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.operations.switching import SwitchResult
+from sparkwright.host.release import SwitchJournal
 from sparkwright.run import batches
 from sparkwright.run.state import Run
 from tests.operations.harness import FakeHost
 from tests.operations.sites import site, spark
 
-GOOD = SwitchResult("good", (), 1.0, {})
-BAD = SwitchResult("reverted", ("no answer within 900 s", "more"), 1.0, {})
+GOOD = SwitchJournal("", "ended", "good", (), 1.0, {})
+BAD = SwitchJournal("", "ended", "reverted", ("no answer within 900 s", "more"), 1.0, {})
 
 
 class Clock(SimpleNamespace):
@@ -46,17 +46,17 @@ def _four(**rollout: Any) -> tuple[Run, list[FakeHost]]:
 
 
 def _turn(
-    host: FakeHost, result: SwitchResult | HostError = GOOD, left: Callable[[], None] | None = None
+    host: FakeHost, result: SwitchJournal | HostError = GOOD, left: Callable[[], None] | None = None
 ) -> str:
     """The host's turn; what became of it, in short."""
 
-    def switch(_: Any) -> SwitchResult:
+    def switch(_: Any) -> SwitchJournal:
         if isinstance(result, HostError):
             raise result
         return result
 
     try:
-        return batches.in_turn(host, switch, left=left or (lambda: None)).result  # type: ignore[arg-type]
+        return batches.in_turn(host, switch, left=left or (lambda: None)).result or ""  # type: ignore[arg-type]
     except HostError as error:
         return str(error)
 
@@ -75,13 +75,14 @@ def test_names_of_batches() -> None:
     ("result", "said", "why"),
     [
         (BAD, "reverted", "spark-1 did not get through: no answer within 900 s"),
-        (SwitchResult("failed", ("boom",), 0, {}), "failed", "spark-1 did not get through: boom"),
+        (SwitchJournal("", "ended", "failed", ("boom",)), "failed",
+         "spark-1 did not get through: boom"),
         (HostError("the connection is lost\nx"), "the connection is lost\nx",
          "spark-1 was lost sight of: the connection is lost"),
     ],
 )  # fmt: skip
 def test_after_a_failure_no_host_is_switched(
-    result: SwitchResult | HostError, said: str, why: str
+    result: SwitchJournal | HostError, said: str, why: str
 ) -> None:
     run, hosts = _four()
     left: list[str] = []

@@ -18,10 +18,10 @@ from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
 from tests.operations.sites import looked_at, site, spark
 from tests.unit.builders import probe
 
-REQUEST = ControlRequest(STOP, control.SOCKETS, ("qwen36",))
+REQUEST = ControlRequest(STOP, ("qwen36",))
 DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
 MARK = Maintenance("ann@laptop", 820.0, "a new fan")
-ON = MaintenanceRequest(True, control.SOCKETS)
+ON = MaintenanceRequest(True)
 
 
 def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran, list[Any]]:

@@ -17,7 +17,8 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.release import SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
+from sparkwright.host.smoke.check import DeepCheckResult
+from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage
@@ -78,10 +79,7 @@ def test_the_doctor_examines_what_the_releases_name() -> None:
     found = questions.facts(one, run)  # type: ignore[arg-type]
     assert one.programs == ["status", "doctor"]
     (asked,) = one.request("doctor")["services"]
-    assert (asked["address"], asked["port"], asked["home"]) == ("127.0.0.1", 8000, HOME)
-    # Of this service and no other, whatever a release says.
-    assert asked["unit"] == "sparkwright-qwen36.service"
-    assert asked["secrets"] == f"{HOME}/secrets.env"
+    assert asked == {"name": "qwen36", "address": "127.0.0.1", "port": 8000}
     assert found.planned["qwen36"] == Planned("b" * 12, 600, False)
 
 
@@ -90,8 +88,8 @@ def test_smoke_asks_for_what_the_release_itself_promises() -> None:
     one, run = unplanned(deep={"qwen36": passed})
     found = questions.deep_smoke(one, run)  # type: ignore[arg-type]
     (asked,) = one.request("deep")["services"]
-    assert asked["service"]["secrets"] == f"{HOME}/secrets.env"
-    assert asked["service"]["served_names"] == ["qwen36-fast"]
+    assert asked["secrets"] == f"{HOME}/secrets.env"
+    assert asked["served_names"] == ["qwen36-fast"]
     assert "not known while the plan is broken" in asked["skip"]["tools"]
     assert "chat" not in asked["skip"]
     assert found["qwen36"].planned == "b" * 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,21 @@ from sparkwright.operations import connections, locks
 from tests.operations.real import INSTANT, executed, host_of, on, real_state
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+_HOOKS = [hook for hook in vars(hooks).values() if inspect.isfunction(hook)
+          and hook.__module__ == hooks.__name__ and hook.__name__[0] != "_"]  # fmt: skip
+
+
+@pytest.mark.parametrize("hook", _HOOKS, ids=lambda hook: hook.__name__)
+def test_a_hook_names_its_reason_and_a_figure_or_a_test(hook: Any) -> None:
+    text = " ".join((hook.__doc__ or "").split())
+    assert "Reason" in text
+    worth = text.partition("Worth: ")[2].partition("Args:")[0]
+    tests = re.findall(r"`(test_\w+)`", worth)
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert all(f"def {name}(" in sources for name in tests), tests
+    assert tests or re.search(r"\d+ ms|round trip", worth)
 
 
 _CONFIG = """

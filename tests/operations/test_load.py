@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.load import HostLoad, ServiceLoad
+from sparkwright.host.load import HostLoad
 from sparkwright.run import load
 from sparkwright.run.state import HostRun
 from tests.operations.sites import site, spark
 
-LOAD = HostLoad(5.0, {"qwen36": ServiceLoad(10.0, 1.0, 0.0, 0.5)}, (), 100, 40)
+LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
 
 
 def _one(answer: Any, **connection: Any) -> tuple[Any, HostRun]:

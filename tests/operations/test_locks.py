@@ -31,7 +31,7 @@ def _taken_by(owner: Owner) -> Any:
     """A lock that is another's until it is broken by that owner's name."""
 
     def answer(request: Any) -> LockAnswer:
-        if request["breaking"] and request["instead_of"] == owner.token:
+        if request["instead_of"] and request["instead_of"]["token"] == owner.token:
             return LockAnswer(True)
         return LockAnswer(False, owner, 1000.0)
 
@@ -95,7 +95,8 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
     take(host)
     first, second = (one.request for one in host.asked)
     assert first == TAKE
-    assert second == {**TAKE, "breaking": True, "instead_of": "t1"}
+    assert second == {**TAKE, "instead_of": second["instead_of"]}
+    assert second["instead_of"]["token"] == "t1"
     assert host.lines == ["taking over the lock of bob@here (for 1 min)"]
     assert host.memory.locked == ROOT
 
@@ -103,7 +104,7 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
 def test_it_is_broken_on_request_by_its_owners_name() -> None:
     host = _host(_taken_by(ANN))
     take(host, break_lock=True)
-    assert host.asked[1].request["instead_of"] == "t0"
+    assert host.asked[1].request["instead_of"]["token"] == "t0"
     assert host.lines == ["taking over the lock of ann@laptop (for 3 min)"]
 
 
@@ -120,7 +121,7 @@ def test_who_comes_first_to_a_broken_lock_has_it() -> None:
 def test_a_lock_that_a_power_cut_left_empty_is_broken_without_a_name() -> None:
     host = _host(_taken_by(Owner(since=1000.0)))
     take(host, break_lock=True)
-    assert host.asked[1].request["breaking"] is True
+    assert host.asked[1].request["instead_of"]["token"] is None
     assert host.lines == ["taking over the lock of somebody (for 0 s)"]
 
 

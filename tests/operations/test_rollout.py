@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.release import HistoryEntry
+from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.service import CheckResult
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
-from sparkwright.operations.switching import SwitchResult
 from sparkwright.run import rollback, rollout
 from sparkwright.run.state import HostRun, Run
 from tests.operations.harness import FakeHost, Said
@@ -31,8 +30,10 @@ def _host(**changes: Any) -> tuple[Run, FakeHost, HostRun]:
     return run, host, one
 
 
-def _ended(result: str, checks: Any = None) -> SwitchResult:
-    return SwitchResult(result, ("no answer", "journal"), 1.0, {"qwen36": checks or CHECKS})
+def _ended(result: str, checks: Any = None) -> SwitchJournal:
+    return SwitchJournal(
+        "", "ended", result, ("no answer", "journal"), 1.0, {"qwen36": checks or CHECKS}
+    )
 
 
 def _switch(one: HostRun) -> list[Any]:

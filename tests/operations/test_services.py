@@ -13,7 +13,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.release import ServiceSwitch, SwitchJournal, SwitchRequest
 from sparkwright.host.service import Service
 from sparkwright.operations import services, switching
-from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
+from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, host_run, running, spark
 from tests.unit.builders import plan, probe, wanted
@@ -24,7 +24,7 @@ RUN = host_run(spark())
 SECRETS = RUN.secrets
 NOW = SERVICE.release
 OLD = "0123456789ab"
-GOOD = SwitchResult("good", (), 2.5, {})
+GOOD = SwitchJournal("", "ended", "good", (), 2.5, {})
 
 
 def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
@@ -238,9 +238,9 @@ def test_the_turn_decides_and_the_end_is_told() -> None:
     told: list[Any] = []
     host = _host(old=True)
 
-    def turn(of: Any, carry_out: Any) -> SwitchResult:
+    def turn(of: Any, carry_out: Any) -> SwitchJournal:
         told.append(host.programs)
-        result: SwitchResult = carry_out(of)
+        result: SwitchJournal = carry_out(of)
         return result
 
     ran = run(

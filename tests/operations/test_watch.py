@@ -18,7 +18,7 @@ DESIRED = wanted(plan())
 WATCH = watch_of(DESIRED.plan, DESIRED.services)
 FILES = watch.files_of(WATCH)
 HOME = "/opt/sparkwright/watch"
-EXPECTED = "/opt/sparkwright/state/expected.json"
+CONFIG = f"{HOME}/config.json"
 
 
 def _timer(**changes: str) -> dict[str, Any]:
@@ -41,14 +41,14 @@ INSTALL = WatchInstallRequest(HOME, TIMER, SERVICE, FILES)
         Case(
             "other services since", {
                 **IN_PLACE,
-                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+                "files": {**IN_PLACE["files"], CONFIG: {"sha256": "0", "mode": 0o644}},
             },
-            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+            {"watch": WATCH}, would=(f"write {CONFIG}",), asks=(("install", INSTALL),),
         ),
         Case(
             "what is planned was taken back", {
                 **IN_PLACE,
-                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+                "files": {**IN_PLACE["files"], CONFIG: {"sha256": "0", "mode": 0o644}},
             },
             {"watch": WATCH, "unless": lambda: True},
             noop="what it would expect does not run: it stays as it is",
@@ -57,10 +57,10 @@ INSTALL = WatchInstallRequest(HOME, TIMER, SERVICE, FILES)
             "another mode", {
                 **IN_PLACE,
                 "files": {
-                    **IN_PLACE["files"], EXPECTED: {**IN_PLACE["files"][EXPECTED], "mode": 0o600},
+                    **IN_PLACE["files"], CONFIG: {**IN_PLACE["files"][CONFIG], "mode": 0o600},
                 },
             },
-            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+            {"watch": WATCH}, would=(f"write {CONFIG}",), asks=(("install", INSTALL),),
         ),
         Case(
             "stopped", {**IN_PLACE, "units": _timer(ActiveState="inactive")},

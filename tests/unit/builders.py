@@ -14,6 +14,7 @@ from sparkwright.config.parse import parse_settings
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Observation
+from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
@@ -85,7 +86,8 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
 def kept_service(
     release: str, name: str = "qwen36", root: str | Path = "/opt/sparkwright", **gate: Any
 ) -> Service:
-    """A service as a host keeps it; ``gate`` changes its smoke test."""
+    """A service as a host keeps it; ``gate`` changes its smoke test, and with a proxy it is drained
+    at once."""
     home = f"{root}/services/{name}"
     asked = SmokeRequest(
         name, f"sparkwright-{name}.service", "127.0.0.1", 8000, f"{home}/secrets.env",
@@ -94,6 +96,7 @@ def kept_service(
     return Service(
         name=name, home=home, release=release, recipe="r", tag="new", compose="new",
         unit_text="new unit", image="i", gate=replace(asked, **gate),
+        pool=Pool(name, Sockets("admin", "master"), 0, 0) if gate.get("proxy") else None,
     )  # fmt: skip
 
 

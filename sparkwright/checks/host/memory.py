@@ -10,7 +10,7 @@ from sparkwright.checks.configuration.memory import utilization
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.observation import Disk
+from sparkwright.host.lib.disks import Disk
 from sparkwright.plan.missing import missing_models
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.text.sizes import GIB

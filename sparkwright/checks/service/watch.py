@@ -22,7 +22,6 @@ from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
     Sample,
     ServiceSample,
-    WatchedService,
     WatchFinding,
     WatchReport,
 )
@@ -41,15 +40,14 @@ _FOREVER = 1e9
 def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.THRESHOLDS
-    disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
-    found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)
+    disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
+    found = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
     for subject, service in services(facts):
         name, boot = subject.service or "", _FOREVER
         if service.planned:
             boot = service.planned.boot_seconds
-        watched = WatchedService(name, "", "", 0, "", boot)
         ring = [Sample(at, services={name: sample}) for at, sample in _samples(service)]
-        found += evaluation.judge(ring, [watched], limits.at_once())
+        found += evaluation.judge(ring, {name: boot}, limits.at_once())
     for finding in found:
         own = facts.services.get(finding.service or "")
         planned = facts.planned.get(finding.service or "")

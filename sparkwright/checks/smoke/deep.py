@@ -33,10 +33,10 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
     arguments = dict(service.arguments)
     own = engine(service.engine)
     caching = arguments.get("enable_prefix_caching")
+    parser = arguments.get("tool_call_parser")
     return DeepRequest(
-        service=replace(gate, warm_ups=0),
-        tool_parser=_text(arguments.get("tool_call_parser")),
-        reasoning_parser=_text(arguments.get("reasoning_parser")),
+        **vars(replace(gate, warm_ups=0)),
+        tool_parser=parser if isinstance(parser, str) else None,
         thinking_tokens=max(THINKING_TOKENS, service.smoke.max_tokens),
         max_num_seqs=_whole(arguments.get("max_num_seqs")),
         context=_whole(arguments.get("max_model_len")),
@@ -56,19 +56,17 @@ def unplanned_request(gate: SmokeRequest) -> DeepRequest:
         skip["speculation"] = "no drafter in its release"
     own = engine(gate.engine)
     return DeepRequest(
-        service=replace(gate, warm_ups=0), tool_parser=None, reasoning_parser=None,
-        thinking_tokens=THINKING_TOKENS, max_num_seqs=None, context=None, prefix_caching=None,
-        skip=skip, guarded=own.routes.guarded, tokenizer=own.probes.tokenizer,
+        **vars(replace(gate, warm_ups=0)), thinking_tokens=THINKING_TOKENS, skip=skip,
+        guarded=own.routes.guarded, tokenizer=own.probes.tokenizer,
         context_errors=own.probes.context_errors,
     )  # fmt: skip
 
 
 def deep_seconds(request: DeepRequest) -> int:
     """How long a service's checks take at most: the boot, and every check's deadline."""
-    service = request.service
-    answers = _CHECKS * service.first_answer_seconds + _LONG_SECONDS
+    answers = _CHECKS * request.first_answer_seconds + _LONG_SECONDS
     tokens = request.thinking_tokens // 2 + 13 * (request.max_num_seqs or 0)
-    return service.boot_seconds + answers + tokens + 10 * len(service.served_names)
+    return request.boot_seconds + answers + tokens + 10 * len(request.served_names)
 
 
 def _skipped(
@@ -121,7 +119,3 @@ def _whole(value: ArgumentValue | None) -> int | None:
     """A positive whole number; None for -1, ``auto`` and sizes with a suffix."""
     text = str(value)
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
-
-
-def _text(value: ArgumentValue | None) -> str | None:
-    return value if isinstance(value, str) else None

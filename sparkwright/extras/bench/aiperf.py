@@ -21,9 +21,9 @@ from typing import Any
 from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
-from sparkwright.extras.bench.loads import Load
-from sparkwright.extras.bench.results import Cell, Kind, Spread
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.extras.bench.loads import Batch, Load
+from sparkwright.extras.bench.results import Cell, Spread
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import metrics as neutral
 
 NAME = "aiperf"
@@ -39,6 +39,8 @@ ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
+#: A file of JSON that AIPerf left.
+Report = Mapping[str, Any] | None
 _INSTALL = (
     f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
     if INSTALLED
@@ -74,7 +76,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
     elif expected and installed[0] != expected:
         observed = f"{folder} has version {installed[0]}, not {expected}"
     if observed:
-        raise UserError([mistake(f"load generator {NAME}", observed, _REMEDY)])
+        raise UserError.of(f"load generator {NAME}", observed, _REMEDY)
     return Tool(program, installed[0])
 
 
@@ -124,19 +126,11 @@ def command_line(program: str, folder: str) -> list[str]:
 
 
 def cell(
-    category: Kind,
-    load: Load,
-    *,
-    prompt_tokens: int | None,
-    max_tokens: int,
-    errors: int,
-    report: Mapping[str, Any] | None,
-    metrics: Mapping[str, Any] | None,
+    batch: Batch, load: Load, max_tokens: int, errors: int, report: Report, metrics: Report
 ) -> Cell:
-    """One phase's report as a cell.
+    """One phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
 
     Args:
-        prompt_tokens: the context tier; None takes the mean of what was sent, in tens.
         errors: requests that failed.
         report: ``profile_export_aiperf.json``; None where every request failed.
         metrics: ``server_metrics.json``; None where the server's were not to be had.
@@ -145,9 +139,9 @@ def cell(
     sent = _value(report, "input_sequence_length", "avg") or 0.0
     acceptance, length = acceptances(metrics or {})
     return Cell(
-        category=category,
+        category=batch.category,
         concurrency=load.concurrency,
-        prompt_tokens=10 * round(sent / 10) if prompt_tokens is None else prompt_tokens,
+        prompt_tokens=batch.context or 10 * round(sent / 10),
         max_tokens=max_tokens,
         requests=round(_value(report, "request_count", "avg") or 0),
         errors=errors,

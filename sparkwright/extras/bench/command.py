@@ -33,12 +33,12 @@ from sparkwright.extras.bench.aiperf import Tool, find
 from sparkwright.extras.bench.host import Facts, ask, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.judgement import Bench, judged
 from sparkwright.extras.bench.loads import Batch, Sweep, batches, read_categories, read_numbers
-from sparkwright.extras.bench.results import GpuRun, LoadGenerator, Result
-from sparkwright.extras.bench.run import Measured, measure
+from sparkwright.extras.bench.results import LoadGenerator, Result
+from sparkwright.extras.bench.run import measure
+from sparkwright.extras.bench.section import text
 from sparkwright.extras.bench.service import reach
 from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
-from sparkwright.extras.bench.text import text
 from sparkwright.findings.render import text as findings_text
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.plan import ServicePlan
@@ -182,7 +182,7 @@ def _awake(
         if active is None:
             yield target
         elif named:
-            raise UserError([mistake(f"--service {name}", asleep, f"sparkwright activate {name}")])
+            raise UserError.of(f"--service {name}", asleep, f"sparkwright activate {name}")
         else:
             echo(asleep, err=True)
 
@@ -211,35 +211,21 @@ def _bench(
         tool, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say, while_last=while_last
     )
     under_load, after = loaded.get(host), ask(hosts.only([host])).get(host)
-    result = _result(tool, target, when, measured, before, gpu_of(before, under_load, after))
+    running = before.running.get(plan.name)
+    as_planned = running is not None and running.release == before.planned.get(plan.name)
+    result = Result(
+        host=host, service=plan.name, when=when, image=image_of(running, plan),
+        recipe=running.recipe if running else None, models=running.models if running else {},
+        release=running.release if running else None, kernel=before.probe.kernel,
+        vllm=before.probe.versions.get(plan.name), gpu=gpu_of(before, under_load, after),
+        settings=settings_of(plan) if as_planned else {}, cells=tuple(measured.cells),
+        generator=LoadGenerator(name=aiperf.LABEL, version=tool.version, command=measured.command),
+    )  # fmt: skip
     for remark in (*measured.remarks, *remarks(plan.name, before, under_load, after)):
         echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
     target.say(f"kept as {save(directory, result)}")
     past = load_results(directory).services[host, plan.name]
     return judged(past[: past.index(result) + 1], target.host.catalog)
-
-
-def _result(
-    tool: Tool, target: _Target, when: dt.datetime, measured: Measured, before: Facts, gpu: GpuRun
-) -> Result:
-    plan = target.service
-    running = before.running.get(plan.name)
-    as_planned = running is not None and running.release == before.planned.get(plan.name)
-    return Result(
-        host=target.host.plan.host,
-        service=plan.name,
-        when=when,
-        recipe=running.recipe if running else None,
-        image=image_of(running, plan),
-        models=running.models if running else {},
-        release=running.release if running else None,
-        vllm=before.probe.versions.get(plan.name),
-        kernel=before.probe.kernel,
-        gpu=gpu,
-        settings=settings_of(plan) if as_planned else {},
-        generator=LoadGenerator(name=aiperf.LABEL, version=tool.version, command=measured.command),
-        cells=tuple(measured.cells),
-    )
 
 
 def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> None:
@@ -253,5 +239,5 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
         for result in runs
     ]
     if not chosen:
-        raise UserError([mistake(str(directory), "it has no such results", "measure some first")])
+        raise UserError.of(str(directory), "it has no such results", "measure some first")
     echo(f"{export(path, chosen)} results in {path}", err=True)

@@ -7,8 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.extras.bench.measures import MEASURES, Measure
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 
 #: How many earlier runs count, and how few say nothing yet.
 LAST, LEAST = 5, 3
@@ -54,7 +53,7 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
     A measure may be worse by the larger of two bounds. One is the measure's own: 5 % for decode,
     because a card's repetitions of one greedy load agree within 0.3 % (card of vllm-dflash,
     single-stream table), which leaves room for clocks and temperature; more for first tokens and
-    acceptance, whose repetitions on the cards lie further apart (see ``bench.measures``). The
+    acceptance, whose repetitions on the cards lie further apart (see ``measures.yaml``). The
     other is three deviations of the service's own past (median absolute deviation, so that one
     bad run does not hide the next). With 5 earlier runs and normal noise of 2 % that reports 1 in
     100 measures that did not change, and finds 9 in 10 that lost 10 %; with 1 % or less, no false

@@ -12,11 +12,10 @@ from pydantic import computed_field
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.causes import Cause
-from sparkwright.extras.bench.compare import CellComparison, Verdict, compare
+from sparkwright.config.templates import template
+from sparkwright.extras.bench.compare import SHORT_PROMPT, CellComparison, Verdict, compare, tables
 from sparkwright.extras.bench.history import Regression, regressions
-from sparkwright.extras.bench.measures import MEASURES
-from sparkwright.extras.bench.published import SHORT_PROMPT, tables
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from sparkwright.findings.render import count
 from sparkwright.text.short import amount, figure
 
@@ -108,11 +107,8 @@ class MeasureFinding:
 
     def __str__(self) -> str:
         """The measure, at how many loads it is worse, and where it is worst."""
-        against = "than the card" if isinstance(self.worst, Verdict) else "than usual"
-        loads = count(self.loads, "load") + (f" of {self.of}" if self.of else "")
-        return (
-            f"{self.worst.title} is worse {against} at {loads}; the worst: "
-            f"{self.cell.title}: {_figures(self.worst)}"
+        return template("bench/finding.txt.j2").render(
+            **vars(self), count=count, amount=amount, figure=figure
         )
 
 
@@ -151,22 +147,6 @@ def one_stream(result: Result) -> tuple[float | None, float | None]:
     decodes = [cell.decode for cell in short if cell.decode is not None]
     firsts = [cell.ttft.p50 for cell in short if cell.ttft]
     return (median(decodes) if decodes else None, median(firsts) if firsts else None)
-
-
-def _figures(worst: Verdict | Regression) -> str:
-    if isinstance(worst, Verdict):
-        basis = f"; {worst.basis}" if worst.basis else ""
-        return (
-            f"{amount(worst.measured, worst.unit)}, {worst.ratio:.2f} times the card's "
-            f"{figure(*worst.published, worst.unit)} (in range from "
-            f"{figure(worst.low, worst.high, worst.unit)}{basis})"
-        )
-    since = f"; changed when it began: {', '.join(worst.since)}" if worst.since else ""
-    return (
-        f"{amount(worst.now, worst.unit)}, {worst.change:+.0%} against the median "
-        f"{amount(worst.usual, worst.unit)} of {worst.runs} earlier runs "
-        f"(noise {amount(worst.bound, worst.unit)}){since}"
-    )
 
 
 def _distance(verdict: Verdict) -> float:

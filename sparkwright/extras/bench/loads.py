@@ -181,6 +181,6 @@ def read_numbers(option: str, text: str, *, most: int = 1024) -> tuple[int, ...]
         if not 1 <= number <= most:
             observed = f"{part!r} is no number from 1 to {most}"
             remedy = "write such as 1,8,64 or 2k,16k"
-            raise UserError([mistake(f"{option} {text}", observed, remedy)])
+            raise UserError.of(f"{option} {text}", observed, remedy)
         numbers.add(number)
     return tuple(sorted(numbers))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from sparkwright.config.templates import template
+from sparkwright.extras.bench.compare import SHORT_PROMPT
 from sparkwright.extras.bench.judgement import Bench
-from sparkwright.extras.bench.published import SHORT_PROMPT
-from sparkwright.extras.bench.results import Cell
+from sparkwright.extras.bench.results import MEASURES, Cell
 from sparkwright.text.short import number
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 360, 40, 348, 18, 188
@@ -20,6 +20,16 @@ _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 360, 40, 348, 18, 188
 _LABEL = 26
 #: Up to here a figure is none: nothing that is measured is so small, and its scale has no number.
 _NOTHING = 1e-9
+_DECODE = "Decode by category, one stream"
+#: Plots of lines: title, name, axis and the cell's key on it, measure, its unit and factor there.
+_LINES = (
+    ("Throughput by concurrency", "Throughput", "requests at a time", "concurrency",
+     "decode_total", "tokens/s", 1),
+    ("First token by concurrency", "Time to first token, median", "requests at a time",
+     "concurrency", "ttft", "ms", 1000),
+    ("Acceptance by context", "Draft acceptance", "prompt tokens", "prompt_tokens", "acceptance",
+     "%", 100),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,42 +70,22 @@ def charts(bench: Bench) -> tuple[tuple[str, Markup], ...]:
             verdict = compared.by_measure.get("decode")
             bar = Bar(cell.category, cell.decode, verdict.published if verdict else None)
             decode.setdefault(cell.category, bar)
-    throughput = _series(short, lambda cell: cell.concurrency, lambda cell: cell.decode_total)
-    first = _series(
-        short,
-        lambda cell: cell.concurrency,
-        lambda cell: 1000 * cell.ttft.p50 if cell.ttft else None,
-    )
-    acceptance = _series(
-        single,
-        lambda cell: max(cell.prompt_tokens, 1),
-        lambda cell: None if cell.acceptance is None else 100 * cell.acceptance,
-    )
-    by_concurrency = len({cell.concurrency for cell in short}) > 1
-    by_context = len({cell.prompt_tokens for cell in single}) > 1
-    at_a_time = "requests at a time"
-    drawn = (
-        ("Decode by category",
-         bars("Decode by category, one stream", "tokens/s", list(decode.values()))),
-        ("Throughput by concurrency",
-         by_concurrency and lines("Throughput", at_a_time, "tokens/s", throughput)),
-        ("First token by concurrency",
-         by_concurrency and lines("Time to first token, median", at_a_time, "ms", first)),
-        ("Acceptance by context",
-         by_context and lines("Draft acceptance", "prompt tokens", "%", acceptance)),
-    )  # fmt: skip
+    drawn = [("Decode by category", bars(_DECODE, "tokens/s", list(decode.values())))]
+    for title, name, axis, x, measure, unit, factor in _LINES:
+        chosen = short if x == "concurrency" else single
+        if len({getattr(cell, x) for cell in chosen}) > 1:
+            drawn.append((title, lines(name, axis, unit, _series(chosen, x, measure, factor))))
     return tuple((title, plot) for title, plot in drawn if plot)
 
 
-def _series(
-    cells: Iterable[Cell], x: Callable[[Cell], float], y: Callable[[Cell], float | None]
-) -> list[Line]:
+def _series(cells: Iterable[Cell], x: str, name: str, factor: float) -> list[Line]:
     """A line per category; of several cells at one place the first."""
+    measure = next(measure for measure in MEASURES if measure.name == name)
     points: dict[str, dict[float, float]] = {}
     for cell in cells:
-        value = y(cell)
-        if value is not None:
-            points.setdefault(cell.category, {}).setdefault(x(cell), value)
+        if (value := measure.of(cell)) is not None:
+            line = points.setdefault(cell.category, {})
+            line.setdefault(max(getattr(cell, x), 1), factor * value)
     return [Line(label, tuple(line.items())) for label, line in points.items()]
 
 

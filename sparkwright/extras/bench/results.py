@@ -1,15 +1,19 @@
 """A benchmark's result: what was measured on one service, and everything needed to do it again.
 
 Times are in seconds, rates in tokens/s, shares 0 to 1: unlike the catalog's published tables,
-which keep the cards' milliseconds.
+which keep the cards' milliseconds. Measures of a result stand in ``measures.yaml``: name, unit,
+direction, and how far figures may lie apart.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
+from sparkwright.catalog.causes import Symptom
 from sparkwright.catalog.data import Scalar
 from sparkwright.catalog.measurements import Category
 from sparkwright.findings.render import count
@@ -176,3 +180,42 @@ class Result(_Stored):
             "load generator": str(self.generator),
             "release": self.release,
         }
+
+
+class Measure(BaseModel):
+    """One measure of a cell; ``measures.yaml`` has what each key means."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    title: str
+    head: str
+    value: tuple[str, ...]
+    unit: str
+    published: str
+    more_is_better: bool = True
+    apart: float
+    why: str
+    noise: float
+    one_stream: bool = True
+    slow: Symptom
+    fine: Symptom | None = None
+    worse: str
+
+    @property
+    def scale(self) -> float:
+        """Factor from the catalog's unit to the result's."""
+        return 0.001 if self.unit == "s" else 1
+
+    def of(self, cell: Cell) -> float | None:
+        """The figure of a cell; None where it was not taken."""
+        value: Any = cell
+        for key in self.value:
+            value = getattr(value, key, None)
+        return value  # type: ignore[no-any-return]
+
+
+_FILE = Path(__file__).with_name("measures.yaml")
+MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(
+    yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+)

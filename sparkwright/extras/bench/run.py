@@ -18,7 +18,7 @@ from sparkwright.extras.bench.aiperf import Tool
 from sparkwright.extras.bench.loads import Batch, sample
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.service import Service, metrics_without_key
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
 
 #: Of an answer: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output).
 MAX_TOKENS = 256
@@ -97,7 +97,7 @@ def measure(
         observed = "; ".join(["no request was answered", *measured.remarks])
         remedy = "look at the service: journalctl -u sparkwright-<service> on the host"
         where = f"{service.url}, measured by {aiperf.NAME}"
-        raise UserError([mistake(where, observed, remedy)])
+        raise UserError.of(where, observed, remedy)
     return measured
 
 
@@ -147,15 +147,9 @@ def _read(folder: Path, batch: Batch, max_tokens: int, remarks: list[str]) -> It
                 f"{batch.category}, {load.concurrency} at a time: the service also answered about "
                 f"{foreign} requests of others; its figures are not of this load alone"
             )
-        yield aiperf.cell(
-            batch.category,
-            load,
-            prompt_tokens=batch.context,
-            max_tokens=max_tokens,
-            errors=failed.get(load.phase, load.requests),
-            report=_json(folder / "phases" / load.phase / "profile_export_aiperf.json"),
-            metrics=metrics,
-        )
+        report = _json(folder / "phases" / load.phase / "profile_export_aiperf.json")
+        errors = failed.get(load.phase, load.requests)
+        yield aiperf.cell(batch, load, max_tokens, errors, report, metrics)
 
 
 def _json(path: Path) -> Any:
@@ -164,9 +158,8 @@ def _json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise UserError(
-            [mistake(str(path), f"the load generator left no JSON: {error}", "measure again")]
-        ) from None
+        observed = f"the load generator left no JSON: {error}"
+        raise UserError.of(str(path), observed, "measure again") from None
 
 
 def _repeatable(word: str) -> str:

@@ -1,4 +1,4 @@
-"""The section on speed of the fleet's page."""
+"""Judged results as people read them: in a terminal, and as a section of the fleet's page."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from sparkwright.catalog import Catalog
+from sparkwright.config.templates import template
 from sparkwright.extras.bench.history import LAST
 from sparkwright.extras.bench.judgement import Bench, findings, judged, likely, one_stream
-from sparkwright.extras.bench.measures import MEASURES
 from sparkwright.extras.bench.plots import charts
-from sparkwright.extras.bench.results import Result
+from sparkwright.extras.bench.results import MEASURES, Result
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight
-from sparkwright.text.short import amount, figure, natural
+from sparkwright.text.short import amount, figure, natural, number
+from sparkwright.text.table import columns
 from sparkwright.text.visible import visible
 
+_MARKS = {"worse": "!", "better": "+", "in range": ""}
 _BENCHES: TypeAdapter[tuple[Bench, ...]] = TypeAdapter(tuple[Bench, ...])
-#: So many causes of one service stand in the terminal; the page has all.
-_CAUSES = 2
+#: So many causes stand in the terminal, of the fleet and of one service; the page has all.
+_CAUSES, _CAUSES_OF_ONE = 2, 3
 
 
 def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> Section:
@@ -125,3 +127,30 @@ def _lines(bench: Bench) -> Iterator[str]:
     for cause, _ in likely(bench)[: 0 if bench.well else _CAUSES]:
         yield f"    perhaps {cause.what}"
         yield f"    -> {cause.look}"
+
+
+def text(bench: Bench) -> str:
+    """One service's newest result: a line per load, then what is out of range and why it may be.
+
+    ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better;
+    ``v`` worse than the service's own past.
+    """
+    lost = {(regression.cell.load, regression.measure) for regression in bench.regressions}
+    table = [["LOAD", *(measure.head for measure in MEASURES), "ERRORS"]]
+    for compared in bench.cells:
+        row = [compared.cell.title]
+        for measure in MEASURES:
+            value = measure.of(compared.cell)
+            if value is None:
+                row.append("-")
+                continue
+            shown = number(value * 1000 if measure.head.endswith(" ms") else value)
+            if verdict := compared.by_measure.get(measure.name):
+                shown += f" ({verdict.ratio:.2f}{_MARKS[verdict.state]})"
+            row.append(shown + (" v" if (compared.cell.load, measure.name) in lost else ""))
+        table.append([*row, str(compared.cell.errors or "-")])
+    shown = template("bench/result.txt.j2").render(
+        bench=bench, table=columns(table), count=count, findings=list(findings(bench)),
+        causes=likely(bench)[: 0 if bench.well else _CAUSES_OF_ONE],
+    )  # fmt: skip
+    return "\n".join(visible(line) for line in shown.split("\n") if line)

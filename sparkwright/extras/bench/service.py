@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -36,15 +36,28 @@ class Service:
     context: int | None
     ca: str | None = None
 
-    def tokens(self, text: str) -> int:
-        """How many tokens the engine makes of a text.
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of an answer. Raises UserError when there is none, or the key is refused."""
+        url = f"{self.url}{path}"
+        try:
+            answer = requests.request(
+                method, url, json=body, headers={"Authorization": f"Bearer {self.key.value}"},
+                timeout=_SECONDS, verify=self.ca or True,
+            )  # fmt: skip
+            if answer.status_code != 401:
+                answer.raise_for_status()
+                return answer.json()
+            observed = "the API key is refused"
+            remedy = "take the key of the fleet that serves: api_key_file, or SPARKWRIGHT_API_KEY"
+        except (requests.RequestException, ValueError) as error:
+            observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
+            remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
+        raise UserError.of(url, observed, remedy)
 
-        Raises:
-            UserError: when it does not answer.
-        """
+    def tokens(self, text: str) -> int:
+        """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
-        url = f"{self.url}{engine(DEFAULT).probes.tokenizer}"
-        return int(_ask("POST", url, self.key, body, self.ca)["count"])
+        return int(self.ask("POST", engine(DEFAULT).probes.tokenizer, body)["count"])
 
     def metrics(self, *, with_key: bool) -> tuple[int, bytes]:
         """Status and text of its metrics; 502 without an answer."""
@@ -108,35 +121,19 @@ def reach(
     """
     problems: list[Finding] = []
     for address in addresses:
-        url = f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
+        at = f"[{address}]" if ":" in address else address
+        service = Service(f"{scheme}://{at}:{port}", model, key, None, ca)
         try:
-            listed = _ask("GET", f"{url}/v1/models", key, ca=ca)["data"]
+            listed = service.ask("GET", "/v1/models")["data"]
         except UserError as error:
             problems += error.findings
             continue
         for entry in listed:
             if entry["id"] == model:
-                return Service(url, model, key, entry.get("max_model_len"), ca)
-        observed = f"{url} does not serve {model!r}"
-        raise UserError([mistake(name, observed, "deploy first: pyinfra ... deploy.py")])
+                return replace(service, context=entry.get("max_model_len"))
+        observed = f"{service.url} does not serve {model!r}"
+        raise UserError.of(name, observed, "deploy first: pyinfra ... deploy.py")
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
         for problem in problems
     )
-
-
-def _ask(method: str, url: str, key: Secret, body: Any = None, ca: str | None = None) -> Any:
-    try:
-        answer = requests.request(
-            method, url, json=body, headers={"Authorization": f"Bearer {key.value}"},
-            timeout=_SECONDS, verify=ca or True,
-        )  # fmt: skip
-        if answer.status_code != 401:
-            answer.raise_for_status()
-            return answer.json()
-        observed = "the API key is refused"
-        remedy = "take the key of the fleet that serves: api_key_file, or SPARKWRIGHT_API_KEY"
-    except (requests.RequestException, ValueError) as error:
-        observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
-        remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
-    raise UserError([mistake(url, observed, remedy)])

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
+from sparkwright.documents.bounds import Unusable
+from sparkwright.documents.json_text import generated_object
 from sparkwright.extras.bench.results import SCHEMA, Result
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
@@ -47,23 +48,18 @@ def save(directory: Path, result: Result) -> Path:
     """Keep a result under its own name; a half-written file never has one.
 
     Raises:
-        UserError: when the service has a result of the same second, or the disk refuses.
+        UserError: when the service has a result of the same second.
     """
     path = path_of(directory, result)
     if path.exists():
-        raise UserError(
-            [mistake(str(path), "there is a result of this second already", "keep one of the two")]
-        )
+        observed = "there is a result of this second already"
+        raise UserError.of(str(path), observed, "keep one of the two")
     _write(path, result.model_dump_json(by_alias=True, indent=1))
     return path
 
 
 def export(path: Path, results: Iterable[Result]) -> int:
-    """Write results as one file; returns how many.
-
-    Raises:
-        UserError: when the disk refuses.
-    """
+    """Write results as one file; returns how many."""
     entries = [result.model_dump(mode="json", by_alias=True) for result in results]
     _write(path, json.dumps({"schema": SCHEMA, "results": entries}, indent=1))
     return len(entries)
@@ -71,14 +67,9 @@ def export(path: Path, results: Iterable[Result]) -> int:
 
 def _write(path: Path, text: str) -> None:
     draft = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(f"{text}\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise UserError(
-            [mistake(str(path), f"can't be written: {error.strerror}", "fix its rights")]
-        ) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_text(f"{text}\n", encoding="utf-8")
+    draft.replace(path)
 
 
 def load(directory: Path, *, last: int | None = None) -> Stored:
@@ -106,24 +97,23 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
 
 def _entries(path: Path, problems: list[Finding]) -> list[Any]:
     """The entries of an exported file."""
-    if (text := _bytes(path, problems)) is None:
-        return []
+    remedy = "make one: sparkwright bench --export"
     try:
-        data = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        problems.append(mistake(str(path), f"not valid JSON: {error}", "export it again"))
-        return []
-    entries = data.get("results") if isinstance(data, dict) else None
-    if not isinstance(entries, list):
-        remedy = "make one: sparkwright bench --export"
-        problems.append(mistake(str(path), "not a file of results", remedy))
+        entries = generated_object(path, remedy).get("results")
+        if not isinstance(entries, list):
+            raise Unusable("not a file of results", remedy)
+    except Unusable as error:
+        problems.append(mistake(str(path), error.what, error.remedy))
         return []
     return entries
 
 
 def _of_file(path: Path, problems: list[Finding]) -> Result | None:
-    text = _bytes(path, problems)
-    result = _valid(str(path), text, problems) if text is not None else None
+    try:
+        result = _valid(str(path), path.read_bytes(), problems)
+    except OSError as error:
+        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
+        return None
     service, host = (folder.name for folder in path.parents[:2])
     if result is None or (result.host, result.service) == (host, service):
         return result
@@ -131,14 +121,6 @@ def _of_file(path: Path, problems: list[Finding]) -> Result | None:
     remedy = "move it where it belongs: another host's figures would count as this one's past"
     problems.append(mistake(str(path), observed, remedy))
     return None
-
-
-def _bytes(path: Path, problems: list[Finding]) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
-        return None
 
 
 def _valid(path: str, data: Any, problems: list[Finding]) -> Result | None:

@@ -7,6 +7,8 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import computed_field
+
 from sparkwright.extras.chat.server import Published
 from sparkwright.host.lib.http import NoAnswer, Refused
 from sparkwright.text.visible import cut
@@ -14,8 +16,9 @@ from sparkwright.text.visible import cut
 _CHAT = "/v1/chat/completions"
 #: Seconds for an answer; a long one of a slow model takes some minutes.
 _LONGEST = 3600.0
-#: Newer versions of vLLM have the first name, older ones the second.
-_REASONING = ("reasoning", "reasoning_content")
+#: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name of it,
+#: older ones the second.
+_PIECES = (("reasoning", True), ("reasoning_content", True), ("content", False))
 
 
 class Failed(Exception):
@@ -30,101 +33,99 @@ class Piece:
     reasoning: bool
 
 
+@dataclass
 class Answer:
-    """An answer to a conversation.
+    """An answer to one prompt, or as much of it as has come.
 
     Attributes:
-        text: what was said so far, without the reasoning.
-        first, last: seconds from the request to the first and to the last piece; None before it.
-        tokens: of reasoning and answer; None where the server did not say.
         finish: why it ended, such as ``stop`` or ``length``; None before the end.
+        tokens: of reasoning and text together; None where the server did not say.
+        first_seconds, seconds: from the request to the first and to the last piece; None before it.
     """
 
-    def __init__(self, server: Published, body: Mapping[str, Any]) -> None:
-        self._server, self._body = server, body
-        self.text = ""
-        self.first: float | None = None
-        self.last: float | None = None
-        self.tokens: int | None = None
-        self.finish: str | None = None
+    host: str
+    service: str
+    model: str
+    text: str = ""
+    reasoning: str = ""
+    finish: str | None = None
+    tokens: int | None = None
+    first_seconds: float | None = None
+    seconds: float | None = None
 
-    def pieces(self) -> Generator[Piece, None, None]:
-        """The pieces as they come.
-
-        Raises:
-            Failed: when the server refuses, or breaks off.
-        """
-        try:
-            for seconds, data in self._server.events(_CHAT, self._body, timeout=_LONGEST):
-                if data == "[DONE]":
-                    break
-                for piece in self._read(data):
-                    self.first = seconds if self.first is None else self.first
-                    self.last = seconds
-                    if not piece.reasoning:
-                        self.text += piece.text
-                    yield piece
-        except Refused as refused:
-            raise Failed(_refusal(refused.answer.status, refused.answer.text)) from None
-        except NoAnswer as error:
-            raise Failed(f"the connection broke: {error}") from None
-        finally:
-            self._server.hang_up()
-
+    @computed_field  # type: ignore[prop-decorator]
     @property
-    def rate(self) -> float | None:
+    def tokens_per_second(self) -> float | None:
         """Tokens a second after the first; None where it can't be told."""
-        if self.tokens is None or self.first is None or self.last is None:
+        if self.tokens is None or self.first_seconds is None or self.seconds is None:
             return None
-        seconds = self.last - self.first
+        seconds = self.seconds - self.first_seconds
         return (self.tokens - 1) / seconds if seconds > 0 and self.tokens > 1 else None
 
     @property
     def figures(self) -> str:
         """``first token after 120 ms, 45.6 tokens/s, 210 tokens``."""
-        parts = [] if self.first is None else [f"first token after {self.first * 1000:.0f} ms"]
-        if self.rate is not None:
-            parts.append(f"{self.rate:.1f} tokens/s")
-        if self.tokens is not None:
-            parts.append(f"{self.tokens} tokens")
-        if self.finish == "length":
-            parts.append("cut: the context is full")
+        first, rate = self.first_seconds, self.tokens_per_second
+        parts = [] if first is None else [f"first token after {first * 1000:.0f} ms"]
+        parts += [] if rate is None else [f"{rate:.1f} tokens/s"]
+        parts += [] if self.tokens is None else [f"{self.tokens} tokens"]
+        parts += ["cut: the context is full"] if self.finish == "length" else []
         return ", ".join(parts) or "no token came"
+
+    def pieces(self, server: Published, body: Mapping[str, Any]) -> Generator[Piece, None, None]:
+        """Ask a server, and give the pieces as they come.
+
+        Raises:
+            Failed: when the server refuses, or breaks off.
+        """
+        try:
+            for seconds, data in server.events(_CHAT, body, timeout=_LONGEST):
+                if data == "[DONE]":
+                    break
+                for piece in self._read(data):
+                    self.seconds = seconds
+                    if self.first_seconds is None:
+                        self.first_seconds = seconds
+                    self.reasoning += piece.text if piece.reasoning else ""
+                    self.text += "" if piece.reasoning else piece.text
+                    yield piece
+        except Refused as refused:
+            how = f"is refused with HTTP {refused.answer.status}"
+            raise Failed(_refusal(how, refused.answer.text)) from None
+        except NoAnswer as error:
+            raise Failed(f"the connection broke: {error}") from None
+        finally:
+            server.hang_up()
 
     def _read(self, data: str) -> Iterator[Piece]:
         try:
-            event = json.loads(data)
+            event = _object(json.loads(data))
         except (ValueError, RecursionError):
             raise Failed(f"an event is not JSON: {cut(data, 100)}") from None
-        event = _object(event)
         if "error" in event:
-            raise Failed(_refusal(None, data))
+            raise Failed(_refusal("fails", data))
         tokens = _object(event.get("usage")).get("completion_tokens")
-        if isinstance(tokens, int):
-            self.tokens = tokens
+        self.tokens = tokens if isinstance(tokens, int) else self.tokens
         choices = event.get("choices")
         choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
-        delta = _object(choice.get("delta"))
-        found = (*((name, True) for name in _REASONING), ("content", False))
-        for name, reasoning in found:
+        delta, finish = _object(choice.get("delta")), choice.get("finish_reason")
+        for name, reasoning in _PIECES:
             if isinstance(text := delta.get(name), str) and text:
                 yield Piece(text, reasoning)
-        if isinstance(choice.get("finish_reason"), str):
-            self.finish = choice["finish_reason"]
+        self.finish = finish if isinstance(finish, str) else self.finish
 
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _refusal(status: int | None, text: str) -> str:
+def _refusal(how: str, text: str) -> str:
     """What a server says against a request, in its own words where it has some."""
-    said = text
+    reason = text
     try:
         data = _object(json.loads(text))
         error = data.get("error", data)
-        said = str(_object(error).get("message") or error)
+        reason = str(_object(error).get("message") or error)
     except (ValueError, RecursionError):
         pass
-    how = "the request fails" if status is None else f"the request is refused with HTTP {status}"
-    return f"{how}: {cut(' '.join(said.split()), 300) or 'without a word'}"
+    return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a word'}"

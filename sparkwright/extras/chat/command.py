@@ -8,37 +8,20 @@ from contextlib import closing
 from pathlib import Path
 
 import click
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from sparkwright.cli.lib.completion import aliases, hosts, services
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import data_option, json_option, optional_inventory, print_json
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import read_inventory
-from sparkwright.extras.chat.answer import Answer, Failed
+from sparkwright.extras.chat.answer import Answer, Failed, Piece
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
-from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text
 from sparkwright.text.visible import paragraph, visible_prose
 
-
-class Answered(TypedDict):
-    """An answer to one prompt; ``tokens`` are those of reasoning and text together."""
-
-    host: str
-    service: str
-    model: str
-    text: str
-    reasoning: str
-    finish: str | None
-    tokens: int | None
-    first_seconds: float | None
-    seconds: float | None
-    tokens_per_second: float | None
-
-
-DOCUMENT = Answered
+DOCUMENT = Answer
 
 
 @click.command("chat")
@@ -79,26 +62,27 @@ def command(
     target, server = _first(targets(planned, data, service, model))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
-    if prompt is not None:
-        if not prompt.strip():
-            raise click.UsageError("the prompt is empty")
-        messages = [{"role": "user", "content": prompt}]
-        if as_json:
-            sys.exit(_as_document(target, server, messages))
-        answer, stopped = _answered(target, server, messages)
-        if stopped:
-            raise KeyboardInterrupt
-        sys.exit(int(answer is None))
-    _conversation(target, server)
+    if prompt is None:
+        _conversation(target, server)
+        return
+    if not prompt.strip():
+        raise click.UsageError("the prompt is empty")
+    answer, stopped = _answered(target, server, [_said("user", prompt)], shown=not as_json)
+    if stopped:
+        raise KeyboardInterrupt
+    if answer is None:
+        sys.exit(1)
+    if as_json:
+        print_json(TypeAdapter(Answer).dump_python(answer))
 
 
-def _first(found: Sequence[Target]) -> tuple[Target, Published]:
+def _first(candidates: Sequence[Target]) -> tuple[Target, Published]:
     """The first that answers."""
-    for target in found:
+    for target in candidates:
         try:
             server = opened(target)
         except Unusable as error:
-            _say(error.findings)
+            click.echo(text([error.finding], paint=paint), err=True)
             continue
         way = " through ssh" if server.through else ""
         name = f"{target.served.name} at {target.endpoint.host}{way}"
@@ -107,8 +91,8 @@ def _first(found: Sequence[Target]) -> tuple[Target, Published]:
     sys.exit(1)
 
 
-def _say(findings: Sequence[Finding]) -> None:
-    click.echo(text(findings, paint=paint), err=True)
+def _said(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
 
 
 def _conversation(target: Target, server: Published) -> None:
@@ -118,73 +102,61 @@ def _conversation(target: Target, server: Published) -> None:
     messages: list[dict[str, str]] = []
     while True:
         try:
-            said = input("> ")
+            prompt = input("> ")
         except EOFError:
             click.echo()
             return
-        if not said.strip():
-            continue
-        asked = [*messages, {"role": "user", "content": said}]
-        answer, _ = _answered(target, server, asked)
-        if answer is not None and answer.text:
-            messages = [*asked, {"role": "assistant", "content": answer.text}]
+        if prompt.strip():
+            asked = [*messages, _said("user", prompt)]
+            answer, _ = _answered(target, server, asked)
+            if answer is not None and answer.text:
+                messages = [*asked, _said("assistant", answer.text)]
 
 
 def _answered(
-    target: Target, server: Published, messages: list[dict[str, str]]
+    target: Target, server: Published, messages: list[dict[str, str]], *, shown: bool = True
 ) -> tuple[Answer | None, bool]:
     """Show an answer as it comes; None where there was none. And whether it was stopped."""
-    answer, stopped = Answer(server, target.body(messages)), False
-    reasoned = False
+    endpoint = target.endpoint
+    answer, failure, stopped = (
+        Answer(endpoint.host, endpoint.service, target.served.name),
+        "",
+        False,
+    )
+    last = Piece("", reasoning=False)
     try:
-        with closing(answer.pieces()) as pieces:
+        with closing(answer.pieces(server, target.body(messages))) as pieces:
             for piece in pieces:
-                if piece.reasoning:
-                    reasoned = True
-                    _reason(visible_prose(piece.text))
-                    continue
-                if reasoned:
-                    reasoned = False
-                    _reason("\n\n")
-                click.echo(visible_prose(piece.text), nl=False)
+                if shown:
+                    _show(piece, after=last)
+                last = piece
     except Failed as error:
-        _end(answer)
-        click.echo(f"{paint('error')}: {target.where}: {paragraph(str(error))}", err=True)
-        return None, False
+        failure = f"{paint('error')}: {target.where}: {paragraph(str(error))}"
     except KeyboardInterrupt:
+        if not shown:
+            raise
         stopped = True
-    _end(answer)
-    how = "stopped; " if stopped else ""
-    click.echo(click.style(f"({how}{answer.figures})", dim=True), err=True)
+    if shown and answer.first_seconds is not None and not answer.text.endswith("\n"):
+        click.echo()
+    if failure:
+        click.echo(failure, err=True)
+        return None, False
+    if shown:
+        how = "stopped; " if stopped else ""
+        click.echo(click.style(f"({how}{answer.figures})", dim=True), err=True)
     return answer, stopped
 
 
-def _as_document(target: Target, server: Published, messages: list[dict[str, str]]) -> int:
-    """Print an answer as one document. Returns the exit code."""
-    answer, reasoning = Answer(server, target.body(messages)), ""
-    try:
-        with closing(answer.pieces()) as pieces:
-            for piece in pieces:
-                reasoning += piece.text if piece.reasoning else ""
-    except Failed as error:
-        click.echo(f"{paint('error')}: {target.where}: {paragraph(str(error))}", err=True)
-        return 1
-    document: Answered = {
-        "host": target.endpoint.host, "service": target.endpoint.service,
-        "model": target.served.name, "text": answer.text, "reasoning": reasoning,
-        "finish": answer.finish, "tokens": answer.tokens, "first_seconds": answer.first,
-        "seconds": answer.last, "tokens_per_second": answer.rate,
-    }  # fmt: skip
-    print_json(document)
-    return 0
+def _show(piece: Piece, after: Piece) -> None:
+    """Print a piece; reasoning beside the answer, where somebody reads it."""
+    if not piece.reasoning:
+        if after.reasoning:
+            _dimmed("\n\n")
+        click.echo(visible_prose(piece.text), nl=False)
+    else:
+        _dimmed(visible_prose(piece.text))
 
 
-def _reason(said: str) -> None:
-    """Beside the answer, where somebody reads it."""
+def _dimmed(reasoning: str) -> None:
     if sys.stderr.isatty():
-        click.echo(click.style(said, dim=True, reset=True), nl=False, err=True)
-
-
-def _end(answer: Answer) -> None:
-    if answer.first is not None and not answer.text.endswith("\n"):
-        click.echo()
+        click.echo(click.style(reasoning, dim=True, reset=True), nl=False, err=True)

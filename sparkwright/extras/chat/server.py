@@ -11,9 +11,8 @@ import os
 import socket
 import ssl
 import subprocess
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from sparkwright.config.ssh import ssh
@@ -30,12 +29,22 @@ _MODELS = "/v1/models"
 _ENDING = 0.2
 
 
+#: What other answers mean, and the remedy.
+_KEY = (
+    "refuses the API key",
+    "take the key of the fleet that serves: api_key_file, or SPARKWRIGHT_API_KEY",
+)
+_NOBODY = "has nobody behind it (HTTP {})", "wait while it starts: sparkwright status"
+_STATUSES = {401: _KEY, 403: _KEY, 502: _NOBODY, 503: _NOBODY}
+_ANOTHER = "another machine may answer there, or the certificate is an old one: deploy again"
+
+
 class Unusable(Exception):
     """A service that can't be spoken to, and why."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, finding: Finding) -> None:
         super().__init__()
-        self.findings = tuple(findings)
+        self.finding = finding
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class Published(Server):
                 # Whatever ssh started may have it open still.
                 os.set_blocking(process.stderr.fileno(), False)
                 lines = (process.stderr.read() or b"").decode(errors="replace").split("\n")
-                last = next((one.strip() for one in reversed(lines) if one.strip()), "")
+                last = ([line.strip() for line in lines if line.strip()] or [""])[-1]
         return last
 
 
@@ -110,38 +119,40 @@ def opened(target: Target) -> Published:
         Unusable: when there is none. A server that fails its verification is not tried otherwise.
         UserError: when there is no key.
     """
-    parts = urlsplit(target.endpoint.base_url)
+    endpoint = target.endpoint
+    parts = urlsplit(endpoint.base_url)
     assert parts.hostname is not None
     assert parts.port is not None
-    address, port, key = parts.hostname, parts.port, target.key.value
     try:
-        context = _context(target.endpoint.ca) if parts.scheme == "https" else None
+        context = _context(endpoint.ca) if parts.scheme == "https" else None
     except OSError as error:
-        ca = target.endpoint.ca or "tls"
         remedy = "deploy first, which makes it, or name the CA in tls"
-        raise Unusable([mistake(ca, f"the CA can't be read: {error}", remedy)]) from None
-    why = "it listens on the host alone"
-    if target.published:
-        server = Published(address, port, key, context=context)
-        try:
-            return _judged(target, server, server.get(_MODELS, timeout=_DIRECT))
-        except NoAnswer as error:
-            _refuse_unverified(target, error)
-            why = str(error)
+        observed = f"the CA can't be read: {error}"
+        raise Unusable(mistake(endpoint.ca or "tls", observed, remedy)) from None
+    direct = Published(parts.hostname, parts.port, target.key.value, context=context)
     own, inner = target.inner
     at = f"[{own}]:{inner}" if ":" in own else f"{own}:{inner}"
-    words = ssh(target.endpoint.host, target.data, "-W", at)
-    server = Published(address, port, key, context=context, through=tuple(words))
-    try:
-        return _judged(target, server, server.get(_MODELS, timeout=_LOGIN))
-    except NoAnswer as error:
-        _refuse_unverified(target, error)
-        said = server.hang_up() or str(error)
-        what = f"no answer at {target.endpoint.base_url} ({why}), nor through ssh: {cut(said, 200)}"
-        remedy = f"sparkwright doctor --limit {target.endpoint.host} names the cause; a firewall " \
-                 "must let this machine in"  # fmt: skip
-        raise Unusable([mistake(target.endpoint.service, what, remedy, target.endpoint.host)]) \
-            from None  # fmt: skip
+    through = replace(direct, through=tuple(ssh(endpoint.host, target.data, "-W", at)), _tunnels=[])
+    reasons = [] if target.published else ["it listens on the host alone"]
+    for server in (direct, through) if target.published else (through,):
+        try:
+            answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)
+        except NoAnswer as error:
+            # Whoever shows another certificate is not asked by another way.
+            if error.kind == ssl.SSLCertVerificationError.__name__:
+                by = endpoint.ca or "the public CAs"
+                observed = f"{endpoint.base_url} can't be verified by {by}: {cut(str(error), 200)}"
+                raise Unusable(target.problem(observed, _ANOTHER)) from None
+            reasons.append(server.hang_up() or str(error))
+        else:
+            return _judged(target, server, answer)
+    why, by_ssh = reasons
+    observed = f"no answer at {endpoint.base_url} ({why}), nor through ssh: {cut(by_ssh, 200)}"
+    remedy = (
+        f"sparkwright doctor --limit {endpoint.host} names the cause; a firewall must let this "
+        "machine in"
+    )
+    raise Unusable(target.problem(observed, remedy))
 
 
 def _context(ca: str | None) -> ssl.SSLContext:
@@ -150,39 +161,22 @@ def _context(ca: str | None) -> ssl.SSLContext:
     return context
 
 
-def _refuse_unverified(target: Target, error: NoAnswer) -> None:
-    """Whoever shows another certificate is not asked by another way."""
-    if error.kind == ssl.SSLCertVerificationError.__name__:
-        ca = target.endpoint.ca or "the public CAs"
-        what = f"{target.endpoint.base_url} can't be verified by {ca}: {cut(str(error), 200)}"
-        remedy = "another machine may answer there, or the certificate is an old one: deploy again"
-        found = mistake(target.endpoint.service, what, remedy, target.endpoint.host)
-        raise Unusable([found]) from None
-
-
 def _judged(target: Target, server: Published, answer: Answer) -> Published:
     """The server, when it has the name and takes the key."""
     names: list[str] = []
     with suppress(ValueError, TypeError, KeyError):
-        names = [str(one["id"]) for one in answer.json()["data"]]
+        names = [str(model["id"]) for model in answer.json()["data"]]
     if answer.status == 200 and target.served.name in names:
         return server
-    what, remedy = _wrong(target, answer.status, names)
-    at = f"{target.endpoint.base_url} {what}"
-    raise Unusable([mistake(target.endpoint.service, at, remedy, target.endpoint.host)])
-
-
-def _wrong(target: Target, status: int, names: Sequence[str]) -> tuple[str, str]:
-    """What is wrong with an answer, and the remedy."""
-    if status == 200:
-        has = f", but {cut(', '.join(names), 200)}" if names else ""
-        return f"does not serve {target.served.name!r}{has}", "sparkwright deploy"
-    if status in (401, 403):
-        return "refuses the API key", "take the key of the fleet that serves: api_key_file, or " \
-                                      "SPARKWRIGHT_API_KEY"  # fmt: skip
-    if 300 <= status < 400:
-        return "redirects elsewhere, and the key is shown to nobody else", \
-            "sparkwright doctor: something else has the port"  # fmt: skip
-    if status in (502, 503):
-        return f"has nobody behind it (HTTP {status})", "wait while it starts: sparkwright status"
-    return f"answers HTTP {status}", "sparkwright doctor"
+    observed, remedy = f"answers HTTP {answer.status}", "sparkwright doctor"
+    if answer.status == 200:
+        others = f", but {cut(', '.join(names), 200)}" if names else ""
+        observed = f"does not serve {target.served.name!r}{others}"
+        remedy = "sparkwright deploy"
+    elif 300 <= answer.status < 400:
+        observed = "redirects elsewhere, and the key is shown to nobody else"
+        remedy = "sparkwright doctor: something else has the port"
+    elif answer.status in _STATUSES:
+        observed, remedy = _STATUSES[answer.status]
+        observed = observed.format(answer.status)
+    raise Unusable(target.problem(f"{target.endpoint.base_url} {observed}", remedy))

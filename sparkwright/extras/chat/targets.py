@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sparkwright.config.inventory import ssh_address
-from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key
+from sparkwright.config.secrets import VARIABLE, Secret, existing_key
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, is_loopback
+from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.site.endpoints import Endpoint, Key, ServedName, endpoint_of
 from sparkwright.site.fleet import PlannedHost
@@ -46,7 +46,11 @@ class Target:
         Raises:
             UserError: when there is none, or others may read it.
         """
-        return _key(self.endpoint.key.source)
+        return existing_key(self.endpoint.key.source, os.environ)
+
+    def problem(self, observed: str, remedy: str) -> Finding:
+        """A finding on its service."""
+        return mistake(self.endpoint.service, observed, remedy, self.endpoint.host)
 
     def body(self, messages: list[dict[str, str]]) -> dict[str, Any]:
         """A request, with the sampling of the name."""
@@ -74,25 +78,21 @@ def targets(
         UserError: for a service or a name that no host has.
     """
     every = list(_all(hosts, data))
-    services = sorted({one.endpoint.service for one in every})
+    services = sorted({target.endpoint.service for target in every})
     if service is not None and service not in services:
-        what = "no host has a service of this name"
-        raise UserError([mistake(f"--service {service}", what, suggest(service, services))])
-    if service is not None:
-        every = [one for one in every if one.endpoint.service == service]
-    names = sorted({one.served.name for one in every})
+        observed = "no host has a service of this name"
+        raise UserError.of(f"--service {service}", observed, suggest(service, services))
+    every = [target for target in every if service in (None, target.endpoint.service)]
+    names = sorted({target.served.name for target in every})
     if model is not None and model not in names:
-        what = "no service answers to this name"
-        raise UserError([mistake(f"--model {model}", what, suggest(model, names))])
+        observed = "no service answers to this name"
+        raise UserError.of(f"--model {model}", observed, suggest(model, names))
     if not every:
         remedy = "sparkwright advise names recipes for a workload"
-        raise UserError([mistake("services", "these hosts have no service", remedy)])
-    first = next(one for one in every if model in (None, one.served.name))
-    return [
-        one
-        for one in every
-        if one.endpoint.service == first.endpoint.service and one.served.name == first.served.name
-    ]
+        raise UserError.of("services", "these hosts have no service", remedy)
+    first = next(target for target in every if model in (None, target.served.name))
+    wanted = first.endpoint.service, first.served.name
+    return [target for target in every if (target.endpoint.service, target.served.name) == wanted]
 
 
 def _all(
@@ -114,10 +114,3 @@ def _all(
             published = not is_loopback(bind) or address == LOOPBACK
             for served in endpoint.names:
                 yield Target(endpoint, served, published, (own, service.client_port), data[host])
-
-
-def _key(source: Source) -> Secret:
-    if VARIABLE not in os.environ and isinstance(source, str) and not Path(source).exists():
-        remedy = f"deploy first, which makes it, or give the fleet's key in {VARIABLE}"
-        raise UserError([mistake(source, "there is no API key of a fleet here", remedy)])
-    return api_key(source, os.environ)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from sparkwright.bootstrap.gpu_question import Box, boxes
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
 
 #: As `init --host` takes them. Nothing that ssh would read as an option.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
@@ -49,66 +50,68 @@ def discovered(*, mdns: bool) -> list[Box]:
     Args:
         mdns: whether the LAN is asked.
     """
-    named = candidates(Path.home(), _WAITING, resolved, mdns)
+    named = candidates(Path.home(), resolved, announced(_WAITING) if mdns else [])
     return boxes({candidate.name: candidate.source for candidate in named})
 
 
-def candidates(home: Path, seconds: float, resolve: Resolve, browse: bool) -> list[Candidate]:
-    """Every box once, under the name that the user gave it before the one it gives itself.
+def candidates(home: Path, resolve: Resolve, others: Iterable[Candidate]) -> list[Candidate]:
+    """Every box once, by name and by address, under the name that the user gave it before the name
+    that it gives itself.
 
     Args:
         home: the user's directory.
-        seconds: that answers of mDNS are waited for.
-        browse: whether mDNS is asked.
+        others: boxes that announce themselves.
     """
-    found = list(_resolved(ssh_config(home / ".ssh/config"), "ssh_config", resolve))
-    found += _resolved(known_hosts(home / ".ssh/known_hosts"), "known_hosts", resolve)
-    found += announced(seconds) if browse else []
-    return once(found)[:MOST]
-
-
-def once(found: Iterable[Candidate]) -> list[Candidate]:
-    """Each box once: none twice by name or by address."""
+    files = (("ssh_config", ssh_config(home / ".ssh/config")),
+             ("known_hosts", known_hosts(home / ".ssh/known_hosts")))  # fmt: skip
+    named = (
+        Candidate(name, addresses, source)
+        for source, targets in files
+        for name, target in targets.items()
+        if NAME.fullmatch(target) and (addresses := _private(resolve(target)))
+    )
     chosen: list[Candidate] = []
-    names: set[str] = set()
-    addresses: set[str] = set()
-    for one in found:
-        if one.name.lower() not in names and not addresses & set(one.addresses):
-            chosen.append(one)
-        names.add(one.name.lower())
-        addresses |= set(one.addresses)
-    return chosen
+    met: set[str] = set()
+    for candidate in (*named, *others):
+        same = {candidate.name.lower(), *candidate.addresses}
+        if not same & met:
+            chosen.append(candidate)
+        met |= same
+    return chosen[:MOST]
 
 
 def ssh_config(place: Path) -> dict[str, str]:
     """Names of ``Host`` lines -> where they lead; without patterns, and without included files."""
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     names: list[str] = []
     for line in _lines(place):
         key, _, value = line.replace("=", " ", 1).partition(" ")
         if key.lower() in ("host", "match"):
             words = value.split() if key.lower() == "host" else []
-            names = [one for one in words if NAME.fullmatch(one)]
-            found |= {one: one for one in names if one not in found}
+            names = [word for word in words if NAME.fullmatch(word)]
+            for name in names:
+                targets.setdefault(name, name)
         elif key.lower() == "hostname":
-            found |= dict.fromkeys(names, value.strip().strip('"'))
-    return found
+            targets |= dict.fromkeys(names, value.strip().strip('"'))
+    return targets
 
 
 def known_hosts(place: Path) -> dict[str, str]:
-    """Names of hosts that the user has logged in to; hashed ones can't be read."""
-    found: dict[str, str] = {}
-    for line in _lines(place):
-        words = line.split()
-        if len(words) > 2 and not words[0].startswith(("|", "@")):
-            for name in words[0].split(","):
-                if NAME.fullmatch(name):
-                    found[name] = name
-    return found
+    """Names of hosts that the user has logged in to; hashed names can't be read."""
+    names = (
+        name
+        for words in map(str.split, _lines(place))
+        if len(words) > 2 and not words[0].startswith(("|", "@"))
+        for name in words[0].split(",")
+    )
+    return {name: name for name in names if NAME.fullmatch(name)}
 
 
 def announced(seconds: float) -> list[Candidate]:
-    """Who announces SSH in the LAN by mDNS, as avahi and macOS do.
+    """Boxes that announce SSH in the LAN by mDNS, as avahi and macOS do.
+
+    Args:
+        seconds: that answers are waited for.
 
     Raises:
         UserError: when the library is not installed.
@@ -118,69 +121,52 @@ def announced(seconds: float) -> list[Candidate]:
     except ImportError:
         what = "mDNS needs the library zeroconf, which is not installed"
         remedy = "pip install 'sparkwright[discover]', or --no-mdns for ssh_config and known_hosts"
-        raise UserError([mistake("command line", what, remedy)]) from None
+        raise UserError.of("command line", what, remedy) from None
     names: set[str] = set()
 
-    class Listener(zeroconf.ServiceListener):  # type: ignore[misc, unused-ignore]
-        def add_service(self, zc: Any, type_: str, name: str) -> None:
-            names.add(name)
-
-        def update_service(self, zc: Any, type_: str, name: str) -> None:
-            names.add(name)
-
-        def remove_service(self, zc: Any, type_: str, name: str) -> None:
-            names.discard(name)
+    def changed(*, name: str, **_: Any) -> None:
+        names.add(name)
 
     network = zeroconf.Zeroconf()
     try:
-        zeroconf.ServiceBrowser(network, _SERVICE, Listener())
+        zeroconf.ServiceBrowser(network, _SERVICE, handlers=[changed])
         time.sleep(seconds)
         infos = [network.get_service_info(_SERVICE, name) for name in sorted(names)[:MOST]]
     finally:
         network.close()
-    return [one for info in infos if info for one in _candidate(info)]
-
-
-def _candidate(info: Any) -> Iterator[Candidate]:
-    name = str(info.server or "").rstrip(".")
-    addresses = _private(info.parsed_addresses())
-    if NAME.fullmatch(name) and addresses:
-        yield Candidate(name, addresses, "mDNS")
-
-
-def _resolved(found: dict[str, str], source: str, resolve: Resolve) -> Iterator[Candidate]:
-    for name, target in found.items():
-        if NAME.fullmatch(target) and (addresses := _private(resolve(target))):
-            yield Candidate(name, addresses, source)
+    # Without an answer, a name was taken back.
+    named = ((str(info.server or "").rstrip("."), info) for info in infos if info)
+    return [
+        Candidate(name, addresses, "mDNS")
+        for name, info in named
+        if NAME.fullmatch(name) and (addresses := _private(info.parsed_addresses()))
+    ]
 
 
 def resolved(name: str) -> list[str]:
     """A name's addresses; none when nobody knows it."""
     try:
-        return [str(one[4][0]) for one in socket.getaddrinfo(name, 22, type=socket.SOCK_STREAM)]
+        return [str(info[4][0]) for info in socket.getaddrinfo(name, 22, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
         return []
 
 
-def _private(addresses: Iterable[str]) -> tuple[str, ...]:
-    """Those of this LAN: private, and not this machine's own."""
-    found = []
-    for one in addresses:
-        try:
-            address = ip_address(one.partition("%")[0])
-        except ValueError:
-            continue
-        if address.is_private and not address.is_loopback and not address.is_unspecified:
-            found.append(str(address))
-    return tuple(dict.fromkeys(found))
+def _private(texts: Iterable[str]) -> tuple[str, ...]:
+    """Addresses of this LAN: private, and not this machine's own."""
+    found: dict[str, None] = {}
+    for text in texts:
+        with suppress(ValueError):
+            address = ip_address(text.partition("%")[0])
+            if address.is_private and not address.is_loopback and not address.is_unspecified:
+                found[str(address)] = None
+    return tuple(found)
 
 
-def _lines(place: Path) -> Iterator[str]:
+def _lines(place: Path) -> list[str]:
     try:
         with place.open("rb") as file:
             text = file.read(_FILE).decode(errors="replace")
     except OSError:
-        return
-    for line in map(str.strip, text.splitlines()):
-        if line and not line.startswith("#"):
-            yield line
+        return []
+    lines = map(str.strip, text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]

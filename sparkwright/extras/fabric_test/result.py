@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
@@ -60,19 +64,7 @@ class _Test:
     published: str = ""
 
 
-_TESTS = {
-    "ping": _Test("bytes", "no two hosts have rails in one subnet"),
-    "ib_write_bw": _Test(
-        "Gb/s", "ib_write_bw is not installed on two of the hosts: sudo apt install perftest",
-        90.0, "92 to 97 a twin",  # NVIDIA/dgx-spark-playbooks (sum 189.85)
-    ),
-    "all-gather": _Test(
-        "GB/s", "no image to run it in on every host, or no address: deploy a service first",
-        20.0, "20.4 to 25.7",  # users; NVIDIA's pass mark is 21.875
-    ),
-}  # fmt: skip
-#: NVIDIA's pass mark for a ring.
-_RING = replace(_TESTS["all-gather"], least=10.0, published="10")
+_FILE = Path(__file__).with_name("tests.yaml")
 
 
 def result(
@@ -82,7 +74,9 @@ def result(
     answers: Mapping[str, Sequence[Measurement]],
 ) -> FabricResult:
     """The result of a fabric; ``answers`` by host, of those that answered."""
-    tests = _TESTS | ({"all-gather": _RING} if fabric.shape == "ring" else {})
+    names = ("ping", "ib_write_bw", "all-gather")
+    known: dict[str, dict[str, Any]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    tests = {name: _Test(**known.get(f"{name} {fabric.shape}", known[name])) for name in names}
     ranks = f"{len(fabric.states)} ranks"
 
     def found(host: str, test: str) -> list[Measurement]:
@@ -124,7 +118,7 @@ def result(
             where = ranks if test == "all-gather" else ""
             skipped = Measure(test, where, SKIPPED, published=about.published, said=about.skipped)
             measures.append(skipped)
-    measures.sort(key=lambda measure: list(tests).index(measure.what))
+    measures.sort(key=lambda measure: names.index(measure.what))
     return FabricResult(tuple(fabric.states), fabric.shape, tuple(findings), tuple(measures))
 
 

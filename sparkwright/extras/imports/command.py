@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -55,21 +56,9 @@ DOCUMENT = list[Finding]
 )  # fmt: skip
 @format_option
 def command(
-    source: str,
-    recipes: tuple[str, ...],
-    name: str | None,
-    gpu: str,
-    variants: tuple[str, ...],
-    image: str | None,
-    vllm: str | None,
-    remote_code: bool,
-    cluster: bool,
-    directory: Path,
-    replace: bool,
-    dry: bool,
-    inventory: Path | None,
-    form: str,
-) -> None:
+    source: str, recipes: tuple[str, ...], directory: Path, replace: bool, dry: bool,
+    inventory: Path | None, form: str, **options: Any,
+) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
     Of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
@@ -85,9 +74,8 @@ def command(
     if source.startswith("@") and "/" in source:
         recipes = (source.partition("/")[2], *recipes)
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    options = Options(gpu, name, vllm, image, variants, remote_code, cluster)
-    results = list(import_texts(chosen(texts, recipes), catalog, options))
-    if name is not None and len(results) > 1:
+    results = list(import_texts(chosen(texts, recipes), catalog, Options(**options)))
+    if options["name"] is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
     lines: list[str] = []
     problems: list[Finding] = []

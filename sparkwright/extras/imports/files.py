@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sparkwright.catalog.load import validated
+from sparkwright.documents import files as documents
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.findings.user_error import UserError, mistake
 
@@ -39,8 +39,7 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
         raise UserError(mistake(str(path), "it is there already", remedy) for path in kept)
     for path, text in texts.items():
         if changed[path]:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _put(path, text)
+            documents.write(path, text)
     return changed
 
 
@@ -68,13 +67,3 @@ def _lasting(data: Any) -> Any:
     if isinstance(data, dict):
         return {k: _lasting(v) for k, v in data.items() if k not in ("date", "source", "notes")}
     return [_lasting(item) for item in data] if isinstance(data, list) else data
-
-
-def _put(path: Path, text: str) -> None:
-    """Whole or not at all; a link at its place is replaced, not followed."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    beside.replace(path)

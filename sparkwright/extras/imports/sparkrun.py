@@ -9,28 +9,7 @@ from typing import Any
 
 from sparkwright.extras.imports.command_line import Command, command, filled, formatted
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
-from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, words
-
-_KNOWN = {
-    *("sparkrun_version", "recipe_version", "name", "description", "model", "model_revision"),
-    *("runtime", "mode", "min_nodes", "max_nodes", "solo_only", "cluster_only", "container"),
-    *("defaults", "env", "command", "metadata", "executor_config"),
-}
-_ENGINES = ("sglang", "llama-cpp", "trtllm", "atlas")
-#: sparkrun's names of defaults -> vLLM's argument.
-_DEFAULTS = {
-    "tensor_parallel": "tensor_parallel_size",
-    "pipeline_parallel": "pipeline_parallel_size",
-    "data_parallel": "data_parallel_size",
-}
-_NIGHTLY = "ghcr.io/spark-arena/dgx-vllm-eugr-nightly"
-#: Local names that version 1's builder gives -> the published image that sparkrun takes for them.
-_ALIASES = {
-    "vllm-node": f"{_NIGHTLY}:latest",
-    "vllm-node-tf5": f"{_NIGHTLY}-tf5:latest",
-    "vllm-node-b12x": "eugr/spark-vllm-b12x:latest",  # as vLLM's recipes name it
-}
-_NOTES = ("maintainer", "category", "model_params", "model_dtype", "model_vram")
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
@@ -72,7 +51,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     started = command(*formatted(str(data["command"]), values))
     _note_unused(values, started, remarks)
     recipe = _foreign(text, data, started, remarks)
-    if image := _ALIASES.get(recipe.container or ""):
+    if image := texts()["sparkrun"]["images"].get(recipe.container):
         remarks.note("published-image", "container", f"{recipe.container} is {image}")
     # It runs on one host as well as on two, unless it says that it needs them.
     alone = data.get("cluster_only") is not True and "min_nodes" not in data
@@ -83,9 +62,10 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
 
 def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remarks) -> Foreign:
     runtime = str(data.get("runtime") or "vllm")
-    if runtime in _ENGINES:
+    if runtime in texts()["sparkrun"]["runtimes"]:
         raise Refused("runtime", runtime, "this tool serves with vLLM")
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
+    noted = texts()["sparkrun"]["notes"]
     _note_left_out(data, executor, remarks)
     solo = data.get("solo_only") is True or data.get("max_nodes") == 1
     least = positive(data.get("min_nodes")) or (2 if data.get("cluster_only") is True else 1)
@@ -106,17 +86,18 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
         format=str(about["quantization"]) if about.get("quantization") else None,
         shm_gib=_gib(executor.get("shm_size")),
         memlock="memlock" in str(executor.get("ulimit") or ""),
-        notes=[f"{key}: {line(about[key])}" for key in _NOTES if about.get(key)],
+        notes=[f"{key}: {line(about[key])}" for key in noted if about.get(key)],
     )
 
 
 def _generated(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The words that sparkrun starts a recipe without a command with."""
+    names = texts()["sparkrun"]["defaults"]
     made = [str(values["model"])]
     for key, value in values.items():
         if key == "model" or value is None or value is False:
             continue
-        made.append(f"--{_DEFAULTS.get(key, key).replace('_', '-')}")
+        made.append(f"--{names.get(key, key).replace('_', '-')}")
         if value is not True:
             made += map(str, value if isinstance(value, list) else [value])
     return tuple(made)
@@ -132,15 +113,15 @@ def _note_unused(values: Mapping[str, Any], started: Command, remarks: Remarks) 
 
 
 def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Remarks) -> None:
+    tables = texts()["sparkrun"]
     for key, value in data.items():
-        if key not in _KNOWN and value not in (None, [], {}, False, ""):
-            several = isinstance(value, list)
-            shown = ", ".join(map(line, words(data, key))) if several else line(value)
-            reason = texts()["sparkrun"].get(key, "the key is not known")
-            remarks.left_out(key, f"{key}: {line(shown)}", reason)
+        if key not in tables["known"] and value not in (None, [], {}, False, ""):
+            shown = line(", ".join(map(line, value)) if isinstance(value, list) else line(value))
+            reason = tables["left_out"].get(key, "the key is not known")
+            remarks.left_out(key, f"{key}: {shown}", reason)
     for key, value in executor.items():
         if key != "shm_size" and (key != "ulimit" or "memlock" not in str(value)):
-            reason = texts()["sparkrun_executor"].get(key, "containers are set by this tool")
+            reason = tables["executor"].get(key, "containers are set by this tool")
             remarks.left_out(f"executor_config.{key}", f"{key}: {line(value)}", reason)
 
 

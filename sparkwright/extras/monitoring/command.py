@@ -11,7 +11,6 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import lan_address, read_inventory
 from sparkwright.extras.monitoring.files import KEY, files
-from sparkwright.findings.user_error import UserError, mistake
 
 DOCUMENT = list[str]
 
@@ -46,16 +45,11 @@ def command(
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
     plans = [(lan_address(name, data[name]), host.plan) for name, host in hosts.items()]
     written = []
-    try:
-        for path, text in files(plans, node_port).items():
-            place = output / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8")
-            written.append(str(place))
-    except OSError as error:
-        raise UserError(
-            [mistake(f"--output {output}", str(error.strerror), "name a directory to write to")]
-        ) from None
+    for path, text in files(plans, node_port).items():
+        file = output / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        written.append(str(file))
     if as_json:
         print_json(written)
         return

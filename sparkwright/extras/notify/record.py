@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from sparkwright.extras.notify.said import Record
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.documents.files import write
+from sparkwright.extras.notify.notices import Record
+from sparkwright.findings.user_error import UserError
 
 PLACE = Path(".sparkwright/notified.json")
 #: Bytes: more is not ours.
@@ -36,13 +35,13 @@ def held(path: Path) -> Iterator[Record]:
             try:
                 yield record
             finally:
-                _write(path, record.model_dump_json(indent=1) + "\n")
+                write(path, record.model_dump_json(indent=1) + "\n", 0o600)
         finally:
             os.close(lock)
     except OSError as error:
         what = f"can't be written: {error.strerror}"
         remedy = "make it writable: without it everything would be said again and again"
-        raise UserError([mistake(str(path), what, remedy)]) from None
+        raise UserError.of(str(path), what, remedy) from None
 
 
 def read(path: Path) -> Record:
@@ -50,16 +49,5 @@ def read(path: Path) -> Record:
     try:
         with path.open("rb") as file:
             return Record.model_validate_json(file.read(_LARGEST))
-    except (OSError, ValidationError, ValueError):
+    except (OSError, ValueError):
         return Record()
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all, also when the power goes."""
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

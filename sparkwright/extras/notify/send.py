@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.config.notices import Address, as_json
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
 
 #: Seconds that one notice may take: a server that answers drop by drop ends no run.
 TIMEOUT = 30.0
@@ -29,20 +29,25 @@ def send(address: Address, title: str, body: str) -> str | None:
     Raises:
         UserError: without Apprise.
     """
-    apprise = _apprise()
-    said: list[str] = []
+    try:
+        import apprise  # 0.2 s, for those alone who need it
+    except ImportError:
+        remedy = "pip install 'sparkwright[notify]'"
+        raise UserError.of("notify", "Apprise, which sends, is missing", remedy) from None
+    heard: list[str] = []
+    taken = threading.Event()
 
     def work() -> None:
         try:
-            with _listening(said):
+            with _listening(heard):
                 target = _target(apprise, address)
                 if target is None:
-                    said.append("Apprise knows no such address")
+                    heard.append("Apprise knows no such address")
                 # Not by Apprise's own notify: it would read a configuration and tags from around.
                 elif target.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT):
-                    said[:] = [""]
+                    taken.set()
         except Exception as error:  # a plugin's fault must not end the watch over a fleet
-            said.append(type(error).__name__)
+            heard.append(type(error).__name__)
 
     thread = threading.Thread(target=work, daemon=True)
     with _bounded():
@@ -50,16 +55,7 @@ def send(address: Address, title: str, body: str) -> str | None:
         thread.join(TIMEOUT)
     if thread.is_alive():
         return f"no answer within {TIMEOUT:.0f} s"
-    return _why(said) if said != [""] else None
-
-
-def _apprise() -> Any:
-    try:
-        import apprise  # 0.2 s, for those alone who need it
-    except ImportError:
-        remedy = "pip install 'sparkwright[notify]'"
-        raise UserError([mistake("notify", "Apprise, which sends, is missing", remedy)]) from None
-    return apprise
+    return None if taken.is_set() else _why(" ".join(heard))
 
 
 def _target(apprise: Any, address: Address) -> Any:
@@ -68,10 +64,9 @@ def _target(apprise: Any, address: Address) -> Any:
         image_url_mask="", image_url_logo="",
     )  # fmt: skip
     url = address.url.value
-    web = url.startswith(("http://", "https://"))
-    # A webhook of a chat that Apprise knows gets what that chat reads; any other one JSON.
     target = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
-    if target is None and web:
+    # A webhook of a chat that Apprise knows gets what that chat reads; any other one JSON.
+    if target is None and url.startswith(("http://", "https://")):
         target = apprise.Apprise.instantiate(as_json(url), asset=asset, suppress_exceptions=True)
     return target
 
@@ -91,14 +86,10 @@ def _bounded() -> Iterator[None]:
 
 
 @contextmanager
-def _listening(said: list[str]) -> Iterator[None]:
-    """What Apprise says, instead of on standard error: there may be an address in it."""
-
-    class Heard(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
-
-    logger, handler = logging.getLogger("apprise"), Heard(logging.WARNING)
+def _listening(heard: list[str]) -> Iterator[None]:
+    """Keep Apprise's log instead of printing it: there may be an address in it."""
+    logger, handler = logging.getLogger("apprise"), logging.Handler(logging.WARNING)
+    handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
     before = logger.propagate, logger.level
     logger.propagate = False
     logger.setLevel(logging.WARNING)
@@ -110,14 +101,11 @@ def _listening(said: list[str]) -> Iterator[None]:
         logger.propagate, logger.level = before
 
 
-def _why(said: list[str]) -> str:
+def _why(heard: str) -> str:
     """In words of ours: what servers and Apprise say may have the address in it."""
-    text = " ".join(said)
-    status = _STATUS.search(text)
-    if status and status[1].startswith("3"):
-        return f"HTTP {status[1]}: it sends on to another address, which is not followed"
-    if status:
-        return f"HTTP {status[1]}"
-    if "Apprise knows" in text or not text:
+    if status := _STATUS.search(heard):
+        to = ": it sends on to another address, which is not followed"
+        return f"HTTP {status[1]}{to if status[1].startswith('3') else ''}"
+    if "Apprise knows" in heard or not heard:
         return "this is no address that Apprise can send to"
     return "no connection, or the server refuses it"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkwright.config.templates import template
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
 
 NAME = "sparkwright-notify"
 UNITS = (f"{NAME}.service", f"{NAME}.timer")
@@ -37,7 +37,7 @@ def units(site: Path, inventory: Path, options: Sequence[str] = ()) -> dict[str,
     for word in (str(site), *words):
         if not word.isprintable() or any(mark in word for mark in "%$\\\"'"):
             what = f"{word!r} can't stand in a systemd unit"
-            raise UserError([mistake("notify --install", what, "move the site elsewhere")])
+            raise UserError.of("notify --install", what, "move the site elsewhere")
     context = {
         "site": site,
         "command": shlex.join(words),
@@ -60,7 +60,7 @@ def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
             (place / name).write_text(text, encoding="utf-8")
     except OSError as error:
         what = f"can't be written: {error.strerror}"
-        raise UserError([mistake(str(place), what, "make it writable")]) from None
+        raise UserError.of(str(place), what, "make it writable") from None
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", UNITS[1])
     return place
@@ -68,28 +68,21 @@ def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
 
 def remove() -> bool:
     """Stop the timer and take its units away. Returns whether there were any."""
-    found = [folder() / name for name in UNITS if (folder() / name).exists()]
-    if found:
+    paths = [path for name in UNITS if (path := folder() / name).exists()]
+    if paths:
         _systemctl("disable", "--now", UNITS[1])
-        for path in found:
+        for path in paths:
             path.unlink()
         _systemctl("daemon-reload")
-    return bool(found)
+    return bool(paths)
 
 
 def _systemctl(*words: str) -> None:
-    user = [] if os.geteuid() == 0 else ["--user"]
+    command = ["systemctl", *([] if os.geteuid() == 0 else ["--user"]), *words]
     try:
-        done = subprocess.run(
-            ["systemctl", *user, *words], capture_output=True, text=True, check=False, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _failed(words, str(error)) from None
-    if done.returncode:
-        raise _failed(words, done.stderr.strip())
-
-
-def _failed(words: tuple[str, ...], said: str) -> UserError:
-    what = f"systemctl {' '.join(words)}: {said or 'failed without output'}"
-    remedy = "run `sparkwright notify` by a timer of your own, such as cron"
-    return UserError([mistake("notify --install", what, remedy)])
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = str(getattr(error, "stderr", None) or error).strip()
+        what = f"systemctl {' '.join(words)}: {said}"
+        remedy = "run `sparkwright notify` by a timer of your own, such as cron"
+        raise UserError.of("notify --install", what, remedy) from None

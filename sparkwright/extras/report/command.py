@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,32 +16,21 @@ from sparkwright.cli.lib.options import data_option, json_option, limit_option, 
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
-from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.inputs import read_deep, read_history, read_last_run, read_reported
+from sparkwright.extras.report.contents import (
+    Page,
+    read_deep,
+    read_history,
+    read_last_run,
+    read_reported,
+)
 from sparkwright.extras.report.page import page_of
-from sparkwright.extras.report.render import html, plain
-from sparkwright.extras.report.text import text
+from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.site.fleet import PlannedHost
+from sparkwright.findings.user_error import UserError
 
 _STATE = Path(".sparkwright")
 _FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-@dataclass(frozen=True)
-class Report(Page):
-    """The page, and its first line: what is wrong, and where.
-
-    Attributes:
-        benches: the newest result of each service, judged; empty without the extra `bench`.
-    """
-
-    front: str = ""
-    benches: tuple[dict[str, Any], ...] = ()
-
-
-DOCUMENT = Report
+DOCUMENT = Page
 
 
 @click.command("report")
@@ -51,12 +38,9 @@ DOCUMENT = Report
 @data_option
 @limit_option
 @click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=_STATE / "bench",
-    show_default=True,
+    "--results", type=click.Path(path_type=Path), default=_STATE / "bench", show_default=True,
     help="Stored benchmark results, or a file of `sparkwright bench --export`.",
-)
+)  # fmt: skip
 @click.option(
     "--last-run", type=_FILE, default=_STATE / "last-run.json", show_default=True,
     help="What the last run reported.",
@@ -88,49 +72,31 @@ def command(
     own past.
     """
     if inventory is None and (limit or overrides):
-        raise UserError(
-            [mistake("command line", "--limit and --data need an inventory", "name one")]
-        )
-    hosts = load(inventory, overrides, limit).or_raise() if inventory else None
-    page = _page(hosts, results, last_run, status)
-    if output is None and not as_json:
-        output = _STATE / "report.html"
-    if output is not None:
-        _write(output, html(page))
-    if as_json:
-        print_json(plain(page))
-    else:
-        echo(text(page))
-        echo(f"The page: {output}")
-    sys.exit(int(not page.well))
-
-
-def _page(
-    hosts: dict[str, PlannedHost] | None, results: Path, last_run: Path, status: Path
-) -> Page:
-    problems: list[Finding] = []
+        raise UserError.of("command line", "--limit and --data need an inventory", "name one")
+    hosts = load(inventory, overrides, limit).or_raise() if inventory else {}
+    names = {host: [one.name for one in of.plan.services] for host, of in hosts.items()}
+    planned = names if inventory else None
     catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
-    planned = None
-    if hosts is not None:
-        planned = {name: [one.name for one in host.plan.services] for name, host in hosts.items()}
-    return page_of(
+    problems: list[Finding] = []
+    page = page_of(
         made=dt.datetime.now(dt.UTC),
         last_run=read_last_run(last_run, problems),
         history=read_history(status, problems),
         reported=read_reported(status, problems),
         deep=read_deep(SMOKE, problems),
         planned=planned,
-        memory={name: memory_of(host.plan, host.catalog) for name, host in (hosts or {}).items()},
+        memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},
         problems=problems,
         sections=[make(results, catalog, planned) for make in offered("report.section")],
     )
-
-
-def _write(path: Path, page: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            [mistake(f"--output {path}", f"can't be written: {error.strerror}", "name another")]
-        ) from error
+    if output is None and not as_json:
+        output = _STATE / "report.html"
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(html(page), encoding="utf-8")
+    if as_json:
+        print_json(plain(page))
+    else:
+        echo(text(page))
+        echo(f"The page: {output}")
+    sys.exit(int(not page.well))

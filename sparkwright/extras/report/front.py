@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.extras.report.contents import FleetRow, Page
@@ -43,11 +43,11 @@ def line(finding: Weighed, now: dt.datetime) -> str:
 
 def ago(when: dt.datetime, now: dt.datetime) -> str:
     """``2 days ago``; ``just now`` for less than a minute, or a clock that runs ahead."""
-    span = span_words((now - when).total_seconds())
+    span = _span((now - when).total_seconds())
     return f"{span} ago" if span else "just now"
 
 
-def span_words(seconds: float) -> str:
+def _span(seconds: float) -> str:
     """A span of time in its largest unit; empty below a minute."""
     for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= size:
@@ -57,17 +57,14 @@ def span_words(seconds: float) -> str:
 
 def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
     """``old: 9 days`` for what may not hold any more, else nothing."""
-    days = _MEASUREMENT if measured else _LOOK
-    if when is None or (now - when).total_seconds() < 86400 * days:
-        return ""
-    return f"old: {span_words((now - when).total_seconds())}"
+    age = (now - when).total_seconds() if when else 0
+    return f"old: {_span(age)}" if age >= 86400 * (_MEASUREMENT if measured else _LOOK) else ""
 
 
 def bad_state(row: FleetRow) -> str:
     """The state of a service that is not well; one that serves says that this is not all."""
-    return (
-        f"{row.state}, see Findings" if row.state.startswith(("serving", "measured")) else row.state
-    )
+    more = ", see Findings" if row.state.startswith(("serving", "measured")) else ""
+    return f"{row.state}{more}"
 
 
 @dataclass(frozen=True)
@@ -92,9 +89,9 @@ class Group:
         """``90 to 92 tokens/s, first token 104 ms``; a dash for what was not measured."""
         decodes = [row.decode for row in self.rows if row.decode is not None]
         firsts = [row.first_token for row in self.rows if row.first_token is not None]
-        words = [figure(min(decodes), max(decodes), "tokens/s")] if decodes else []
-        words += [f"first token {figure(min(firsts), max(firsts), 's')}"] if firsts else []
-        return ", ".join(words) or "-"
+        parts = [figure(min(decodes), max(decodes), "tokens/s")] if decodes else []
+        parts += [f"first token {figure(min(firsts), max(firsts), 's')}"] if firsts else []
+        return ", ".join(parts) or "-"
 
     def old(self, now: dt.datetime) -> str:
         """That the oldest of its figures is old, or nothing."""
@@ -102,14 +99,14 @@ class Group:
         return age_mark(oldest, now, measured=True)
 
 
-def groups(fleet: Sequence[FleetRow]) -> Iterator[Group]:
+def groups(fleet: Sequence[FleetRow]) -> list[Group]:
     """The fleet with equal hosts as one, those that are not well first."""
-    found: dict[object, list[FleetRow]] = {}
+    alike: dict[object, list[FleetRow]] = {}
     for row in fleet:
         same = (
             row.well, row.service, row.state, row.reason, row.gpu, row.driver, row.release,
             row.tag, row.image, row.models, row.measured is None,
         )  # fmt: skip
-        found.setdefault(same, []).append(row)
-    made = [Group(tuple(rows)) for rows in found.values()]
-    yield from sorted(made, key=lambda one: (one.first.well, natural(one.first.host)))
+        alike.setdefault(same, []).append(row)
+    made = [Group(tuple(rows)) for rows in alike.values()]
+    return sorted(made, key=lambda group: (group.first.well, natural(group.first.host)))

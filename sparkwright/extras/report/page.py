@@ -1,25 +1,54 @@
-"""The page's contents, made from what was read: judged, sorted, and the same for the same input."""
+"""The page's contents, made from what was read: judged, sorted, and the same for the same input.
+
+What is wrong with the fleet stands first, the heaviest before the rest; what several hosts have is
+one finding.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.extras.report.contents import FleetRow, Page, SmokeRow, Version
-from sparkwright.extras.report.findings import weighed
-from sparkwright.extras.report.inputs import LastRun, Reported, Switch
-from sparkwright.findings.finding import Finding
+from sparkwright.extras.report.contents import (
+    FleetRow,
+    LastRun,
+    Page,
+    Reported,
+    SmokeRow,
+    Switch,
+    Version,
+)
+from sparkwright.extras.report.front import front
+from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
-from sparkwright.results.page import MeasuredService, Section, Weight
+from sparkwright.results.page import MeasuredService, Section, Weighed, Weight
 from sparkwright.results.run import Row, ServiceRow, image_in_short, state
 from sparkwright.text.short import natural
+from sparkwright.text.visible import cut
 
 #: States of a service that is as planned.
-_WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps")
+_WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "measured only")
+#: Order of what has versions; models and other programs follow.
+_ORDER = ("GPU", "driver", "vLLM", "image tag", "image")
+#: What a service's state means, where it is not well, and how much that weighs.
+_STATES = {
+    "failed": (Weight.DOWN, "does not serve as planned"),
+    "left alone": (Weight.DOWN, "was left alone"),
+    "not deployed": (Weight.DOWN, "is not deployed"),
+    "unknown": (Weight.DOWN, "was deployed, and not tested"),
+    "reverted": (Weight.WRONG, "went back to the release before"),
+    "taken back": (Weight.WRONG, "was taken back to the release before"),
+    "left": (Weight.WRONG, "was left as it was"),
+}
+#: Characters of a reason.
+_REASON = 200
+#: By host and service.
+_Measured = Mapping[tuple[str, str], MeasuredService]
 
 
 def page_of(
@@ -43,117 +72,98 @@ def page_of(
         planned: host -> services, where an inventory was given: only those hosts are shown.
         sections: what other extras add; of the same hosts.
     """
-    rows = last_run.hosts if last_run else ()
-    if planned is not None:
-        rows = tuple(row for row in rows if row.host in planned)
-    problems = [*(problem for section in sections for problem in section.problems), *problems]
+    rows, dry = (last_run.hosts, last_run.dry) if last_run else ((), False)
+    rows = tuple(row for row in rows if planned is None or row.host in planned)
     measured = {key: service for section in sections for key, service in section.services.items()}
-    dry = last_run.dry if last_run else False
-    fleet = sorted(
-        _fleet(rows, measured, planned or {}, dry=dry),
-        key=lambda row: (natural(row.host), row.service),
-    )
-    smoke = tuple(sorted(_smoke(rows, deep), key=lambda row: (natural(row.host), row.service)))
-    findings = weighed(
-        fleet, smoke, [finding for section in sections for finding in section.findings],
-        memory or {}, _reported(rows, last_run, reported, planned), problems,
-        run=last_run.when if last_run else None,
-    )  # fmt: skip
-    ill = {
-        (host, finding.service)
-        for finding in findings if finding.weight < Weight.WARNING
-        for host in finding.hosts
-    }  # fmt: skip
-    return Page(
+    fleet = sorted(_fleet(rows, measured, planned or {}, dry=dry), key=_order)
+    smoke = sorted(_smoke(rows, deep), key=_order)
+    newest = sorted(history, key=lambda switch: switch.when, reverse=True)
+    page = Page(
         made=made,
         last_run=last_run.when if last_run else None,
         dry=dry,
-        fleet=tuple(
-            replace(row, well=row.well and not ill & {(row.host, row.service), (row.host, None)})
-            for row in fleet
-        ),
+        fleet=tuple(fleet),
         memory=dict(sorted((memory or {}).items(), key=lambda item: natural(item[0]))),
         versions=tuple(_versions(fleet, measured)),
         checks=tuple(dict.fromkeys(name for row in smoke for name in row.checks)),
-        smoke=smoke,
-        history=tuple(
-            switch
-            for switch in sorted(history, key=lambda switch: switch.when, reverse=True)
-            if planned is None or switch.host in planned
-        ),
-        problems=tuple(problems),
-        findings=findings,
+        smoke=tuple(smoke),
+        history=tuple(one for one in newest if planned is None or one.host in planned),
+        problems=(*(problem for section in sections for problem in section.problems), *problems),
         sections=tuple(sections),
     )
+    watched = [
+        (page.last_run, finding.on(row.host))
+        for row in rows
+        for finding in row.findings
+        if page.last_run and not finding.stops
+    ]
+    watched += [
+        (reported.when, finding)
+        for finding in (reported.findings if reported else ())
+        if reported and (planned is None or finding.subject.host in (None, *planned))
+    ]
+    page = replace(page, findings=weighed(page, watched))
+    ill = {
+        (host, finding.service)
+        for finding in page.findings if finding.weight < Weight.WARNING
+        for host in finding.hosts
+    }  # fmt: skip
+    well = (
+        replace(row, well=row.well and not ill & {(row.host, row.service), (row.host, None)})
+        for row in page.fleet
+    )
+    return replace(page, fleet=tuple(well), front=front(page))
 
 
-def _reported(
-    rows: Iterable[Row],
-    last_run: LastRun | None,
-    reported: Reported | None,
-    planned: Mapping[str, Sequence[str]] | None,
-) -> Iterator[tuple[dt.datetime, Finding]]:
-    """Findings of the last run that did not stop it, and of the watch; each with its time."""
-    if last_run:
-        for row in rows:
-            yield from ((last_run.when, one.on(row.host)) for one in row.findings if not one.stops)
-    if reported:
-        for finding in reported.findings:
-            if planned is None or finding.subject.host in (None, *planned):
-                yield reported.when, finding
+def _order(row: FleetRow | SmokeRow) -> tuple[object, str]:
+    return natural(row.host), row.service
 
 
 def _fleet(
-    rows: Iterable[Row],
-    measured: Mapping[tuple[str, str], MeasuredService],
-    planned: Mapping[str, Sequence[str]],
-    *,
-    dry: bool,
+    rows: Iterable[Row], measured: _Measured, planned: Mapping[str, Sequence[str]], *, dry: bool
 ) -> Iterator[FleetRow]:
     shown = {(row.host, service.name) for row in rows for service in row.services}
     for row in rows:
         for service in row.services:
-            yield _of_run(row, service, measured.get((row.host, service.name)), dry=dry)
+            result = measured.get((row.host, service.name))
+            yield _row(row.host, service.name, state(row, service, dry), row, service, result)
     for host, name in measured.keys() - shown:
-        result = measured[host, name]
-        yield FleetRow(
-            host, name, "measured only", well=True, gpu=result.gpu, driver=result.driver,
-            release=result.release, tag=result.tag, models=_models(result.models),
-            decode=result.decode, first_token=result.first_token, measured=result.when,
-        )  # fmt: skip
+        yield _row(host, name, "measured only", result=measured[host, name])
     for host, services in planned.items():
         for name in services:
             if (host, name) not in {*shown, *measured}:
-                yield FleetRow(host, name, "not deployed", well=False)
+                yield _row(host, name, "not deployed")
 
 
-def _of_run(
-    row: Row, service: ServiceRow, result: MeasuredService | None, *, dry: bool
+def _row(
+    host: str,
+    name: str,
+    state: str,
+    row: Row | None = None,
+    service: ServiceRow | None = None,
+    result: MeasuredService | None = None,
 ) -> FleetRow:
-    name = state(row, service, dry)
     # Of a host that was left alone it is not known what runs there.
-    known = name != "left alone"
+    running = service if state != "left alone" else None
+    deployed = running or (None if service else result)
+    models = deployed.models if deployed else {}
     return FleetRow(
-        host=row.host,
-        service=service.name,
-        state=name,
-        well=name in _WELL,
-        gpu=row.gpu or (result.gpu if result else None),
-        driver=row.driver or (result.driver if result else None),
-        address=service.address if known else None,
-        release=service.release if known else None,
-        tag=service.tag if known else None,
-        image=image_in_short(service.image) if known else None,
-        models=_models(service.models) if known else (),
-        reason=row.refused,
+        host=host,
+        service=name,
+        state=state,
+        well=state in _WELL,
+        gpu=(row.gpu if row else None) or (result.gpu if result else None),
+        driver=(row.driver if row else None) or (result.driver if result else None),
+        address=running.address if running else None,
+        release=deployed.release if deployed else None,
+        tag=deployed.tag if deployed else None,
+        image=image_in_short(running.image) if running else None,
+        models=tuple(f"{repository}@{commit[:12]}" for repository, commit in models.items()),
+        reason=row.refused if row else None,
         decode=result.decode if result else None,
         first_token=result.first_token if result else None,
         measured=result.when if result else None,
     )
-
-
-def _models(models: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{repository}@{commit[:12]}" for repository, commit in models.items())
 
 
 def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[SmokeRow]:
@@ -175,33 +185,102 @@ def _short(verdict: DeepVerdict) -> Smoke:
         for check in verdict.checks
         if check.verdict != "skipped"
     )
-    return Smoke(
-        passed=sum(check.ok for check in checks),
-        total=len(checks),
-        seconds=sum(check.seconds for check in checks),
-        failures=tuple(
-            f"{one.id}: {one.observed} ({one.reason}; {one.remedy})" for one in verdict.findings
-        ),
-        checks=checks,
+    failures = tuple(
+        f"{one.id}: {one.observed} ({one.reason}; {one.remedy})" for one in verdict.findings
     )
+    passed, seconds = sum(check.ok for check in checks), sum(check.seconds for check in checks)
+    return Smoke(passed, len(checks), seconds, failures, checks)
 
 
-def _versions(
-    fleet: Iterable[FleetRow], measured: Mapping[tuple[str, str], MeasuredService]
-) -> Iterator[Version]:
+def _versions(fleet: Iterable[FleetRow], measured: _Measured) -> Iterator[Version]:
     """What differs between hosts that should be alike stands side by side."""
-    hosts: dict[tuple[str, str], dict[str, None]] = {}
+    hosts: dict[tuple[str, str], set[str]] = {}
     for row in fleet:
         result = measured.get((row.host, row.service))
-        pairs = [
-            ("GPU", row.gpu), ("driver", row.driver), ("image tag", row.tag), ("image", row.image),
-            *(("model " + model.partition("@")[0], model.rpartition("@")[2])
-              for model in row.models),
-            *(result.versions.items() if result else ()),
-        ]  # fmt: skip
-        for what, value in pairs:
+        versions = {
+            "GPU": row.gpu, "driver": row.driver, "image tag": row.tag, "image": row.image,
+            **(result.versions if result else {}),
+        }  # fmt: skip
+        models = (model.rpartition("@") for model in row.models)
+        for what, value in [*versions.items(), *((f"model {name}", at) for name, _, at in models)]:
             if value is not None:
-                hosts.setdefault((what, value), {})[row.host] = None
-    order = {"GPU": 0, "driver": 1, "vLLM": 2, "image tag": 3, "image": 4}
-    for what, value in sorted(hosts, key=lambda key: (order.get(key[0], 5), *key)):
+                hosts.setdefault((what, value), set()).add(row.host)
+    for what, value in sorted(hosts, key=_version_order):
         yield Version(what, value, tuple(sorted(hosts[what, value], key=natural)))
+
+
+def _version_order(version: tuple[str, str]) -> tuple[int, str, str]:
+    what, value = version
+    return _ORDER.index(what) if what in _ORDER else len(_ORDER), what, value
+
+
+def weighed(page: Page, watched: Iterable[tuple[dt.datetime, Finding]]) -> tuple[Weighed, ...]:
+    """Everything, heaviest first, equal findings of several hosts as one.
+
+    Args:
+        watched: what findings were reported, and when.
+    """
+    found = [*_states(page), *_smoke_findings(page)]
+    found += [finding for section in page.sections for finding in section.findings]
+    for host, budget in page.memory.items():
+        if budget.free_gib is not None and budget.free_gib < 0:
+            what = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
+            found.append(Weighed(Weight.BELOW_CARD, (host,), None, what))
+    found += [_reported(finding, when) for when, finding in watched if finding.silenced is None]
+    for problem in page.problems:
+        what = f"{problem.subject.place} can't be read: {problem.observed}"
+        found.append(Weighed(Weight.FILE, (), None, what, more=(f"{problem.remedy}.",)))
+    return tuple(_folded(found))
+
+
+def _states(page: Page) -> Iterator[Weighed]:
+    for row in page.fleet:
+        if row.state in _STATES:
+            weight, meaning = _STATES[row.state]
+            # All of it stands in the table of every host.
+            why = f": {cut(' '.join(row.reason.split()), _REASON)}" if row.reason else ""
+            seen = page.last_run if row.state != "not deployed" else None
+            yield Weighed(weight, (row.host,), row.service, f"{meaning}{why}", seen=seen)
+
+
+def _smoke_findings(page: Page) -> Iterator[Weighed]:
+    reasons = {(row.host, row.service): row.reason or "" for row in page.fleet}
+    for row in page.smoke:
+        reason = reasons.get((row.host, row.service), "")
+        new = tuple(failure for failure in row.failures if failure not in reason)
+        if new:
+            what = f"fails {row.total - row.passed} of {row.total} checks: {new[0]}"
+            seen = page.last_run
+            yield Weighed(Weight.WRONG, (row.host,), row.service, what, seen=seen, more=new[1:])
+
+
+def _reported(finding: Finding, when: dt.datetime) -> Weighed:
+    weight = Weight.WRONG if finding.severity is Severity.ERROR else Weight.WARNING
+    hosts = (finding.subject.host,) if finding.subject.host else ()
+    more = tuple(f"{text}." for text in (finding.reason, finding.remedy) if text)
+    what = f"{finding.id}: {finding.observed}" if finding.observed else finding.id
+    return Weighed(weight, hosts, finding.subject.service, what, seen=when, more=more)
+
+
+def _folded(found: Iterable[Weighed]) -> list[Weighed]:
+    """Equal findings of several hosts as one; their shares as from the least to the most."""
+
+    def kind(finding: Weighed) -> tuple[int, str, str]:
+        return finding.weight, finding.service or "", finding.what
+
+    folded = []
+    for _, group in groupby(sorted(found, key=kind), key=kind):
+        alike = list(group)
+        hosts = {host for finding in alike for host in finding.hosts}
+        folded.append(
+            replace(
+                alike[0],
+                hosts=tuple(sorted(hosts, key=natural)),
+                low=min((one.low for one in alike if one.low is not None), default=None),
+                high=max((one.high for one in alike if one.high is not None), default=None),
+                began=min((one.began for one in alike if one.began), default=None),
+                seen=min((one.seen for one in alike if one.seen), default=None),
+            )
+        )
+    # Within a weight what lost most comes first.
+    return sorted(folded, key=lambda one: (one.weight, -(one.high or 0), -len(one.hosts)))

@@ -1,4 +1,4 @@
-"""The page as one HTML file that loads nothing from outside, and as JSON."""
+"""The page as one HTML file that loads nothing from outside, as JSON, and for a terminal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pydantic import TypeAdapter
 
 from sparkwright.config.places import template_folders
 from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.front import age_mark, bad_state, front, groups, line
+from sparkwright.extras.report.front import age_mark, bad_state, groups, line
 from sparkwright.findings.render import count
+from sparkwright.findings.render import text as findings_text
 from sparkwright.text.short import hosts_in_short, number
-from sparkwright.text.visible import visible_text
+from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph, visible, visible_text
 
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
@@ -25,17 +27,31 @@ def html(page: Page, *, title: str = "Fleet") -> str:
     folders = tuple(dict.fromkeys(["report", *(section.folder for section in page.sections)]))
     template = _environment(folders).get_template("page.html.j2")
     return template.render(
-        page=page, title=title, front=front, line=line, groups=groups, age_mark=age_mark,
-        bad_state=bad_state,
-    )  # fmt: skip
+        page=page, title=title, line=line, groups=groups, age_mark=age_mark, bad_state=bad_state
+    )
 
 
 def plain(page: Page) -> dict[str, Any]:
     """The same as data that JSON can hold."""
     data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
-    for section in page.sections:
-        data |= section.data
-    return {"front": front(page), "benches": [], **data}
+    return data
+
+
+def text(page: Page) -> str:
+    """What is wrong first, the heaviest before the rest; then hosts in a table, and the details."""
+    measured = {key: one for section in page.sections for key, one in section.services.items()}
+    smoke = {(row.host, row.service): f"{row.passed}/{row.total}" for row in page.smoke}
+    table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]
+    for row in page.fleet:
+        key = row.host, row.service
+        figures = measured[key].summary if key in measured else "-"
+        passed = smoke.get(key, "-")
+        table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
+    environment = _environment(("report",)).overlay(autoescape=False, finalize=str)
+    shown = environment.get_template("page.txt.j2").render(
+        page=page, line=line, table=columns(table), problems=findings_text(page.problems)
+    )
+    return shown.rstrip("\n")
 
 
 def _utc(when: dt.datetime) -> str:
@@ -44,8 +60,8 @@ def _utc(when: dt.datetime) -> str:
 
 def _shown(value: object) -> str:
     """What hosts say turns no line around on the page, either."""
-    said = visible_text(str(value))
-    return Markup(said) if isinstance(value, Markup) else said
+    text = visible_text(str(value))
+    return Markup(text) if isinstance(value, Markup) else text
 
 
 @cache
@@ -58,5 +74,8 @@ def _environment(folders: tuple[str, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"utc": _utc, "number": number, "count": count, "hosts": hosts_in_short}
+    environment.filters |= {
+        "utc": _utc, "number": number, "count": count, "hosts": hosts_in_short, "visible": visible,
+        "paragraph": paragraph,
+    }  # fmt: skip
     return environment

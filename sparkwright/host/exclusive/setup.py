@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparkwright.host.lib import exclusive, systemd, units
 from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
-from sparkwright.host.proxy import asleep
+from sparkwright.host.proxy import place
 
 #: Units of a group with a calendar.
 TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
@@ -38,7 +38,7 @@ def main(request: SetupRequest) -> list[str]:
             (state / name).unlink(missing_ok=True)
         return ["removed the exclusive groups"]
     exclusive.activate(state, exclusive.running(state), "deploy", "the first of its group")
-    asleep.tell(state)
+    place.tell_sleeping(state)
     return ["wrote the exclusive groups"]
 
 

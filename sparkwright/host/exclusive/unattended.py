@@ -1,7 +1,11 @@
-"""Activates a member of an exclusive group without a controller, as one run among others.
+"""Activates members of exclusive groups without a controller, as one run among others.
 
-It holds the host's lock until the switch has ended: a deploy that comes meanwhile names it, and one
-that is at work is waited for by whoever calls this again. Runs on the host as root.
+``sparkwright-schedule.timer`` runs ``main`` when a time of the host's calendar has come, also one
+that came while the host was off. What was activated by hand meanwhile runs until the next of these
+times. A request for a service that sleeps calls ``run`` (on_request.py).
+
+An activation holds the host's lock until the switch has ended: a deploy that comes meanwhile names
+it, and one that is at work is waited for by whoever calls this again. Runs on the host as root.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ from sparkwright.host import lock
 from sparkwright.host.control import SWITCH
 from sparkwright.host.exclusive import activate
 from sparkwright.host.exclusive.activate import ActivateRequest
-from sparkwright.host.lib import documents, systemd
+from sparkwright.host.lib import documents, exclusive, systemd
+from sparkwright.host.lib.exclusive import due
 from sparkwright.host.lock import Owner
 
 #: Exit code of what is to be tried again (sysexits.h).
@@ -26,32 +31,41 @@ _OURS = "on the host itself, boot "
 _LOOK = 0.5
 
 
+def main(services_root: str) -> int:
+    """Activate the members that the calendar names now. Returns 0, or the code that has systemd
+    try again in a minute."""
+    root, now = Path(services_root), time.localtime()
+    minute = (now.tm_wday * 24 + now.tm_hour) * 60 + now.tm_min
+    runs = exclusive.running(root / "state")
+    due_services = [
+        due(group, minute)
+        for name, group in exclusive.groups(root / "state").groups.items()
+        if group.windows and due(group, minute) != runs[name]
+    ]
+    return max((run(root, service, "calendar") for service in due_services), default=0)
+
+
 def run(root: Path, service: str, by: str) -> int:
     """Activate it, and wait for the end. Returns 0, or ``AGAIN`` where something was in the way."""
     state = root / "state"
     owner = Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
-    if not _take(state, owner):
+    answer = lock.take(state, owner)
+    if not answer.held and answer.by and _is_over(answer.by):
+        answer = lock.take(state, owner, answer.by)
+    if not answer.held:
+        print(f"{answer.by.by if answer.by else 'somebody'} is at work on this host", flush=True)
         return AGAIN
     try:
         request = ActivateRequest(service, str(root), owner.by, by, owner.token)
-        answer = activate.main(request)
-        for line in answer.wrong:
+        activated = activate.main(request)
+        for line in activated.wrong:
             print(f"{service}: {line}", flush=True)
-        if answer.switch:
-            print(f"{service}: {answer.was} makes room for it", flush=True)
-            _wait(state, answer.switch)
-        return AGAIN if answer.wrong else 0
+        if activated.switch:
+            print(f"{service}: {activated.was} makes room for it", flush=True)
+            print(_ended(state, activated.switch), flush=True)
+        return AGAIN if activated.wrong else 0
     finally:
         lock.release(state, str(owner.token))
-
-
-def _take(state: Path, owner: Owner) -> bool:
-    answer = lock.take(state, owner, breaking=False, instead_of=None)
-    if not answer.held and answer.by and _is_over(answer.by):
-        answer = lock.take(state, owner, breaking=True, instead_of=answer.by.token)
-    if not answer.held:
-        print(f"{answer.by.by if answer.by else 'somebody'} is at work on this host", flush=True)
-    return answer.held
 
 
 def _is_over(owner: Owner) -> bool:
@@ -65,15 +79,13 @@ def _boot() -> str:
     return _OURS + Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _wait(state: Path, switch: str) -> None:
-    """Wait for the end of a switch, and print its result."""
+def _ended(state: Path, switch: str) -> str:
+    """Wait for the end of a switch; its result."""
     while True:
         runs = systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING
         journal = documents.read(state / "switch/progress.json") or {}
         if journal.get("id") == switch and journal.get("step") == "ended":
-            print(f"the switch has ended: {journal.get('result')}", flush=True)
-            return
+            return f"the switch has ended: {journal.get('result')}"
         if not runs:
-            print("the switch was interrupted", flush=True)
-            return
+            return "the switch was interrupted"
         time.sleep(_LOOK)

@@ -7,33 +7,25 @@ import time
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.fetch import contents, existing, holes
+from sparkwright.host.fetch import contents, existing, holes, workspace
 from sparkwright.host.fetch.errors import Failed, Temporary, size, text
 from sparkwright.host.fetch.progress import PEERS, Progress, log
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
 from sparkwright.host.fetch.transfer import Libraries, Transfer
-from sparkwright.host.fetch.workspace import (
-    Workspace,
-    complete,
-    publish,
-    real_directories,
-    report_extras,
-    sync,
-    write_json,
-)
+from sparkwright.host.fetch.workspace import Workspace, publish, sync
 from sparkwright.host.lib import receipt
 from sparkwright.host.lib.receipt import Receipt
 from sparkwright.host.lib.records import encode
 
 
-def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:
+def fetch(request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None) -> str:
     """Complete a destination. Returns the message of success; raises Failed otherwise."""
     work = Workspace(request, progress, stop)
     new_parent = not work.destination.parent.exists()
     with work.lock() as lock:
         progress.start()
         # Another run may have completed it before this one got the lock.
-        message = complete(request, progress)
+        message = workspace.complete(request, progress)
         if message is None:
             message = _fetch(work, runtime, lock, new_parent)
         shutil.rmtree(work.root, ignore_errors=True)
@@ -46,7 +38,7 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     total = sum(file.size for file in request.files)
     progress.show(files_total=len(request.files), bytes_total=total)
     for file in request.files:
-        real_directories(work.base, file.path)
+        workspace.real_directories(work.base, file.path)
     missing = existing.missing(work)
     kept = _prepare(work, missing)
     if kept:
@@ -62,17 +54,11 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     peers, by = progress.received_by[PEERS], progress.received_by.most_common()
     names = [name for name, count in by if count > 0 and name != PEERS]
     return text(
-        "complete",
-        count=len(request.files),
-        total=size(total),
-        received=size(received),
-        seconds=seconds,
-        rate=size(received / seconds),
-        by=f" by {' and '.join(names)}" if names else "",
+        "complete", count=len(request.files), total=size(total), received=size(received),
+        seconds=seconds, rate=size(received / seconds), kept=size(kept),
+        by=f" by {' and '.join(names)}" if names else "", path=request.destination,
         peers=f", {size(peers)} of it from peers" if peers else "",
-        kept=size(kept),
-        path=request.destination,
-    )
+    )  # fmt: skip
 
 
 def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
@@ -119,7 +105,7 @@ def _finish(work: Workspace, new_parent: bool) -> None:
         sync(directory)
     entries = {name: work.verified[name] for name in names}
     written = Receipt(request.repo, request.endpoint, request.revision, entries)
-    write_json(base / receipt.NAME, encode(written))
+    workspace.write_json(base / receipt.NAME, encode(written))
     publish(base / receipt.NAME)
     sync(base)
     if new_parent:
@@ -130,4 +116,4 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     fault = receipt.check(request.destination, request.revision)
     if fault is not None:
         raise Temporary("changed_meanwhile", path=request.destination, fault=fault)
-    report_extras(work.destination, entries)
+    workspace.report_extras(work.destination, entries)

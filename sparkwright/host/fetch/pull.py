@@ -65,7 +65,7 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
     files = tuple(file for file in request.fetch.files if file.path not in known)
     pulled = ThreadPoolExecutor(1).submit(_into_docker, request, stop)
     try:
-        message = fetch(replace(request.fetch, files=files), None, progress, stop)
+        message = fetch(replace(request.fetch, files=files), progress, stop)
         progress.write()
         while not wait([pulled], timeout=0.5).done:
             if stop.is_set():
@@ -124,4 +124,4 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
 
 def run(path: Path, _runtime: Path | None) -> int:
     """Do what the request says. Returns the exit code."""
-    return carry_out(lambda: (request := read_pull(path), request.fetch.state_dir), _pull)
+    return carry_out(path, read_pull, _pull)

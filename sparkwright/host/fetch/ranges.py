@@ -13,26 +13,16 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NoReturn
 
-from sparkwright.host.fetch import holes
+from sparkwright.host.fetch import holes, sources
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
-from sparkwright.host.fetch.sources import (
-    Location,
-    Redirects,
-    Source,
-    Tries,
-    opener,
-    origin,
-    raise_untrusted,
-    retry_after,
-    transient,
-)
+from sparkwright.host.fetch.sources import Location, Source, origin
 
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
-_OPENER = opener(Redirects())
+_OPENER = sources.opener(sources.Redirects())
 
 
 class Limit:
@@ -119,7 +109,7 @@ class RangeFetch:
 
     def _piece(self, start: int, end: int, *, whole: bool = False) -> None:
         """Fetch one range, with retries."""
-        tries, refused = Tries(self.request, self.stop), 0
+        tries, refused = sources.Tries(self.request, self.stop), 0
         while not self._abort.is_set():
             location = self._location
             try:
@@ -150,7 +140,7 @@ class RangeFetch:
             error.close()
             self._refused(error, start, location)
         except (OSError, http.client.HTTPException) as error:
-            raise_untrusted(origin(location.url)[1], error)
+            sources.raise_untrusted(origin(location.url)[1], error)
             raise _Cut(_reason(error), start) from error
         with answer:
             self._check_answer(answer, headers, start)
@@ -160,8 +150,8 @@ class RangeFetch:
         """Raise what an HTTP error means: worth a retry, an expired signature, or final."""
         file, elsewhere = self.file, origin(location.url) != origin(self.request.endpoint)
         reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
-        if transient(error.code):
-            raise _Cut(reason, start, retry_after(error.headers)) from error
+        if sources.transient(error.code):
+            raise _Cut(reason, start, sources.retry_after(error.headers)) from error
         if error.code == 416:
             raise Failed("shorter_on_server", file=file.path, size=file.size) from error
         if error.code in _EXPIRED if elsewhere else self.source.renews and error.code == 401:

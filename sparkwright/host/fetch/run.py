@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
 from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary, text
 from sparkwright.host.fetch.progress import Progress, log
-from sparkwright.host.fetch.request import FetchRequest, read_fetch
+from sparkwright.host.fetch.request import FetchRequest, PullRequest, read_fetch
 from sparkwright.host.fetch.workspace import complete
 
-_Request = TypeVar("_Request")
+_Request = TypeVar("_Request", FetchRequest, PullRequest)
 
 
 def run(path: Path, runtime: Path | None) -> int:
     """Fetch what a request says. Returns the exit code."""
-
-    def work(request: FetchRequest, progress: Progress, stop: Event) -> str:
-        return fetch(request, runtime, progress, stop)
-
-    return carry_out(lambda: (request := read_fetch(path), request.state_dir), work)
+    return carry_out(path, read_fetch, partial(fetch, runtime=runtime))
 
 
 def carry_out(
-    read: Callable[[], tuple[_Request, str]], work: Callable[[_Request, Progress, Event], str]
+    path: Path,
+    read: Callable[[Path], _Request],
+    work: Callable[[_Request, Progress, Event], str],
 ) -> int:
     """Carry out a request, and write how far it is to progress.json in its state directory.
 
@@ -43,8 +42,9 @@ def carry_out(
         signal.signal(number, end)
     progress: Progress | None = None
     try:
-        request, state_dir = read()
-        progress = Progress(Path(state_dir))
+        request = read(path)
+        how = request.fetch if isinstance(request, PullRequest) else request
+        progress = Progress(Path(how.state_dir))
         message, code = work(request, progress, stop), OK
     except Failed as error:
         message, code = str(error), error.exit_code
@@ -65,7 +65,9 @@ def carry_out(
     return code
 
 
-def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:
+def fetch(
+    request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None = None
+) -> str:
     """Return the message of success; raise Failed otherwise."""
     destination = Path(request.destination)
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
@@ -76,5 +78,5 @@ def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop:
         # Imported here: most runs end above, and this takes longer than they do.
         from sparkwright.host.fetch import job
 
-        message = job.fetch(request, runtime, progress, stop)
+        message = job.fetch(request, progress, stop, runtime)
     return message

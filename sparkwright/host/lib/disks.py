@@ -12,12 +12,19 @@ from sparkwright.host.lib import documents
 
 
 @dataclass(frozen=True)
-class FileSystem:
-    """A file system by a path on it, in bytes."""
+class Disk:
+    """A file system by a path on it; sizes in bytes, ``exists`` whether the path itself exists.
 
-    path: str
+    Attributes:
+        obstacle: what is at the path or above it and is no directory.
+    """
+
+    device: int
     free: int
-    total: int
+    exists: bool
+    read_only: bool
+    obstacle: str | None = None
+    total: int = 0
 
 
 def nearest(path: str) -> Path:
@@ -48,12 +55,24 @@ def kind(path: str) -> str:
     return fstype
 
 
-def file_systems(paths: Iterable[str]) -> list[FileSystem]:
+def disk(path: str) -> Disk:
+    """The file system below a path that may not exist yet."""
+    existing = nearest(path)
+    stat = os.statvfs(existing)
+    return Disk(
+        device=existing.stat().st_dev,
+        free=stat.f_bavail * stat.f_frsize,
+        exists=str(existing) == path,
+        read_only=bool(stat.f_flag & os.ST_RDONLY),
+        obstacle=obstacle(path),
+        total=stat.f_blocks * stat.f_frsize,
+    )
+
+
+def file_systems(paths: Iterable[str]) -> dict[str, Disk]:
     """The file systems below these paths, each once."""
-    systems: dict[int, FileSystem] = {}
+    systems: dict[int, tuple[str, Disk]] = {}
     for path in paths:
-        existing = nearest(path)
-        stat = os.statvfs(existing)
-        free, total = stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize
-        systems.setdefault(existing.stat().st_dev, FileSystem(path, free, total))
-    return list(systems.values())
+        system = disk(path)
+        systems.setdefault(system.device, (path, system))
+    return dict(systems.values())

@@ -31,6 +31,22 @@ class Docker:
     store: str | None = None
 
 
+@dataclass(frozen=True)
+class Container:
+    """A container as Docker has it; ``created`` and ``started`` are RFC 3339.
+
+    Attributes:
+        release: that it was made from; None for one that is not ours.
+    """
+
+    running: bool
+    release: str | None
+    image: str
+    id: str = ""
+    created: str = ""
+    started: str = ""
+
+
 _HERE = "unix://"
 #: Bytes of an answer at most: a list of all containers has some hundred KiB.
 _LARGEST = 32 << 20
@@ -73,6 +89,35 @@ def _read(answer: Any) -> bytes:
 def container(name: str, timeout: float | None = 10) -> Any:
     """What ``docker inspect`` says of a container, by name or id; None when there is none."""
     return get(f"/containers/{name}/json", timeout)
+
+
+def own_container(service: str) -> Container | None:
+    """The container of a service of ours; None when there is none."""
+    inspected = container(f"sparkwright-{service}")
+    return inspected and Container(
+        id=inspected["Id"],
+        running=inspected["State"]["Running"],
+        created=inspected["Created"],
+        started=inspected["State"]["StartedAt"],
+        release=release_of(inspected),
+        image=inspected["Config"]["Image"],
+    )
+
+
+def account() -> Docker | None:
+    """Docker's own account of itself; None when it does not answer."""
+    return account_of(get("/info"))
+
+
+def account_of(info: Any) -> Docker | None:
+    """The same of its answer to ``/info``."""
+    return info and Docker(
+        version=info.get("ServerVersion"),
+        root=info["DockerRootDir"],
+        runtimes=tuple(sorted(info.get("Runtimes") or {})),
+        driver=info.get("Driver"),
+        store=store(info),
+    )
 
 
 def containers() -> list[Any]:

@@ -106,24 +106,19 @@ def active(state: Path) -> dict[str, Active]:
 
 def running(state: Path) -> dict[str, str]:
     """The member of each group that runs."""
-    return _running(state, groups(state))
+    chosen = active(state)
+    return {name: member(group, chosen.get(name)) for name, group in groups(state).groups.items()}
 
 
 def sleeping(state: Path) -> dict[str, str]:
     """Services that sleep, and which one runs instead."""
-    declared = groups(state)
-    runs = _running(state, declared)
+    runs, declared = running(state), groups(state).groups
     return {
         service: runs[name]
-        for name, group in declared.groups.items()
+        for name, group in declared.items()
         for service in group.members
-        if service != runs[name]
+        if service != runs.get(name, service)
     }
-
-
-def _running(state: Path, known: Groups) -> dict[str, str]:
-    chosen = active(state)
-    return {name: member(group, chosen.get(name)) for name, group in known.groups.items()}
 
 
 def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:

@@ -109,9 +109,7 @@ class Server:
         Raises:
             NoAnswer: Late, when it takes too long.
         """
-        with self._connection(timeout, _LARGEST) as connection:
-            connection.request(method, path, _body(body), self._headers(key))
-            answer = connection.getresponse()
+        with self._answer(method, path, body, timeout, _LARGEST, key) as answer:
             return Answer(answer.status, answer.read())
 
     def get(self, path: str, *, timeout: float = 5) -> Answer:
@@ -127,10 +125,8 @@ class Server:
         """
         from sparkwright.host.lib import bounded
 
-        with self._connection(timeout, _LONGEST) as connection:
-            begun = time.monotonic()
-            connection.request("POST", path, _body(body), self._headers(True))
-            answer = connection.getresponse()
+        begun = time.monotonic()
+        with self._answer("POST", path, body, timeout, _LONGEST, True) as answer:
             if answer.status != 200:
                 raise Refused(Answer(answer.status, answer.read()))
             for line in iter(partial(answer.readline, _LINE + 1), b""):
@@ -140,8 +136,10 @@ class Server:
                     yield time.monotonic() - begun, line[6:].decode().strip()
 
     @contextmanager
-    def _connection(self, timeout: float, most: int) -> Iterator[http.client.HTTPConnection]:
-        """A connection with bounded answers; its errors are NoAnswer."""
+    def _answer(
+        self, method: str, path: str, body: object, timeout: float, most: int, key: bool
+    ) -> Iterator[http.client.HTTPResponse]:
+        """A bounded answer; the errors of its connection are NoAnswer."""
         # Here, since the controller imports this module for records alone.
         from http.client import HTTPException
 
@@ -149,8 +147,13 @@ class Server:
 
         connection = self.connected(timeout)
         connection.response_class = bounded.answers(most, timeout)  # type: ignore[assignment]
+        headers = {"Content-Type": "application/json"}
+        if key and self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
         try:
-            yield connection
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, headers)
+            yield connection.getresponse()
         except (OSError, HTTPException) as error:
             raise _no_answer(error) from error
         finally:
@@ -173,10 +176,6 @@ class Server:
         return http.client.HTTPSConnection(
             self.address, self.port, timeout=timeout, context=context
         )
-
-    def _headers(self, key: bool) -> dict[str, str]:
-        shown = {"Authorization": f"Bearer {self.key}"} if key and self.key else {}
-        return {"Content-Type": "application/json", **shown}
 
 
 class Refused(Exception):
@@ -204,10 +203,6 @@ def _only(pem: str) -> ssl.SSLContext:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=f"{first}{end}\n")
     return context
-
-
-def _body(body: object) -> str | None:
-    return None if body is None else json.dumps(body)
 
 
 def _no_answer(error: Exception) -> NoAnswer:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import documents
-from sparkwright.host.lib.http import Health
+from sparkwright.host.lib.http import Health, NoAnswer, Server
 
 #: In a service's directory: how far its rank is.
 STATE = "rank-state.json"
@@ -99,12 +100,20 @@ def missing(home: str | Path) -> str | None:
     return f"it waits for the other ranks: {'; '.join(found.missing) or 'nothing is known of them'}"
 
 
-def health(home: str | Path) -> Health | None:
-    """The health of a rank that can be told without a question: of a follower, which answers none,
-    and of a head that waits. None for a service that has to be asked."""
-    found = state(home)
-    if found is None:
-        return None
-    if found.step == WAITING:
+def health(home: str | Path, server: Server | None = None) -> Health | None:
+    """The health of a service: of a follower, which answers nobody, and of a head that waits by
+    their state; of every other as its server says. None where that would have to be asked, and no
+    server is given."""
+    rank = state(home)
+    if rank and rank.step == WAITING:
         return Health(None, said=missing(home) or "")
-    return Health(200, said=f"rank {found.number} serves with its head") if found.number else None
+    if rank and rank.number:
+        return Health(200, said=f"rank {rank.number} serves with its head")
+    if server is None:
+        return None
+    began = time.monotonic()
+    try:
+        answer = server.get("/health")
+    except NoAnswer as error:
+        return Health(None, said=str(error)[:200])
+    return Health(answer.status, time.monotonic() - began, answer.text[:200])

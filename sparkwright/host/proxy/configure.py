@@ -11,9 +11,9 @@ from pathlib import Path
 
 from sparkwright.host.lib import systemd, units
 from sparkwright.host.lib.processes import run
-from sparkwright.host.proxy import asleep
+from sparkwright.host.proxy import install, place
 from sparkwright.host.proxy import runtime_api as haproxy
-from sparkwright.host.proxy.install import HAPROXY, install
+from sparkwright.host.proxy.install import HAPROXY, InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest
 
 
@@ -32,21 +32,16 @@ def reload(request: ProxyRequest) -> None:
         raise SystemExit(f"systemctl reload {request.unit}: {done.err.strip()}")
 
 
-def remove(request: ProxyRequest) -> list[str]:
-    """Take everything away."""
-    systemd.remove([request.unit, HEALTH_UNIT])
-    shutil.rmtree(Path(request.config).parent, ignore_errors=True)
-    return ["removed the proxy"]
-
-
 def main(request: ProxyRequest) -> list[str]:
     """Make it so. Returns what was done."""
     if not request.files:
-        return remove(request)
-    install()
+        systemd.remove([request.unit, HEALTH_UNIT])
+        shutil.rmtree(Path(request.config).parent, ignore_errors=True)
+        return ["removed the proxy"]
+    install.main(InstallRequest())
     changed = units.write(request.files)
     if request.asleep:
-        asleep.write(Path(request.asleep))
+        place.write_sleeping(Path(request.asleep))
     checked = run(HAPROXY, "-c", "-q", "-f", request.config)
     if not checked.ok:
         raise SystemExit(f"haproxy refuses its configuration: {checked.err.strip()}")

@@ -42,18 +42,13 @@ class Service:
     """One server, and its health so far."""
 
     def __init__(self, config: HealthService, idle: float, names: Mapping[str, str]) -> None:
-        self._config = config
+        self.config = config
         self._idle, self._names = idle, names
         self._progress: tuple[float, ...] = ()
         self._alive = 0.0
         self._late = 0
         self.well = False
         self.said = "not asked yet"
-
-    @property
-    def name(self) -> str:
-        """The service's name."""
-        return self._config.name
 
     def watch(self) -> None:
         """Look for ever."""
@@ -94,26 +89,26 @@ class Service:
     def _question(self) -> None:
         asked = time.monotonic()
         before = self._progress
-        body = {"model": self._config.model, "prompt": "1 2 3", "max_tokens": 1}
+        body = {"model": self.config.model, "prompt": "1 2 3", "max_tokens": 1}
         try:
-            answer = self._call("POST", "/v1/completions", body, self._config.patience_seconds)
+            answer = self._call("POST", "/v1/completions", body, self.config.patience_seconds)
             if answer.status != 200:
                 raise ValueError(f"HTTP {answer.status}: {answer.text[:200]}")
         except Late:
-            if self._moved(before):
-                self._alive, self.well, self.said = time.monotonic(), True, "busy"
-            else:
-                self.well, self.said = False, f"no token within {time.monotonic() - asked:.0f} s"
+            try:
+                moved = self._count() != before
+            except _WRONG:
+                moved = False
+            now = time.monotonic()
+            self.well, self.said = (
+                moved,
+                "busy" if moved else f"no token within {now - asked:.0f} s",
+            )
+            self._alive = now if moved else self._alive
         except _WRONG as error:
             self.well, self.said = False, f"does not generate: {error}"
         else:
             self._alive, self.well, self.said = time.monotonic(), True, "answers"
-
-    def _moved(self, before: tuple[float, ...]) -> bool:
-        try:
-            return self._count() != before
-        except _WRONG:
-            return False
 
     def _count(self) -> tuple[float, ...]:
         """Tokens so far and, since a long prompt gives none for minutes, how full the cache is."""
@@ -125,7 +120,7 @@ class Service:
         return tuple(value for name, _, value in samples if name in _COUNTERS)
 
     def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
-        server = Server("127.0.0.1", self._config.port, api_key(self._config.secrets))
+        server = Server("127.0.0.1", self.config.port, api_key(self.config.secrets))
         return server.ask(method, path, body, timeout=timeout)
 
 
@@ -184,13 +179,15 @@ def main(path: str) -> int:
     config = documents.record(HealthConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")
-    services = [Service(one, config.idle_seconds, config.metric_names) for one in config.services]
-    for service, one in zip(services, config.services, strict=True):
-        serve(service, one.health_port)
+    services = [
+        Service(service, config.idle_seconds, config.metric_names) for service in config.services
+    ]
+    for service in services:
+        serve(service, service.config.health_port)
         threading.Thread(target=service.watch, daemon=True).start()
     reported: dict[str, tuple[bool, str]] = {}
     while True:
-        now = {service.name: (service.well, service.said) for service in services}
+        now = {service.config.name: (service.well, service.said) for service in services}
         if now != reported:
             for name, (well, said) in now.items():
                 if name not in reported or reported[name][0] != well:

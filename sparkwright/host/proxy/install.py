@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import apt, systemd
-from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.processes import Outcome, run
 
 
 @dataclass(frozen=True)
@@ -32,23 +31,9 @@ HAPROXY = "/usr/sbin/haproxy"
 _INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
-def install(environment: Mapping[str, str] | None = None) -> None:
-    """The distribution's HAProxy, whose own service is not wanted."""
-    if Path(HAPROXY).exists():
-        return
-    how = environment or {}
-    done = apt.get(*_INSTALL, "haproxy", environment=how)
-    if not done.ok:
-        apt.get("update", "-qq", environment=how)
-        done = apt.get(*_INSTALL, "haproxy", environment=how)
-    if not done.ok:
-        raise SystemExit(f"apt-get install haproxy: {done.said}")
-    systemd.disable("haproxy.service")
-
-
-def install_brought(packages: dict[str, str]) -> None:
-    """The same from packages that came with the request; apt-get refuses those of another system
-    before it changes anything."""
+def _brought(packages: dict[str, str]) -> Outcome:
+    """Install packages that came with the request; apt-get refuses those of another system before
+    it changes anything."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-packages-") as folder:
         wanted = []
         for name, content in packages.items():
@@ -58,10 +43,7 @@ def install_brought(packages: dict[str, str]) -> None:
                 wanted.append(str(file))
         # apt's own user reads them; the folder is removed at the end.
         Path(folder).chmod(0o755)
-        done = apt.get(*_INSTALL, "--no-download", *wanted, environment={})
-    if not done.ok or not Path(HAPROXY).exists():
-        raise SystemExit(f"the bundle's packages of HAProxy do not fit this host: {done.said}")
-    systemd.disable("haproxy.service")
+        return apt.get(*_INSTALL, "--no-download", *wanted, environment={})
 
 
 def _newer_is_there(place: Path) -> bool:
@@ -75,11 +57,19 @@ def _newer_is_there(place: Path) -> bool:
 
 
 def main(request: InstallRequest) -> list[str]:
-    """Make it so. Returns what was done."""
+    """Have the distribution's HAProxy, whose own service is not wanted. Returns what was done."""
     if Path(HAPROXY).exists():
         return []
     if request.packages:
-        install_brought(request.packages)
+        done = _brought(request.packages)
+        if not done.ok or not Path(HAPROXY).exists():
+            raise SystemExit(f"the bundle's packages of HAProxy do not fit this host: {done.said}")
     else:
-        install(request.environment)
+        done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
+        if not done.ok:
+            apt.get("update", "-qq", environment=request.environment)
+            done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
+        if not done.ok:
+            raise SystemExit(f"apt-get install haproxy: {done.said}")
+    systemd.disable("haproxy.service")
     return ["installed HAProxy"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 HEALTH_UNIT = "sparkwright-health.service"
+#: HAProxy's map of services that sleep, beside its configuration.
+ASLEEP_MAP = "asleep.map"
 
 
 #: The only server behind a host's own proxy.

@@ -26,16 +26,6 @@ def ask(place: str, line: str) -> str:
             return str(bounded.read(answer, 8 * bounded.MIB))
 
 
-def drain(proxy: str, replica: str) -> str:
-    """The command that sends a server nothing new. Its answer is empty when it was done."""
-    return f"set server {proxy}/{replica} state drain"
-
-
-def ready(proxy: str, replica: str) -> str:
-    """The command that sends a server requests again, once its health allows."""
-    return f"set server {proxy}/{replica} state ready"
-
-
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     """Who is drained or down, of the servers that stay where they are: HAProxy would take the
     port of another from there (haproxy/haproxy#3296). Whether it speaks TLS, too, is the new

@@ -8,7 +8,6 @@ those of all ranks, whoever lost power meanwhile.
 from __future__ import annotations
 
 import errno
-import hmac
 import socket
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import documents, files, systemd
 from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
-from sparkwright.host.ranks.engine import AGAIN, FAILED, LINGER, Board, Engine, forgive
+from sparkwright.host.ranks.engine import LINGER, Rank
 from sparkwright.host.ranks.link import (
     BEAT,
     GREETING,
@@ -24,6 +23,7 @@ from sparkwright.host.ranks.link import (
     Late,
     Link,
     Lost,
+    check_proof,
     follower_proof,
     head_proof,
 )
@@ -32,13 +32,11 @@ from sparkwright.host.ranks.link import (
 _RETRY, _ABSENT = 1.0, 5.0
 
 
-class Follower:
+class Follower(Rank):
     """One start of a follower."""
 
     def __init__(self, config: RankConfig, key: str, release: str) -> None:
-        self._config, self._key, self._release = config, key, release
-        self._engine = Engine(config)
-        self._board = Board(config, release)
+        super().__init__(config, key, release)
         self._head = f"the head ({config.hosts[0]}, {config.addresses[0]}:{config.port + 1})"
 
     def run(self) -> int:
@@ -46,16 +44,14 @@ class Follower:
         while True:
             try:
                 code = self._session(self._connected())
+                if code is not None:
+                    return code
             except (OSError, Lost, Late) as error:
-                self._board.say(WAITING, f"{self._head} is not there: {error}".rstrip(": "))
+                why = f"{self._head} is not there: {error}".rstrip(": ")
                 # Its own address comes with the cable, and with it what the engine is to know.
-                absent = isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
-                code = AGAIN if absent else None
-                time.sleep(_ABSENT if absent else 0)
-            if code == AGAIN:
-                forgive(self._config)
-            if code is not None:
-                return code
+                if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+                    return self.again(why, _ABSENT)
+                self.say(WAITING, why)
             time.sleep(_RETRY)
 
     def _connected(self) -> Link:
@@ -75,12 +71,12 @@ class Follower:
             if release != self._release:
                 return self._other(link, release)
             link.send(ready=session)
-            self._board.say(WAITING, "the other ranks")
+            self.say(WAITING, "the other ranks")
             while link.receive(PATIENCE).get("go") != session:
                 link.send(beat=1)
-            self._engine.start()
+            self.start_engine()
             link.send(started=session)
-            self._board.say(SERVING, session=session)
+            self.say(SERVING, session=session)
             return self._together(link)
         finally:
             link.close()
@@ -91,18 +87,16 @@ class Follower:
         theirs = str(link.receive(GREETING).get("nonce"))
         proof = follower_proof(self._key, config.service, config.number, theirs)
         link.send(rank=config.number, nonce=mine, mac=proof)
-        said = link.receive(GREETING)
-        session, release = str(said.get("session")), str(said.get("release"))
-        expected = head_proof(self._key, config.service, mine, session, release)
-        if not hmac.compare_digest(str(said.get("mac")).encode(), expected.encode()):
-            raise Lost("it does not know the ranks' key")
+        greeting = link.receive(GREETING)
+        session, release = str(greeting.get("session")), str(greeting.get("release"))
+        check_proof(greeting, head_proof(self._key, config.service, mine, session, release))
         return session, release
 
     def _other(self, link: Link, release: str) -> int:
         """The head runs another release: go there, as soon as it is here."""
         told, heard = 0.0, time.monotonic()
         while not self._staged(release):
-            self._board.say(WAITING, f"release {release}, which {self._head} runs, is not here")
+            self.say(WAITING, f"release {release}, which {self._head} runs, is not here")
             if time.monotonic() - told > BEAT:
                 told = time.monotonic()
                 link.send(lacks=release)
@@ -118,14 +112,13 @@ class Follower:
         if text is not None and files.write(unit, text, 0o644):
             systemd.reload()
         files.point(Path(self._config.home, "current"), f"releases/{release}")
-        self._board.say(WAITING, f"going to release {release}")
-        return AGAIN
+        return self.again(f"going to release {release}")
 
     def _staged(self, release: str) -> bool:
         """Whether a release of this name is whole on this host: release.json is written last."""
         place = Path(self._config.home, "releases", release)
         # Only what lies here is a name.
-        there = {one.name for one in place.parent.iterdir()}
+        there = {path.name for path in place.parent.iterdir()}
         return release in there and documents.read(place / "release.json") is not None
 
     def _together(self, link: Link) -> int:
@@ -144,7 +137,7 @@ class Follower:
                     return self._left(f"nothing was heard for {PATIENCE:.0f} s")
             except Lost as error:
                 return self._left(str(error))
-            if ended := self._engine.ended():
+            if ended := self.engine_ended():
                 return self._ended(link, ended)
 
     def _ended(self, link: Link, ended: str) -> int:
@@ -159,10 +152,8 @@ class Follower:
             link.send(ended=ended)
         except Lost as error:
             return self._left(str(error))
-        self._board.failed(ended)
-        return FAILED
+        return self.failed(ended)
 
     def _left(self, why: str) -> int:
         """The head is gone, and its engine with it: the next one needs a fresh follower."""
-        self._board.say(WAITING, f"{self._head} is gone: {why}")
-        return AGAIN
+        return self.again(f"{self._head} is gone: {why}")

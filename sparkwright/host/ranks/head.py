@@ -8,7 +8,6 @@ systemd starts each rank again.
 from __future__ import annotations
 
 import contextlib
-import hmac
 import socket
 import threading
 import time
@@ -18,7 +17,7 @@ from sparkwright.host.lib import homes
 from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
 from sparkwright.host.proxy.health import Service
 from sparkwright.host.proxy.pool import HealthService
-from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Board, Engine, forgive
+from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
 from sparkwright.host.ranks.link import (
     BEAT,
     GREETING,
@@ -26,6 +25,7 @@ from sparkwright.host.ranks.link import (
     Late,
     Link,
     Lost,
+    check_proof,
     follower_proof,
     head_proof,
 )
@@ -37,14 +37,12 @@ _MOST = 64
 IDLE, TOKEN, SILENT = 60.0, 300.0, 120.0
 
 
-class Head:
+class Head(Rank):
     """One start of the head."""
 
     def __init__(self, config: RankConfig, key: str, release: str) -> None:
-        self._config, self._key, self._release = config, key, release
+        super().__init__(config, key, release)
         self._session = nonce()
-        self._engine = Engine(config)
-        self._board = Board(config, release)
         self._changed = threading.Condition()
         self._links: dict[int, Link] = {}
         self._ready: set[int] = set()
@@ -62,27 +60,19 @@ class Head:
             )
         except OSError as error:
             # The address comes with the cable: systemd's limit is not for that.
-            self._board.say(WAITING, f"{self._config.addresses[0]} is not there: {error.strerror}")
-            time.sleep(5)
-            forgive(self._config)
-            return AGAIN
+            return self.again(f"{self._config.addresses[0]} is not there: {error.strerror}", 5)
         with listener:
             for program in (self._accept, self._beat):
                 threading.Thread(target=program, args=(listener,), daemon=True).start()
             self._gather()
             if not self._over:
-                self._engine.start()
-                self._board.say(SERVING, session=self._session)
+                self.start_engine()
+                self.say(SERVING, session=self._session)
                 threading.Thread(target=self._watch, daemon=True).start()
             self._until_over()
         assert self._over
         code, why = self._over
-        if code == AGAIN:
-            self._board.say(WAITING, why)
-            forgive(self._config)
-        else:
-            self._board.failed(why)
-        return code
+        return self.again(why) if code == AGAIN else self.failed(why)
 
     # The session
 
@@ -91,7 +81,7 @@ class Head:
         everyone = set(range(1, len(self._config.hosts)))
         with self._changed:
             while self._ready != everyone and not self._over:
-                self._board.say(WAITING, *self._missing(everyone))
+                self.say(WAITING, *self._missing(everyone))
                 self._changed.wait(1.0)
             self._gone = True
             for link in self._links.values():
@@ -109,7 +99,7 @@ class Head:
 
     def _until_over(self) -> None:
         while not self._over:
-            ended = self._engine.ended()
+            ended = self.engine_ended()
             with self._changed:
                 if ended is None:
                     self._changed.wait(0.5)
@@ -201,9 +191,7 @@ class Head:
             or config.addresses[number] != address
         ):
             raise Lost("it is no rank of this cluster")
-        proof = follower_proof(self._key, config.service, number, mine)
-        if not hmac.compare_digest(str(said.get("mac")).encode(), proof.encode()):
-            raise Lost("it does not know the ranks' key")
+        check_proof(said, follower_proof(self._key, config.service, number, mine))
         mac = head_proof(self._key, config.service, theirs, self._session, self._release)
         link.send(session=self._session, release=self._release, mac=mac)
         with self._changed:

@@ -7,6 +7,7 @@ two seconds, so that a host without power and a cable that is pulled end it as s
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import socket
 import threading
@@ -110,6 +111,16 @@ def key_of(secrets: str) -> str:
         OSError, KeyError: when there is none.
     """
     return pairs(Path(secrets).read_text(encoding="utf-8"))[KEY]
+
+
+def check_proof(said: dict[str, Any], proof: str) -> None:
+    """Check that the other side knows the ranks' key.
+
+    Raises:
+        Lost: it does not.
+    """
+    if not hmac.compare_digest(str(said.get("mac")).encode(), proof.encode()):
+        raise Lost("it does not know the ranks' key")
 
 
 def follower_proof(key: str, service: str, number: int, nonce: str) -> str:

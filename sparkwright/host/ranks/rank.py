@@ -7,15 +7,41 @@ and take them away.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from sparkwright.host import fabric
+from sparkwright.host.fabric import FabricRequest
 from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.ranks import RankConfig
-from sparkwright.host.ranks import environment, firewall
-from sparkwright.host.ranks.engine import Board
+from sparkwright.host.lib.ranks import FABRIC, RankConfig
+from sparkwright.host.ranks import firewall
+from sparkwright.host.ranks.collective import NoFabric, collective_environment
+from sparkwright.host.ranks.engine import ended
 from sparkwright.host.ranks.follower import Follower
 from sparkwright.host.ranks.head import Head
 from sparkwright.host.ranks.link import key_of
+
+#: What Compose takes out of a file as it stands there.
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
+
+
+def write_environment(config: RankConfig) -> None:
+    """Write the variables of a rank's engine that only its host knows: which cage the cable is in
+    today. The rank's Compose file names the file; there is none for a plain network.
+
+    Where nothing of the fabric is to be seen, what was planned is written: the rank waits then.
+    """
+    if config.shape is None:
+        return
+    variables = dict(config.environment)
+    try:
+        state = fabric.main(FabricRequest(ask=False))
+        variables |= collective_environment(state, config.shape, ranks=len(config.hosts))
+    except (NoFabric, OSError, ValueError) as error:
+        print(f"the fabric is not as it is to be: {error}", flush=True)
+    plain = sorted(name for name in variables if _PLAIN.fullmatch(variables[name]))
+    text = "".join(f"{name}={variables[name]}\n" for name in plain)
+    files.write(Path(config.home, FABRIC), text, 0o644)
 
 
 def main(action: str, place: str) -> int:
@@ -24,11 +50,11 @@ def main(action: str, place: str) -> int:
     if config is None:
         raise SystemExit(f"{place} can't be read")
     if action == "close":
-        Board.ended(config)  # it may have lost power as it was
-        environment.write(config)
+        ended(config)  # it may have lost power as it was
+        write_environment(config)
         firewall.close(config)
     elif action == "open":
-        Board.ended(config)
+        ended(config)
         firewall.open_again(config)
     else:
         release = files.target(Path(config.home, "current")) or config.release

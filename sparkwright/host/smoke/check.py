@@ -6,13 +6,15 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.lib import journal, metrics, ranks, systemd
-from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.http import NoAnswer, Server, api_key
 from sparkwright.host.lib.ranks import SERVING
 from sparkwright.host.service import CheckResult, SmokeRequest
+from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_only_marks
 
 
 @dataclass(frozen=True)
@@ -33,35 +35,43 @@ class SmokeAnswer:
     checks: tuple[CheckResult, ...]
     journal: tuple[str, ...] = ()
 
+    def failures(self, service: str) -> list[str]:
+        """What failed, as lines."""
+        return [f"{service}: {one.name}: {one.detail}" for one in self.checks if not one.ok]
+
+
+@dataclass(frozen=True)
+class DeepCheckResult:
+    """One check of the deep test.
+
+    Attributes:
+        verdict: passed, failed or skipped.
+        detail: what was observed, or why it was skipped.
+        cause: a key of sparkwright/checks/smoke/checks.yaml, if it failed for a known cause.
+    """
+
+    name: str
+    verdict: str
+    seconds: float
+    detail: str
+    cause: str | None = None
+
 
 QUESTION = "What is 17 + 25? Answer with the number only."
 #: Long enough, and easy enough to predict, that a working drafter has tokens accepted.
 FORESEEABLE = "Write the numbers from 1 to 30, separated by spaces."
-#: Seconds that the proxy has to notice that the service is back.
-_PROXY_SECONDS = 20
+#: Seconds that the proxy has to notice that the service is back, and for a list of models.
+_PROXY_SECONDS, _LISTED = 20, 30
 
 
-class Failure(Exception):
-    """A check failed; the text says what was observed."""
-
-
-class Service:
-    """A service on this host, and the server that answers for it."""
-
-    def __init__(self, request: SmokeRequest) -> None:
-        self.request = request
-        key = None if request.follower else api_key(request.secrets)
-        self.server = Server(request.address, request.port, key)
-
-
-def health(service: Service) -> str:
+def health(client: Client) -> str:
     """Wait for /health, as long as a first boot may take, or until systemd gives up."""
-    request = service.request
+    request = client.request
     deadline = time.monotonic() + request.boot_seconds
     checked = 0.0
     while True:
         try:
-            answer = service.server.get("/health")
+            answer = client.server.get("/health")
             if answer.status == 200:
                 return "200"
             observed = f"HTTP {answer.status}"
@@ -69,31 +79,31 @@ def health(service: Service) -> str:
             observed = str(error)
         now = time.monotonic()
         if now > deadline:
-            missing = ranks.missing(_home(request))
-            raise Failure(f"not healthy after {request.boot_seconds} s: {missing or observed}")
+            observed = ranks.missing(_home(request)) or observed
+            raise Fault("down", f"not healthy after {request.boot_seconds} s: {observed}")
         if now - checked > 1:
             checked = now
             unit = systemd.unit(request.unit)
             state = unit.get("ActiveState", "")
             if state in ("failed", "inactive"):
-                raise Failure(f"the unit is {state}: it ended and systemd has given up"
-                              f"{_error(request.unit)}")  # fmt: skip
+                ended = f"the unit is {state}: it ended and systemd has given up"
+                raise Fault("down", f"{ended}{_error(request.unit)}")
             if unit.get("SubState") == "auto-restart" and request.fail_fast:
-                raise Failure(f"it ended while starting{_error(request.unit)}")
+                raise Fault("down", f"it ended while starting{_error(request.unit)}")
         time.sleep(0.3)
 
 
-def joined(service: Service) -> str:
+def joined(client: Client) -> str:
     """A follower serves together with its head, which answers for it."""
-    request = service.request
+    request = client.request
     deadline = time.monotonic() + request.boot_seconds
     while (state := ranks.state(_home(request))) is None or state.step != SERVING:
-        if time.monotonic() > deadline:
-            raise Failure(ranks.missing(_home(request)) or "it has not begun to wait for its head")
+        missing = ranks.missing(_home(request)) or "it has not begun to wait for its head"
+        fail_if(time.monotonic() > deadline, "down", missing)
         time.sleep(0.5)
     unit = systemd.unit(request.unit).get("ActiveState", "unknown")
     if unit != "active":
-        raise Failure(f"the unit is {unit}{_error(request.unit)}")
+        raise Fault("down", f"the unit is {unit}{_error(request.unit)}")
     return f"rank {state.number} serves with its head"
 
 
@@ -107,93 +117,59 @@ def _error(unit: str) -> str:
     return f": {text}" if text else ""
 
 
-def models(service: Service) -> str:
+def models(client: Client) -> str:
     """Every served name is in the model list."""
-    answer = service.server.get("/v1/models", timeout=30)
-    if answer.status != 200:
-        raise Failure(f"/v1/models answers HTTP {answer.status}")
-    listed = {model["id"] for model in answer.json()["data"]}
-    served = service.request.served_names
+    listed = {model["id"] for model in client.json("GET", "/v1/models")["data"]}
+    served = client.request.served_names
     missing = [name for name in served if name not in listed]
-    if missing:
-        raise Failure(f"not served: {', '.join(missing)}; served: {', '.join(sorted(listed))}")
+    shown = f"not served: {', '.join(missing)}; served: {', '.join(sorted(listed))}"
+    fail_if(missing, "unlisted", shown)
     return ", ".join(served)
 
 
-def key_required(service: Service) -> str:
+def key_required(client: Client) -> str:
     """Without the key there is no answer."""
-    status = service.server.ask("GET", "/v1/models", key=False).status
-    if status != 401:
-        raise Failure(f"/v1/models answers HTTP {status} without the key: it must be 401")
+    status = client.call("GET", "/v1/models", key=False).status
+    fail_if(
+        status != 401, "open", f"/v1/models answers HTTP {status} without the key: it must be 401"
+    )
     return "401 without it"
 
 
-def generate(service: Service, question: str = QUESTION, tokens: int = 0) -> str:
+def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:
     """A real generation: a hanging engine still answers /health."""
-    request = service.request
-    body = {
-        "model": request.served_names[0],
-        "messages": [{"role": "user", "content": question}],
-        "max_tokens": max(tokens, request.max_tokens),
-        "temperature": 0,
-        "chat_template_kwargs": {"enable_thinking": request.thinking},
-    }
-    try:
-        reply = service.server.ask(
-            "POST", "/v1/chat/completions", body, timeout=request.first_answer_seconds
-        )
-    except Late:
-        raise Failure(
-            f"no answer within {request.first_answer_seconds} s while /health answers: "
-            "the engine hangs"
-        ) from None
-    if reply.status != 200:
-        raise Failure(f"HTTP {reply.status}: {reply.text[:300]}")
-    answer = reply.json()
-    choice = answer["choices"][0]
-    message = choice["message"]
-    text = (
-        message.get("content") or message.get("reasoning") or message.get("reasoning_content") or ""
-    )
-    if not answer["usage"]["completion_tokens"] or not text:
-        raise Failure(f"an empty answer (finish_reason {choice['finish_reason']})")
-    if not text.strip("! \n"):
-        raise Failure("the answer is nothing but '!': the weights or their names are wrong")
-    return str(text)[:60]
+    answer = client.chat(client.body(question, max(tokens, client.request.max_tokens)))
+    text = answer.text or answer.reasoning or ""
+    empty = not answer.tokens or not text
+    fail_if(empty, "empty", f"an empty answer (finish_reason {answer.finish})")
+    fail_if_only_marks(text)
+    return text[:60]
 
 
-def warm_up(service: Service) -> str:
+def warm_up(client: Client) -> str:
     """A longer answer: the first ones compile kernels."""
-    return generate(service, FORESEEABLE, 64)
+    return generate(client, FORESEEABLE, 64)
 
 
-def speculation(service: Service) -> str:
+def speculation(client: Client, ask: Callable[[Client], object] = warm_up) -> str:
     """Tokens are drafted, and some are accepted: else the drafter only costs time."""
-    before = _totals(service)
-    generate(service, FORESEEABLE, 64)
-    after = _totals(service)
-    drafted, accepted = (
-        after.get(name, 0.0) - before.get(name, 0.0) for name in (metrics.DRAFTED, metrics.ACCEPTED)
+    before = client.metrics()
+    ask(client)
+    after = client.metrics()
+    drafts, drafted, accepted = (
+        after.since(before, name) for name in (metrics.DRAFTS, metrics.DRAFTED, metrics.ACCEPTED)
     )
-    if not drafted:
-        raise Failure("no token was drafted: the drafter is not used")
-    if not accepted:
-        raise Failure(f"none of {drafted:.0f} drafted tokens was accepted: drafter and body differ")
-    return f"{accepted:.0f} of {drafted:.0f} drafted tokens accepted"
+    fail_if(not drafted, "undrafted", "no token was drafted: the drafter is not used")
+    none = f"none of {drafted:.0f} drafted tokens was accepted: drafter and body differ"
+    fail_if(not accepted, "unaccepted", none)
+    share = f"{accepted:.0f} of {drafted:.0f} drafted tokens accepted ({accepted / drafted:.0%})"
+    return f"{share}, {1 + accepted / drafts:.1f} tokens a step" if drafts else share
 
 
-def _totals(service: Service) -> dict[str, float]:
-    answer = service.server.get("/metrics", timeout=30)
-    if answer.status != 200:
-        raise Failure(f"/metrics answers HTTP {answer.status}")
-    return metrics.totals(answer.text, service.request.metric_names)
-
-
-def proxy(service: Service) -> str:
+def proxy(client: Client) -> str:
     """Through the proxy, as clients do: it answers with the key, and refuses without."""
-    fault = proxy_fault(service.request)
-    if fault:
-        raise Failure(fault)
+    if fault := proxy_fault(client.request):
+        raise Fault("down", fault)
     return "200 with the key, 401 without it"
 
 
@@ -208,11 +184,13 @@ def proxy_fault(request: SmokeRequest) -> str | None:
     deadline = time.monotonic() + _PROXY_SECONDS
     while True:
         try:
-            found = [server.ask("GET", "/v1/models", key=key).status for key in (True, False)]
-            if found == [200, 401]:
+            with_key, without = (
+                server.ask("GET", "/v1/models", key=key).status for key in (True, False)
+            )
+            if (with_key, without) == (200, 401):
                 return None
             fault = (
-                f"HTTP {found[0]} with the key, {found[1]} without it, and it must be 200 and 401"
+                f"HTTP {with_key} with the key, {without} without it, and it must be 200 and 401"
             )
         except NoAnswer as error:
             fault = f"port {port} does not answer: {error}"
@@ -223,9 +201,28 @@ def proxy_fault(request: SmokeRequest) -> str | None:
 
 def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:
     """What fails of a service that is asked at its own port, as lines, and its journal then."""
-    found = run(replace(gate, proxy=None, warm_ups=0))
-    bad = [f"{name}: {one.name}: {one.detail}" for one in found.checks if not one.ok]
-    return bad, found.journal
+    answer = run(replace(gate, proxy=None, warm_ups=0))
+    return answer.failures(name), answer.journal
+
+
+def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
+    """A check's result, whatever it raises."""
+    begun = time.monotonic()
+    verdict, cause = "failed", None
+    try:
+        detail = check()
+        verdict = "passed"
+    except Skip as skip:
+        verdict, detail = "skipped", str(skip)
+    except Fault as fault:
+        detail, cause = str(fault), fault.cause
+    except NoAnswer as error:
+        detail, cause = f"{error.kind}: {error}", "cut"
+    except OSError as error:
+        detail, cause = f"{type(error).__name__}: {error}", "cut"
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        detail, cause = f"an answer that no engine would give: {error!r}", "shape"
+    return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
 
 def run(request: SmokeRequest) -> SmokeAnswer:
@@ -240,17 +237,14 @@ def run(request: SmokeRequest) -> SmokeAnswer:
         plan.append(("proxy", proxy))
     checks: list[CheckResult] = []
     for name, check in plan:
-        started = time.monotonic()
-        try:
-            detail, ok = check(Service(request)), True
-        except Failure as failure:
-            detail, ok = str(failure), False
-        except NoAnswer as error:
-            detail, ok = f"{error.kind}: {error}", False
-        except (OSError, ValueError, KeyError) as error:
-            detail, ok = f"{type(error).__name__}: {error}", False
-        checks.append(CheckResult(name, ok, time.monotonic() - started, detail))
-        if not ok:
+        seconds = _LISTED if check in (models, key_required) else request.first_answer_seconds
+
+        def ask(check: Callable[[Client], str] = check, seconds: float = seconds) -> str:
+            return check(Client(request, seconds))
+
+        result = observed(name, ask)
+        checks.append(CheckResult(name, result.verdict == "passed", result.seconds, result.detail))
+        if result.verdict != "passed":
             return SmokeAnswer(tuple(checks), tuple(journal.last(request.unit)))
     return SmokeAnswer(tuple(checks))
 

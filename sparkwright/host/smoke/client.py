@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from sparkwright.host.lib import metrics
-from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server
+from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
 from sparkwright.host.service import SmokeRequest
-from sparkwright.host.smoke import check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
 
 
 @dataclass(frozen=True)
-class DeepRequest:
+class DeepRequest(SmokeRequest):
     """What the deep test asks of a service beyond the short one.
 
     Attributes:
-        tool_parser, reasoning_parser: as the recipe names them.
+        tool_parser: as the recipe names it.
         thinking_tokens: budget of an answer that may think first.
         max_num_seqs: requests that the engine serves at once; None where the plan leaves it open.
         context: tokens; None where the plan leaves it to the server, which then reports it.
@@ -29,21 +32,19 @@ class DeepRequest:
         context_errors: texts of which an error about a prompt that is too long has one.
     """
 
-    service: SmokeRequest
-    tool_parser: str | None
-    reasoning_parser: str | None
-    thinking_tokens: int
-    max_num_seqs: int | None
-    context: int | None
-    prefix_caching: bool | None
-    skip: dict[str, str]
+    tool_parser: str | None = None
+    thinking_tokens: int = 0
+    max_num_seqs: int | None = None
+    context: int | None = None
+    prefix_caching: bool | None = None
+    skip: dict[str, str] = field(default_factory=dict)
     guarded: tuple[str, ...] = ()
     tokenizer: str = ""
     context_errors: tuple[str, ...] = ()
 
 
-class Fault(check.Failure):
-    """A check failed.
+class Fault(Exception):
+    """A check failed; the text says what was observed.
 
     Attributes:
         cause: one of the causes in sparkwright/checks/smoke/checks.yaml.
@@ -56,6 +57,12 @@ class Fault(check.Failure):
 
 class Skip(Exception):
     """A check that does not apply to this service; the text says why."""
+
+
+def fail_if(wrong: object, cause: str, observed: str) -> None:
+    """Fail the check where something is wrong: the same as ``if wrong: raise Fault``."""
+    if wrong:
+        raise Fault(cause, observed)
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,6 @@ class Completion:
         """``content: null`` with ``finish_reason: length``: reasoning took the whole budget."""
         return self.text is None and bool(self.reasoning) and self.finish == "length"
 
-    @property
-    def silent(self) -> bool:
-        """Tokens, and no text of them: engines leave special tokens out."""
-        return not (self.text or self.reasoning or self.calls) and self.tokens > 0
-
 
 @dataclass(frozen=True)
 class Metrics:
@@ -108,10 +110,13 @@ class Metrics:
 class Client:
     """One check's requests, which end at the check's deadline."""
 
-    def __init__(self, request: DeepRequest, seconds: float, server: Server | None = None) -> None:
-        self.server = server or check.Service(request.service).server
-        self.request = request
-        self.seconds = seconds
+    def __init__(self, request: SmokeRequest, seconds: float, server: Server | None = None) -> None:
+        if server is None:
+            # The head of its cluster answers for a follower, which has no key.
+            key = None if request.follower else api_key(request.secrets)
+            server = Server(request.address, request.port, key)
+        self.request, self.server, self.seconds = request, server, seconds
+        self.late = f"no answer within {seconds:.0f} s while /health answers: the engine hangs"
         self._deadline = time.monotonic() + seconds
 
     def left(self) -> float:
@@ -121,18 +126,23 @@ class Client:
             Fault: when it has passed.
         """
         left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise self._late()
+        fail_if(left <= 0, "late", self.late)
         return left
+
+    @contextmanager
+    def _asking(self, asked: str) -> Iterator[None]:
+        """No answer to a request is a fault of the check."""
+        try:
+            yield
+        except Late:
+            raise Fault("late", self.late) from None
+        except NoAnswer as error:
+            raise Fault("cut", f"{asked}: the connection was cut ({error})") from None
 
     def call(self, method: str, path: str, body: object = None, *, key: bool = True) -> Answer:
         """One request, whatever the status of its answer."""
-        try:
+        with self._asking(f"{method} {path}"):
             return self.server.ask(method, path, body, key=key, timeout=self.left())
-        except Late:
-            raise self._late() from None
-        except NoAnswer as error:
-            raise Fault("cut", f"{method} {path}: the connection was cut ({error})") from None
 
     def json(self, method: str, path: str, body: object = None) -> Any:
         """The JSON of an answer that has to be a success."""
@@ -142,21 +152,50 @@ class Client:
         self, asked: str | list[Any], tokens: int, think: bool | None = None
     ) -> dict[str, Any]:
         """A chat's body, of one question or of messages. Greedy, so that answers are repeatable."""
-        messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
-        thinks = self.request.service.thinking if think is None else think
-        # Where the user lets the model think in smoke tests, every budget must have room for it.
-        room = self.request.thinking_tokens if thinks and think is None else 0
         return {
-            "model": self.request.service.served_names[0],
-            "messages": messages,
-            "max_tokens": tokens + room,
+            "model": self.request.served_names[0],
+            "messages": [{"role": "user", "content": asked}] if isinstance(asked, str) else asked,
+            "max_tokens": tokens,
             "temperature": 0,
-            "chat_template_kwargs": {"enable_thinking": thinks},
+            "chat_template_kwargs": {
+                "enable_thinking": self.request.thinking if think is None else think
+            },
         }
 
     def chat(self, body: dict[str, Any]) -> Completion:
-        """One answer, as it comes."""
-        return completion(self.json("POST", "/v1/chat/completions", body))
+        """The first choice of an answer, as it comes. Older engines have ``reasoning_content``."""
+        answer = self.json("POST", "/v1/chat/completions", body)
+        choice, usage = answer["choices"][0], answer["usage"]
+        message = choice["message"]
+        return Completion(
+            text=message.get("content") or None,
+            reasoning=message.get("reasoning") or message.get("reasoning_content") or None,
+            finish=choice["finish_reason"],
+            calls=message.get("tool_calls") or [],
+            prompt_tokens=usage["prompt_tokens"],
+            tokens=usage["completion_tokens"],
+            total=usage["total_tokens"],
+        )
+
+    def metrics(self) -> Metrics:
+        """The engine's counters so far."""
+        text = succeeded("/metrics", self.call("GET", "/metrics")).text
+        names = self.request.metric_names
+        return Metrics(metrics.totals(text, names), metrics.texts(text, names))
+
+
+class DeepClient(Client):
+    """One deep check's requests."""
+
+    request: DeepRequest
+
+    def body(
+        self, asked: str | list[Any], tokens: int, think: bool | None = None
+    ) -> dict[str, Any]:
+        """As for the short test; where the user lets the model think in smoke tests, every budget
+        must have room for it."""
+        room = self.request.thinking_tokens if self.request.thinking and think is None else 0
+        return super().body(asked, tokens + room, think)
 
     def ask(self, asked: str | list[Any], tokens: int, **more: Any) -> Completion:
         """An answer with content or a call of a tool.
@@ -169,38 +208,23 @@ class Client:
             body["max_tokens"] = tokens + self.request.thinking_tokens
             note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
             answer = replace(self.chat(body), note=note)
-        if answer.only_reasoning:
-            raise Fault(
-                "budget",
-                f"content: null with finish_reason: length: {body['max_tokens']} tokens are too "
-                f"small a budget, reasoning took them all: {clip(answer.reasoning)}",
-            )
-        if answer.silent:
-            text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
-            raise Fault("silent", f"{text}: special tokens alone")
-        if answer.text is not None and only_marks(answer.text):
-            raise Fault("marks", f"the answer is nothing but '!': {clip(answer.text)}")
+        fail_if_only_reasoning(answer, body["max_tokens"])
+        # Tokens, and no text of them: engines leave special tokens out.
+        silent = not (answer.text or answer.reasoning or answer.calls) and answer.tokens > 0
+        text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
+        fail_if(silent, "silent", f"{text}: special tokens alone")
+        fail_if_only_marks(answer.text or "")
         return answer
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
         """The data of a stream's events, each with the seconds since the request was sent."""
         try:
-            for event in self.server.events(path, body, timeout=self.left()):
-                self.left()  # bounded by time, however slowly the events arrive
-                yield event
+            with self._asking(f"the stream of POST {path}"):
+                for event in self.server.events(path, body, timeout=self.left()):
+                    self.left()  # bounded by time, however slowly the events arrive
+                    yield event
         except Refused as refused:
             succeeded(path, refused.answer)
-        except Late:
-            raise self._late() from None
-        except NoAnswer as error:
-            text = f"POST {path}: the connection was cut ({error}) within the stream"
-            raise Fault("cut", text) from None
-
-    def metrics(self) -> Metrics:
-        """The engine's counters so far."""
-        text = succeeded("/metrics", self.call("GET", "/metrics")).text
-        names = self.request.service.metric_names
-        return Metrics(metrics.totals(text, names), metrics.texts(text, names))
 
     def context(self) -> int:
         """Tokens of the context: as planned, or as the server reports where that is open."""
@@ -210,14 +234,12 @@ class Client:
 
     def count(self, text: str) -> int:
         """Tokens of a text by the model's own tokenizer, or its words, which are never more."""
-        if not self.request.tokenizer:
-            return len(text.split())
-        body = {"model": self.request.service.served_names[0], "prompt": text}
-        answer = self.call("POST", self.request.tokenizer, body)
-        return int(answer.json()["count"]) if answer.status == 200 else len(text.split())
-
-    def _late(self) -> Fault:
-        return Fault("late", f"no answer within {self.seconds:.0f} s")
+        if self.request.tokenizer:
+            body = {"model": self.request.served_names[0], "prompt": text}
+            answer = self.call("POST", self.request.tokenizer, body)
+            if answer.status == 200:
+                return int(answer.json()["count"])
+        return len(text.split())
 
 
 def succeeded(path: str, answer: Answer) -> Answer:
@@ -226,10 +248,9 @@ def succeeded(path: str, answer: Answer) -> Answer:
     Raises:
         Fault: with the server's error.
     """
-    if answer.status == 200:
-        return answer
     text = f"{path} answers HTTP {answer.status}: {clip(error_of(answer), 200)}"
-    raise Fault("broken" if answer.status >= 500 else "refused", text)
+    fail_if(answer.status != 200, "broken" if answer.status >= 500 else "refused", text)
+    return answer
 
 
 def error_of(answer: Answer) -> str:
@@ -240,24 +261,21 @@ def error_of(answer: Answer) -> str:
         return answer.text
 
 
-def completion(answer: dict[str, Any]) -> Completion:
-    """The first choice of a chat completion. Older engines have ``reasoning_content``."""
-    choice, usage = answer["choices"][0], answer["usage"]
-    message = choice["message"]
-    return Completion(
-        text=message.get("content") or None,
-        reasoning=message.get("reasoning") or message.get("reasoning_content") or None,
-        finish=choice["finish_reason"],
-        calls=message.get("tool_calls") or [],
-        prompt_tokens=usage["prompt_tokens"],
-        tokens=usage["completion_tokens"],
-        total=usage["total_tokens"],
+def fail_if_only_reasoning(answer: Completion, budget: int) -> None:
+    """Fail the check of an answer whose reasoning took the whole budget."""
+    fail_if(
+        answer.only_reasoning,
+        "budget",
+        f"content: null with finish_reason: length: {budget} tokens are too small a budget, "
+        f"reasoning took them all: {clip(answer.reasoning)}",
     )
 
 
-def only_marks(text: str) -> bool:
-    """Whether a text is the token 0 again and again, which is `!`: weights are missing."""
-    return len(text.strip()) >= 4 and not text.strip("! \n")
+def fail_if_only_marks(text: str, subject: str = "the answer") -> None:
+    """Fail the check where a text is the token 0 again and again, which is `!`: weights are
+    missing."""
+    marks = len(text.strip()) >= 4 and not text.strip("! \n")
+    fail_if(marks, "marks", f"{subject} is nothing but '!': {clip(text)}")
 
 
 def clip(text: str | None, length: int = 80) -> str:

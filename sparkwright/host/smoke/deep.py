@@ -7,16 +7,15 @@ comes with the request; what a failure means is in sparkwright/checks/smoke/chec
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import files, journal
-from sparkwright.host.lib.http import NoAnswer
-from sparkwright.host.smoke import check, lengths, load, reasoning, routes, structured, vision
-from sparkwright.host.smoke.client import Client, DeepRequest, Fault, Skip
+from sparkwright.host.smoke import lengths, load, picture, reasoning, routes, structured
+from sparkwright.host.smoke.check import DeepCheckResult, health, observed
+from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip, fail_if
 
 
 @dataclass(frozen=True)
@@ -24,23 +23,6 @@ class DeepRequests:
     """All services to test, one after the other."""
 
     services: tuple[DeepRequest, ...]
-
-
-@dataclass(frozen=True)
-class DeepCheckResult:
-    """One check of the deep test.
-
-    Attributes:
-        verdict: passed, failed or skipped.
-        detail: what was observed, or why it was skipped.
-        cause: a key of sparkwright/checks/smoke/checks.yaml, if it failed for a known cause.
-    """
-
-    name: str
-    verdict: str
-    seconds: float
-    detail: str
-    cause: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +49,7 @@ class Check:
     """
 
     name: str
-    ask: Callable[[Client], str]
+    ask: Callable[[DeepClient], str]
     seconds: Callable[[DeepRequest], float] = lambda _: 0.0
 
 
@@ -75,7 +57,7 @@ class Check:
 #: allow for reading prompts at 200 tokens per second and for writing 10 tokens per second over all
 #: sequences: slower than any system of the catalog.
 CHECKS = (
-    Check("aliases", routes.names, lambda request: 10.0 * len(request.service.served_names)),
+    Check("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
     Check("key", routes.key),
     Check("chat", routes.chat),
     Check("completion", routes.completion),
@@ -84,7 +66,7 @@ CHECKS = (
     Check("thinking-on", reasoning.switched_on, lambda request: request.thinking_tokens / 2),
     Check("tools", structured.tools, lambda _: 50.0),
     Check("json-schema", structured.json_schema, lambda _: 25.0),
-    Check("image", vision.image),
+    Check("image", picture.image),
     Check("long-2k", lengths.after_2k, lambda _: 10.0),
     Check("long-16k", lengths.after_16k, lambda _: 82.0),
     Check("context-limit", lengths.limit),
@@ -100,60 +82,33 @@ _HANGING_SECONDS = 10.0
 
 def run(request: DeepRequest) -> DeepAnswer:
     """All checks of one service. A failure does not stop the others, except for health."""
-    service = request.service
-    found = [_result("health", partial(_health, request))]
-    if found[0].verdict == "passed":
-        for one in CHECKS:
-            why = request.skip.get(one.name)
-            if why:
-                found.append(DeepCheckResult(one.name, "skipped", 0.0, why))
-                continue
-            seconds = service.first_answer_seconds + one.seconds(request)
-            if any(result.name in _SMALLEST and result.cause == "late" for result in found):
+    results = [observed("health", partial(_health, request))]
+    if results[0].verdict == "passed":
+        for check in CHECKS:
+            seconds = request.first_answer_seconds + check.seconds(request)
+            if any(result.name in _SMALLEST and result.cause == "late" for result in results):
                 seconds = min(seconds, _HANGING_SECONDS)
-            found.append(_result(one.name, partial(_asked, one, request, seconds)))
-    failed = any(result.verdict == "failed" for result in found)
+            results.append(observed(check.name, partial(_asked, check, request, seconds)))
+    failed = any(result.verdict == "failed" for result in results)
     return DeepAnswer(
-        release=files.target(Path(service.secrets).parent / "current"),
-        checks=tuple(found),
-        journal=tuple(journal.last(service.unit)) if failed else (),
+        release=files.target(Path(request.secrets).parent / "current"),
+        checks=tuple(results),
+        journal=tuple(journal.last(request.unit)) if failed else (),
     )
 
 
-def _asked(one: Check, request: DeepRequest, seconds: float) -> str:
-    return one.ask(Client(request, seconds))
+def _asked(check: Check, request: DeepRequest, seconds: float) -> str:
+    if check.name in request.skip:
+        raise Skip(request.skip[check.name])
+    return check.ask(DeepClient(request, seconds))
 
 
 def _health(request: DeepRequest) -> str:
-    secrets = request.service.secrets
-    if not Path(secrets).exists():
-        raise Fault("absent", f"{secrets} does not exist: the service is not deployed here")
-    try:
-        return check.health(check.Service(request.service))
-    except check.Failure as failure:
-        raise Fault("down", str(failure)) from None
-
-
-def _result(name: str, ask: Callable[[], str]) -> DeepCheckResult:
-    """A check's result, whatever it raises."""
-    begun = time.monotonic()
-    verdict, cause = "failed", None
-    try:
-        detail = ask()
-        verdict = "passed"
-    except Skip as skip:
-        verdict, detail = "skipped", str(skip)
-    except Fault as fault:
-        detail, cause = str(fault), fault.cause
-    except NoAnswer as error:
-        detail, cause = f"{error.kind}: {error}", "cut"
-    except OSError as error:
-        detail, cause = f"{type(error).__name__}: {error}", "cut"
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        detail, cause = f"an answer that no engine would give: {error!r}", "shape"
-    return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
+    absent = f"{request.secrets} does not exist: the service is not deployed here"
+    fail_if(not Path(request.secrets).exists(), "absent", absent)
+    return health(DeepClient(request, 0))
 
 
 def main(request: DeepRequests) -> dict[str, DeepAnswer]:
     """Test the services by name, one after the other: they share one GPU."""
-    return {one.service.name: run(one) for one in request.services}
+    return {service.name: run(service) for service in request.services}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import NoAnswer
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import Client, Completion, Fault, Skip, clip
+from sparkwright.host.smoke.client import Client, DeepClient, Fault, Skip, clip, fail_if
 from sparkwright.host.smoke.lengths import filler, fits
 
 #: Blocks of the KV cache that a repeated prompt spans. Models with recurrent layers keep a state
@@ -21,28 +21,16 @@ _HYBRID_BLOCK = 256
 _COUNTED = " ".join(str(number) for number in range(1, 21))
 
 
-def speculation(client: Client) -> str:
+def speculation(client: DeepClient) -> str:
     """Tokens are drafted, and some are accepted: else the drafter only costs time."""
-    before = client.metrics()
-    client.ask(check.FORESEEABLE, 96)
-    after = client.metrics()
-    drafts, drafted, accepted = (
-        after.since(before, name) for name in (metrics.DRAFTS, metrics.DRAFTED, metrics.ACCEPTED)
-    )
-    if not drafts or not drafted:
-        raise Fault("undrafted", "no token was drafted: the drafter is not used")
-    if not accepted:
-        raise Fault(
-            "unaccepted",
-            f"none of {drafted:.0f} drafted tokens was accepted in {drafts:.0f} drafts",
-        )
-    return (
-        f"{accepted:.0f} of {drafted:.0f} drafted tokens accepted ({accepted / drafted:.0%}), "
-        f"{1 + accepted / drafts:.1f} tokens a step"
-    )
+
+    def ask(_: Client) -> None:
+        client.ask(check.FORESEEABLE, 96)
+
+    return check.speculation(client, ask)
 
 
-def prefix_cache(client: Client) -> str:
+def prefix_cache(client: DeepClient) -> str:
     """A repeated prompt is not computed again."""
     first = client.metrics()
     if client.request.prefix_caching is None and first.texts.get(metrics.PREFIX_CACHING) != "True":
@@ -63,15 +51,14 @@ def prefix_cache(client: Client) -> str:
         if hits >= first.block:
             return f"{hits:.0f} tokens from the cache in request {repeat}"
     queries = client.metrics().since(before, metrics.PREFIX_QUERIES)
-    text = (
-        f"the same prompt {_REPEATS} times, {queries:.0f} tokens looked up, none found in the cache"
-    )
-    if first.block >= _HYBRID_BLOCK:
-        raise Fault("unkept", f"{text} (blocks of {first.block} tokens)")
+    looked_up = f"{queries:.0f} tokens looked up, none found in the cache"
+    text = f"the same prompt {_REPEATS} times, {looked_up}"
+    kept = first.block < _HYBRID_BLOCK
+    fail_if(not kept, "unkept", f"{text} (blocks of {first.block} tokens)")
     raise Fault("missed", text)
 
 
-def concurrency(client: Client) -> str:
+def concurrency(client: DeepClient) -> str:
     """As many requests at once as the recipe allows; each gets its own, complete answer."""
     count = client.request.max_num_seqs or 1
     peak = 0.0
@@ -80,29 +67,29 @@ def concurrency(client: Client) -> str:
         while wait(asked, timeout=0.1).not_done:
             with suppress(Fault):  # if the server is busy, or ended, the answers show it
                 peak = max(peak, client.metrics().values.get(metrics.RUNNING, 0.0))
-    wrong = [text for text in (one.result() for one in asked) if text]
-    if fault := _unhealthy(client):
-        more = f"; one answer: {wrong[0]}" if wrong else ""
-        raise Fault("died", f"after {count} requests at once, /health answers {fault}{more}")
-    if wrong:
-        raise Fault("dropped", f"{len(wrong)} of {count} answers are not complete; one: {wrong[0]}")
+    wrong = [text for text in (request.result() for request in asked) if text]
+    first = wrong[0] if wrong else "complete"
+    health = _health(client)
+    died = f"after {count} requests at once, /health answers {health}; one answer: {first}"
+    fail_if(health != "HTTP 200", "died", died)
+    dropped = f"{len(wrong)} of {count} answers are not complete; one: {first}"
+    fail_if(wrong, "dropped", dropped)
     return f"{count} at once, all complete; {peak:.0f} of them observed running together"
 
 
-def _unhealthy(client: Client) -> str | None:
-    """What /health answers unless it is 200, however long the check took."""
+def _health(client: DeepClient) -> str:
+    """What /health answers, however long the check took."""
     try:
-        status = client.server.get("/health", timeout=10).status
+        return f"HTTP {client.server.get('/health', timeout=10).status}"
     except NoAnswer as error:
         return f"not: {error}"
-    return None if status == 200 else f"HTTP {status}"
 
 
-def _echo(client: Client, number: int) -> str | None:
+def _echo(client: DeepClient, number: int) -> str | None:
     """None for the complete answer that this request must get; else what is wrong."""
     code = f"sparrow-{number:03d}"
     try:
-        answer: Completion = client.ask(f"Repeat exactly: {_COUNTED} {code}", 128)
+        answer = client.ask(f"Repeat exactly: {_COUNTED} {code}", 128)
     except Fault as fault:
         return str(fault)
     text = " ".join((answer.text or "").split())

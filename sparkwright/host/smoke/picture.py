@@ -1,4 +1,4 @@
-"""A picture that is drawn for each check: two coloured shapes and a word, as PNG.
+"""The check of vision, and the picture that it draws: two coloured shapes and a word, as PNG.
 
 Drawn for every check, so that no answer can be known beforehand, with zlib and struct only, so that
 a host needs no image library.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import base64
 import random
+import re
 import struct
 import zlib
 from dataclasses import dataclass
+
+from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
 
 SIZE = 448
 """Pixels a side: several patches of every vision tower, and still a few kB."""
@@ -35,6 +38,10 @@ FONT = {
     "W": (17, 17, 17, 21, 21, 27, 17),
 }  # fmt: skip
 
+_QUESTION = (
+    "Look at the picture. Which two shapes are in it, in which colours, and which word is "
+    "written below them? Name shapes, colours and word in one sentence."
+)
 _Pixel = tuple[int, int, int]
 
 
@@ -70,6 +77,25 @@ class Picture:
         for number, letter in enumerate(self.word):
             _write(rows, FONT[letter], left + number * 6 * _DOT, 320)
         return rows
+
+
+def image(client: DeepClient) -> str:
+    """Shapes, colours and the word are named; one of the five may be wrong."""
+    picture = drawn()
+    content = [
+        {"type": "image_url", "image_url": {"url": picture.data_url()}},
+        {"type": "text", "text": _QUESTION},
+    ]
+    body = client.body([{"role": "user", "content": content}], 128)
+    answer = client.chat(body)
+    fail_if_only_marks(answer.text or "", "the answer to a picture")
+    if answer.only_reasoning:
+        answer = client.ask(body["messages"], 128)
+    words = re.findall(r"\w+", (answer.text or "").lower())
+    named = [fact for fact in picture.facts if fact in words]
+    unseen = len(named) < len(picture.facts) - 1
+    fail_if(unseen, "unseen", f"drawn: {picture}; answer: {clip(answer.text)!r}")
+    return f"{len(named)} of {len(picture.facts)} facts: {picture}{answer.note}"
 
 
 def drawn() -> Picture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import Client, Fault, clip
+from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_reasoning
 
 _QUESTION = "What is 17 * 23? Answer with the number only."
 _RIGHT = "391"
@@ -12,18 +12,19 @@ _SMALL = 16
 _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 
 
-def switched_off(client: Client) -> str:
+def switched_off(client: DeepClient) -> str:
     """Without reasoning, a few tokens are enough for an answer."""
     answer = client.chat(client.body(check.QUESTION, 64, think=False))
-    found = answer.reasoning or _marked(answer.text)
-    if found:
-        raise Fault("thinks", f"it reasons although enable_thinking is false: {clip(found)}")
-    if answer.text is None or "42" not in answer.text:
-        raise Fault("wrong", f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}")
+    thoughts = answer.reasoning or _marked(answer.text)
+    thinks = f"it reasons although enable_thinking is false: {clip(thoughts)}"
+    fail_if(thoughts, "thinks", thinks)
+    right = "42" in (answer.text or "")
+    wrong = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
+    fail_if(not right, "wrong", wrong)
     return f"{answer.tokens} tokens, none of them reasoning"
 
 
-def switched_on(client: Client) -> str:
+def switched_on(client: DeepClient) -> str:
     """With reasoning, it is apart from the content, and a budget that it takes is reported."""
     small = client.chat(client.body(_QUESTION, _SMALL, think=True))
     budget = client.request.thinking_tokens
@@ -34,27 +35,19 @@ def switched_on(client: Client) -> str:
         # Four times as much, if the context has room for it.
         budget = min(4 * budget, client.context() - answer.prompt_tokens - 16)
         answer = client.chat(client.body(_QUESTION, budget, think=True))
-    if answer.only_reasoning:
-        raise Fault(
-            "budget",
-            f"content: null with finish_reason: length: {budget} tokens are too small a budget, "
-            f"reasoning took them all: {clip(answer.reasoning)}",
-        )
-    if leaked := _marked(answer.text):
-        raise Fault("leaks", f"its reasoning is in the content: {clip(leaked)}")
-    if not answer.reasoning:
-        raise Fault(
-            "thoughtless", f"no reasoning although enable_thinking is true: {clip(answer.text)}"
-        )
-    if _RIGHT not in (answer.text or ""):
-        raise Fault("wrong", f"with reasoning, the answer to 17 * 23 is {clip(answer.text)!r}")
-    if small.finish != "length" and _RIGHT not in (small.text or ""):
-        raise Fault(
-            "unsaid", f"{_SMALL} tokens cut its reasoning, but finish_reason is {small.finish}"
-        )
-    cut = "a cut content" if small.text else "content: null"
-    if small.finish == "length":
-        note += f"; {_SMALL} tokens return {cut} and finish_reason: length, as they should"
+    fail_if_only_reasoning(answer, budget)
+    leaked, text = _marked(answer.text), clip(answer.text)
+    fail_if(leaked, "leaks", f"its reasoning is in the content: {clip(leaked)}")
+    thoughtless = f"no reasoning although enable_thinking is true: {text}"
+    fail_if(not answer.reasoning, "thoughtless", thoughtless)
+    wrong = f"with reasoning, the answer to 17 * 23 is {text!r}"
+    fail_if(_RIGHT not in (answer.text or ""), "wrong", wrong)
+    cut = small.finish == "length"
+    unsaid = f"{_SMALL} tokens cut its reasoning, but finish_reason is {small.finish}"
+    fail_if(not cut and _RIGHT not in (small.text or ""), "unsaid", unsaid)
+    if cut:
+        content = "a cut content" if small.text else "content: null"
+        note += f"; {_SMALL} tokens return {content} and finish_reason: length, as they should"
     return f"{answer.tokens} tokens within {budget}{note}"
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import Client, Fault, clip, only_marks
+from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Checked also where a server does not list its routes (--disable-fastapi-docs).
@@ -21,22 +21,16 @@ _ALWAYS = (
 _TOKENS_PER_SECOND = 2500
 
 
-def names(client: Client) -> str:
+def names(client: DeepClient) -> str:
     """Every served name is listed, and answers."""
-    listed = {model["id"] for model in client.json("GET", "/v1/models")["data"]}
-    served = client.request.service.served_names
-    if missing := [name for name in served if name not in listed]:
-        raise Fault(
-            "unlisted", f"not served: {', '.join(missing)}; served: {', '.join(sorted(listed))}"
-        )
-    for name in served:
-        body = {**client.body("Say hello.", 8), "model": name}
-        if not client.chat(body).tokens:
-            raise Fault("mute", f"{name} is listed, but its answer has no token")
-    return ", ".join(served)
+    served = check.models(client)
+    for name in client.request.served_names:
+        answer = client.chat({**client.body("Say hello.", 8), "model": name})
+        fail_if(not answer.tokens, "mute", f"{name} is listed, but its answer has no token")
+    return served
 
 
-def key(client: Client) -> str:
+def key(client: DeepClient) -> str:
     """Every protected route that the server lists requires the key."""
     listed = client.call("GET", "/openapi.json", key=False)
     routes = list(_ALWAYS)
@@ -57,49 +51,43 @@ def key(client: Client) -> str:
         status = client.call(method, plain, body, key=False).status
         if status != 401:
             opened.append(f"{method} {path} (HTTP {status})")
-    if opened:
-        raise Fault("open", f"answers without the key, where it must be 401: {', '.join(opened)}")
+    shown = f"answers without the key, where it must be 401: {', '.join(opened)}"
+    fail_if(opened, "open", shown)
     rest = f"; {len(unguarded)} are open by the engine's design" if unguarded else ""
     return f"{len(guarded)} protected routes answer 401 without it{rest}"
 
 
-def chat(client: Client) -> str:
+def chat(client: DeepClient) -> str:
     """A sum, in a complete answer that ends by itself."""
-    answer = client.ask(check.QUESTION, client.request.service.max_tokens)
+    answer = client.ask(check.QUESTION, client.request.max_tokens)
     text = answer.text or ""
-    if "42" not in text:
-        raise Fault("wrong", f"the answer to 17 + 25 is {clip(text)!r}")
-    if answer.finish != "stop":
-        raise Fault(
-            "endless",
-            f"the answer is right, but does not end by itself (finish_reason {answer.finish} "
-            f"after {answer.tokens} tokens): {clip(text)}",
-        )
-    if answer.total != answer.prompt_tokens + answer.tokens:
-        raise Fault(
-            "miscount", f"usage: {answer.prompt_tokens} + {answer.tokens} is not {answer.total}"
-        )
+    fail_if("42" not in text, "wrong", f"the answer to 17 + 25 is {clip(text)!r}")
+    end = f"(finish_reason {answer.finish} after {answer.tokens} tokens): {clip(text)}"
+    endless = f"the answer is right, but does not end by itself {end}"
+    fail_if(answer.finish != "stop", "endless", endless)
+    miscount = answer.total != answer.prompt_tokens + answer.tokens
+    usage = f"usage: {answer.prompt_tokens} + {answer.tokens} is not {answer.total}"
+    fail_if(miscount, "miscount", usage)
     return f"{clip(text, 40)}{answer.note}"
 
 
-def completion(client: Client) -> str:
+def completion(client: DeepClient) -> str:
     """A text is continued."""
     body = {
-        "model": client.request.service.served_names[0],
+        "model": client.request.served_names[0],
         "prompt": "one two three four five six",
         "max_tokens": 8,
         "temperature": 0,
     }
     answer = client.json("POST", "/v1/completions", body)
     text = answer["choices"][0]["text"]
-    if not text.strip() or not answer["usage"]["completion_tokens"]:
-        raise Fault("empty", "the text is not continued: an empty completion")
-    if only_marks(text):
-        raise Fault("marks", f"the answer is nothing but '!': {clip(text)}")
+    empty = not text.strip() or not answer["usage"]["completion_tokens"]
+    fail_if(empty, "empty", "the text is not continued: an empty completion")
+    fail_if_only_marks(text)
     return clip(text, 40)
 
 
-def stream(client: Client) -> str:
+def stream(client: DeepClient) -> str:
     """Tokens arrive as they are generated, one event after the other, with usage at the end."""
     body = {**client.body(check.FORESEEABLE, 96), "stream": True}
     # Up to the budget: with few tokens, a fast engine looks like a stream that is held back.
@@ -120,20 +108,14 @@ def stream(client: Client) -> str:
             if text := "".join(filter(None, parts)):
                 texts.append(text)
                 times.append(at)
-    if not done:
-        raise Fault("cut", f"the stream ends after {len(times)} events without [DONE]")
-    if not times:
-        raise Fault("empty", "the stream has no text")
-    if only_marks("".join(texts)):
-        raise Fault("marks", f"the answer is nothing but '!': {clip(''.join(texts))}")
+    fail_if(not done, "cut", f"the stream ends after {len(times)} events without [DONE]")
+    fail_if(not times, "empty", "the stream has no text")
+    fail_if_only_marks("".join(texts))
     tokens = usage["completion_tokens"] if usage else len(times)
-    spread = times[-1] - times[0]
-    if len(times) < 3 or spread < tokens / _TOKENS_PER_SECOND:
-        raise Fault(
-            "lump",
-            f"{tokens} tokens arrived at once, in {len(times)} events within "
-            f"{1000 * spread:.0f} ms, {times[0]:.2f} s after the request",
-        )
-    if usage is None:
-        raise Fault("usage", "the stream ends without usage, although include_usage was set")
-    return f"{tokens} tokens in {len(times)} events over {spread:.2f} s, first at {times[0]:.2f} s"
+    spread, first = times[-1] - times[0], f"{times[0]:.2f} s"
+    lump = len(times) < 3 or spread < tokens / _TOKENS_PER_SECOND
+    within = f"in {len(times)} events within {1000 * spread:.0f} ms, {first} after the request"
+    fail_if(lump, "lump", f"{tokens} tokens arrived at once, {within}")
+    lacking = "the stream ends without usage, although include_usage was set"
+    fail_if(usage is None, "usage", lacking)
+    return f"{tokens} tokens in {len(times)} events over {spread:.2f} s, first at {first}"

@@ -5,35 +5,54 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkwright.host.smoke.client import Client, Completion, Fault, clip
-from sparkwright.host.smoke.schema import misfits
+from sparkwright.host.smoke.client import Completion, DeepClient, Fault, clip, fail_if
+
+_TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
+
+
+def _schema(**properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object that has all of these properties, and no other."""
+    return {
+        "type": "object", "properties": properties, "required": list(properties),
+        "additionalProperties": False,
+    }  # fmt: skip
+
 
 _TOOL = "get_weather"
-_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string", "description": "The city's name, e.g. Paris"},
-        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
-    },
-    "required": ["city", "unit"],
-    "additionalProperties": False,
-}
+_PARAMETERS = _schema(
+    city={"type": "string", "description": "The city's name, e.g. Paris"},
+    unit={"type": "string", "enum": ["celsius", "fahrenheit"]},
+)
 _WEATHER = "What is the weather in Oslo now, in celsius? Find out by the tool get_weather."
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string"},
-        "country": {"type": "string"},
-        "population": {"type": "integer", "minimum": 1},
-        "capital": {"type": "boolean"},
-        "climate": {"type": "string", "enum": ["cold", "mild", "hot"]},
-    },
-    "required": ["city", "country", "population", "capital", "climate"],
-    "additionalProperties": False,
-}
+_SCHEMA = _schema(
+    city={"type": "string"},
+    country={"type": "string"},
+    population={"type": "integer", "minimum": 1},
+    capital={"type": "boolean"},
+    climate={"type": "string", "enum": ["cold", "mild", "hot"]},
+)
 
 
-def tools(client: Client) -> str:
+def misfits(value: Any, schema: dict[str, Any]) -> list[str]:
+    """What of a value does not fit a schema of ours, each with its place; empty for nothing."""
+    if not isinstance(value, dict):
+        return [f"$ is {type(value).__name__}, not object"]
+    properties = schema["properties"]
+    wrong = [f"$.{name} is not in the schema" for name in value if name not in properties]
+    for name, rule in properties.items():
+        part = value.get(name)
+        if name not in value:
+            wrong.append(f"$.{name} is missing")
+        elif type(part) is not _TYPES[rule["type"]]:  # in Python a bool is an int, too
+            wrong.append(f"$.{name} is {type(part).__name__}, not {rule['type']}")
+        elif part not in rule.get("enum", [part]):
+            wrong.append(f"$.{name} is {part!r}; allowed: {rule['enum']}")
+        elif "minimum" in rule and part < rule["minimum"]:
+            wrong.append(f"$.{name} is {part}, below {rule['minimum']}")
+    return wrong
+
+
+def tools(client: DeepClient) -> str:
     """The model decides to call a tool, and answers from its result."""
     function = {
         "name": _TOOL,
@@ -53,41 +72,37 @@ def tools(client: Client) -> str:
         {"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result)},
     ]
     second = client.ask(messages, 256, **more)
-    if second.calls:
-        raise Fault("again", "the tool is called again instead of its result being used")
-    if "23" not in (second.text or ""):
-        raise Fault("unused", f"the tool returned 23 degrees, the answer is {clip(second.text)!r}")
+    again = "the tool is called again instead of its result being used"
+    fail_if(second.calls, "again", again)
+    unused = f"the tool returned 23 degrees, the answer is {clip(second.text)!r}"
+    fail_if("23" not in (second.text or ""), "unused", unused)
     return f"called {_TOOL}({call['function']['arguments']}), answered from its result{first.note}"
 
 
-def _call(client: Client, answer: Completion) -> dict[str, Any]:
+def _call(client: DeepClient, answer: Completion) -> dict[str, Any]:
     """The call, which must be valid for a client."""
-    parser = client.request.tool_parser
     if not answer.calls:
-        if answer.text and _TOOL in answer.text and any(mark in answer.text for mark in "<{["):
-            raise Fault(
-                "unparsed",
-                f"the call is in the content, where the parser {parser} did not find it: "
-                f"{clip(answer.text)}",
-            )
+        text = answer.text or ""
+        unparsed = _TOOL in text and any(mark in text for mark in "<{[")
+        parser = f"the parser {client.request.tool_parser} did not find it"
+        fail_if(unparsed, "unparsed", f"the call is in the content, where {parser}: {clip(text)}")
         raise Fault("uncalled", f"no tool is called; the answer is {clip(answer.text)!r}")
     call = answer.calls[0]
+    name, given = call["function"]["name"], call["function"]["arguments"]
     try:
-        arguments = json.loads(call["function"]["arguments"])
+        arguments = json.loads(given)
     except ValueError:
-        raise Fault(
-            "garbled", f"arguments that are not JSON: {clip(call['function']['arguments'])}"
-        ) from None
+        raise Fault("garbled", f"arguments that are not JSON: {clip(given)}") from None
     wrong = misfits(arguments, _PARAMETERS)
-    if call["function"]["name"] != _TOOL or wrong or "oslo" not in arguments["city"].lower():
-        made = f"{call['function']['name']}({call['function']['arguments']})"
-        raise Fault("garbled", f"the call is not what the tool requires: {made} {'; '.join(wrong)}")
-    if answer.finish != "tool_calls":
-        raise Fault("garbled", f"a call with finish_reason {answer.finish}, not tool_calls")
+    right = name == _TOOL and not wrong and "oslo" in arguments["city"].lower()
+    other = f"the call is not what the tool requires: {name}({given}) {'; '.join(wrong)}"
+    fail_if(not right, "garbled", other)
+    finish = f"a call with finish_reason {answer.finish}, not tool_calls"
+    fail_if(answer.finish != "tool_calls", "garbled", finish)
     return call
 
 
-def json_schema(client: Client) -> str:
+def json_schema(client: DeepClient) -> str:
     """A question that does not mention JSON is answered by the schema of the request."""
     schema = {"name": "city", "schema": _SCHEMA, "strict": True}
     form = {"type": "json_schema", "json_schema": schema}
@@ -95,9 +110,9 @@ def json_schema(client: Client) -> str:
     try:
         value = json.loads(answer.text or "")
     except ValueError:
-        if answer.finish == "length":
-            raise Fault("endless", f"256 tokens end within the JSON: {clip(answer.text)}") from None
+        cut = f"256 tokens end within the JSON: {clip(answer.text)}"
+        fail_if(answer.finish == "length", "endless", cut)
         raise Fault("prose", f"the answer is not JSON: {clip(answer.text)}") from None
-    if wrong := misfits(value, _SCHEMA):
-        raise Fault("misfit", f"JSON that does not fit the schema: {'; '.join(wrong)}")
+    wrong = misfits(value, _SCHEMA)
+    fail_if(wrong, "misfit", f"JSON that does not fit the schema: {'; '.join(wrong)}")
     return clip(json.dumps(value))

@@ -5,7 +5,7 @@ The doctor judges its looks by this too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +14,6 @@ from sparkwright.host.watch.state import (
     GpuSample,
     Sample,
     ServiceSample,
-    WatchedService,
     WatchFinding,
 )
 from sparkwright.host.watch.thresholds import BRAKE, HEAT, Thresholds
@@ -48,15 +47,17 @@ def kept(ring: list[Sample]) -> list[Sample]:
     return found
 
 
-def judge(
-    ring: list[Sample], services: Iterable[WatchedService], limits: Thresholds
-) -> list[WatchFinding]:
-    """Everything that is wrong now."""
+def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) -> list[WatchFinding]:
+    """Everything that is wrong now.
+
+    Args:
+        boots: service -> how long a first boot may take, in seconds.
+    """
     if not ring:
         return []
     found = [*_gpu(ring, limits), *_disks(ring, limits)]
-    for service in services:
-        found += _service(service, _of(ring, service.name), limits)
+    for name, seconds in boots.items():
+        found += _service(name, seconds, _of(ring, name), limits)
     return found
 
 
@@ -82,10 +83,6 @@ def _of(ring: list[Sample], name: str) -> list[Timed]:
     return found
 
 
-def _finding(name: str, severity: str, seen: str, service: str | None = None) -> WatchFinding:
-    return WatchFinding(name, service, severity, seen)
-
-
 def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
     """For how many seconds something has held without a break, up to the newest sample."""
     since = None
@@ -97,29 +94,31 @@ def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> fl
 
 
 def _service(
-    service: WatchedService, samples: list[Timed], limits: Thresholds
+    name: str, boot: float, samples: list[Timed], limits: Thresholds
 ) -> Iterator[WatchFinding]:
     if not samples:
         return
-    name, now = service.name, samples[-1][1]
+    now = samples[-1][1]
     if now.active == "failed":
         seen = f"the unit has failed after {now.restarts} restarts"
-        yield _finding("given-up", _ERROR, seen, name)
+        yield WatchFinding("given-up", name, _ERROR, seen)
     else:
         yield from _restarted(name, samples, limits)
     seconds = _lasting(samples, lambda one: one.active == "active" and one.health != 200)
-    if seconds > service.boot_seconds:
+    if seconds > boot:
         said = now.health or "nothing"
-        yield _finding("not-serving", _ERROR, f"/health says {said} for {_minutes(seconds)}", name)
+        yield WatchFinding(
+            "not-serving", name, _ERROR, f"/health says {said} for {_minutes(seconds)}"
+        )
     yield from _wedged(name, samples, limits)
     seconds = _lasting(samples, lambda one: (one.cache or 0) >= limits.cache_full)
     if seconds >= limits.cache_seconds:
         seen = f"KV cache full for {_minutes(seconds)}, {now.waiting or 0:.0f} requests wait"
-        yield _finding("kv-cache-full", _WARNING, seen, name)
+        yield WatchFinding("kv-cache-full", name, _WARNING, seen)
     yield from _acceptance(name, samples, limits)
     # Seen twice: in the middle of a deploy nothing is as planned yet.
     if now.drift and len(samples) > 1 and samples[-2][1].drift:
-        yield _finding("drift", _WARNING, "; ".join(now.drift), name)
+        yield WatchFinding("drift", name, _WARNING, "; ".join(now.drift))
 
 
 def _restarted(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
@@ -127,7 +126,7 @@ def _restarted(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[
     risen = sum(max(0, now - before) for before, now in pairwise(counts))
     if risen >= limits.restarts_hour:
         severity = _ERROR if risen > 1 else _WARNING
-        yield _finding("restarts", severity, f"{risen} restarts within an hour", name)
+        yield WatchFinding("restarts", name, severity, f"{risen} restarts within an hour")
 
 
 def _wedged(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
@@ -141,7 +140,7 @@ def _wedged(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[Wat
     seconds = _lasting(samples, still)
     if seconds >= limits.stuck_seconds:
         seen = f"{now.running:.0f} requests run, and no token for {_minutes(seconds)}"
-        yield _finding("wedge", _ERROR, seen, name)
+        yield WatchFinding("wedge", name, _ERROR, seen)
 
 
 def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
@@ -163,9 +162,11 @@ def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator
     before = sum(one[1] for one in known) / total if total >= limits.drafted else None
     words = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
     if share < limits.collapsed:
-        yield _finding("acceptance-collapse", _ERROR, words, name)
+        yield WatchFinding("acceptance-collapse", name, _ERROR, words)
     elif before is not None and share < min(limits.low, limits.decayed * before):
-        yield _finding("acceptance-decays", _WARNING, f"{words}, after {before:.0%} before", name)
+        yield WatchFinding(
+            "acceptance-decays", name, _WARNING, f"{words}, after {before:.0%} before"
+        )
 
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
@@ -203,26 +204,26 @@ def _words(one: Gpu) -> str:
 def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
     lately = [one.gpu for one in ring if ring[-1].at - one.at <= _COARSE and one.gpu]
     if len(lately) >= 3 and all(one.silent for one in lately[-3:]):
-        yield _finding("gpu-silent", _ERROR, f"nvidia-smi: {lately[-1].silent}")
+        yield WatchFinding("gpu-silent", None, _ERROR, f"nvidia-smi: {lately[-1].silent}")
     if len(lately) < 5:
         return
     for key, name in _HELD_BACK:
         seen = [words for one in lately if (words := getattr(one, key))]
         if len(seen) >= limits.throttled_share * len(lately):
             words = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
-            yield _finding(name, _ERROR, words)
+            yield WatchFinding(name, None, _ERROR, words)
 
 
 def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
     for path, (free, total) in ring[-1].disks.items():
         left = f"{path}: {free / _GIB:.0f} of {total / _GIB:.0f} GiB free"
         if free < limits.disk_least * total:
-            yield _finding("disk-full", _ERROR, left)
+            yield WatchFinding("disk-full", None, _ERROR, left)
             continue
         hours = _hours_left([(one.at, one.disks[path][0]) for one in ring if path in one.disks])
         if hours is not None and hours < limits.disk_hours:
             severity = _ERROR if hours < limits.disk_urgent_hours else _WARNING
-            yield _finding("disk-fills", severity, f"{left}, full in about {hours:.0f} h")
+            yield WatchFinding("disk-fills", None, severity, f"{left}, full in about {hours:.0f} h")
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:

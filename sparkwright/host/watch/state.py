@@ -1,6 +1,6 @@
 """The watch of a host: what it looks at, what it saw, and what it holds to be wrong.
 
-config.json, expected.json and watch.json are read across versions: their keys are these names.
+config.json and watch.json are read across versions: their keys are these names.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ class WatchedService:
     """A service that is looked at; ``boot_seconds`` is how long a first boot may take."""
 
     name: str
-    unit: str
     address: str
     port: int
-    home: str
     boot_seconds: float
 
 
@@ -25,37 +23,20 @@ class WatchConfig:
     """What the watch reads first.
 
     Attributes:
+        services_root: where services, state and the watch itself lie.
         paths: whose file systems are looked at.
-        state: path of watch.json.
-        expected: path of what the last deploy left.
-        switch: path of a switch's journal.
-        metrics: path of a file for node_exporter.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: tuple[WatchedService, ...]
+    services_root: str
     paths: tuple[str, ...]
-    state: str
-    expected: str
-    switch: str
-    metrics: str
     metric_names: dict[str, str] = field(default_factory=dict)
 
-
-@dataclass(frozen=True)
-class ExpectedService:
-    """A service as the last deploy left it: its release, and sha256 of compose file and unit."""
-
-    release: str
-    compose: str
-    unit: str
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What the last deploy left: expected.json."""
-
-    services: dict[str, ExpectedService] = field(default_factory=dict)
+    @property
+    def report(self) -> str:
+        """Path of watch.json."""
+        return f"{self.services_root}/state/watch.json"
 
 
 @dataclass(frozen=True)
@@ -78,7 +59,7 @@ class ServiceSample:
         cache: share of the KV cache in use.
         progress: all that its engines did so far.
         drafted, accepted: tokens of the drafter so far.
-        drift: what is not as the last deploy left it.
+        drift: what is not as the last switch left it.
     """
 
     health: int | None = None

@@ -8,16 +8,26 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
-from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.lib import (
+    disks,
+    docker,
+    documents,
+    exclusive,
+    files,
+    gpu,
+    homes,
+    metrics,
+    ranks,
+    systemd,
+)
+from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.records import encode
+from sparkwright.host.service import current
 from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
-    Expected,
-    ExpectedService,
     Sample,
     ServiceSample,
     WatchConfig,
@@ -29,93 +39,79 @@ from sparkwright.host.watch.state import (
 
 def sample(config: WatchConfig, now: float) -> Sample:
     """One look."""
-    journal = documents.read(config.switch) or {}
-    expected = (documents.record(Expected, config.expected) or Expected()).services
+    root = Path(config.services_root)
+    journal = documents.read(root / "state/switch/progress.json") or {}
+    systems = disks.file_systems(config.paths).items()
     return Sample(
         at=round(now),
         switching=journal.get("step", "ended") != "ended",
         gpu=evaluation.gpu_state(gpu.ask(), thresholds.THRESHOLDS),
-        disks={one.path: (one.free, one.total) for one in disks.file_systems(config.paths)},
+        disks={path: (disk.free, disk.total) for path, disk in systems},
         services={
-            one.name: service(one, expected.get(one.name), config.metric_names)
-            for one in config.services
+            watched.name: service(watched, root / "services" / watched.name, config.metric_names)
+            for watched in config.services
         },
     )
 
 
-def service(
-    one: WatchedService, expected: ExpectedService | None, names: Mapping[str, str]
-) -> ServiceSample:
+def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> ServiceSample:
     """A service's unit, health, counters and drift."""
-    shown = ranks.unit(one.home, systemd.unit(one.unit, timeout=10))
-    server = Server(one.address, one.port)
-    rank = ranks.health(one.home)
-    try:
-        health = rank.code if rank else server.get("/health").status
-    except NoAnswer:
-        health = None
-    totals = metrics.ask(server, names) if health == 200 and rank is None else None
-    known = totals or {}
-    drafted = known.get(metrics.DRAFTED)
+    unit = ranks.unit(home, systemd.unit(homes.unit(watched.name), timeout=10))
+    server = Server(watched.address, watched.port)
+    health = ranks.health(home, server)
+    code = health.code if health else None
+    asks = code == 200 and ranks.health(home) is None
+    totals = metrics.ask(server, names) if asks else None
+    counters = totals or {}
+    drafted = counters.get(metrics.DRAFTED)
     return ServiceSample(
-        health=health,
-        active=shown.get("ActiveState"),
-        restarts=int(shown.get("NRestarts") or 0),
-        running=None if totals is None else known.get(metrics.RUNNING, 0.0),
-        waiting=None if totals is None else known.get(metrics.WAITING, 0.0),
-        cache=None if totals is None else round(known.get(metrics.CACHE, 0.0), 3),
-        progress=None if totals is None else metrics.progress(known),
+        health=code,
+        active=unit.get("ActiveState"),
+        restarts=int(unit.get("NRestarts") or 0),
+        running=None if totals is None else counters.get(metrics.RUNNING, 0.0),
+        waiting=None if totals is None else counters.get(metrics.WAITING, 0.0),
+        cache=None if totals is None else round(counters.get(metrics.CACHE, 0.0), 3),
+        progress=None if totals is None else metrics.progress(counters),
         drafted=drafted,
-        accepted=None if drafted is None else known.get(metrics.ACCEPTED, 0.0),
-        drift=tuple(drift(one, expected)),
+        accepted=None if drafted is None else counters.get(metrics.ACCEPTED, 0.0),
+        drift=tuple(drift(home)),
     )
 
 
-def drift(one: WatchedService, expected: ExpectedService | None) -> list[str]:
-    """What of a service is not as the last deploy left it."""
-    if expected is None:
-        return []
-    found = []
-    current = Path(one.home, "current")
-    link = files.target(current) or "nothing"
-    if link != expected.release:
-        found.append(f"release {link} instead of {expected.release}")
-    elif documents.digest(current / "compose.yaml") != expected.compose:
-        found.append("compose.yaml was changed by hand")
-    unit = documents.digest(systemd.UNITS / one.unit)
-    if unit != expected.unit and link == expected.release:
-        found.append(f"{one.unit} was changed by hand")
-    runs = docker.running_release(one.name)
+def drift(home: Path) -> Iterator[str]:
+    """What of a service is not as the last switch left it: its release, and the texts that the
+    release's record has."""
+    link, good = files.target(home / "current"), files.target(home / "good")
+    record = current(home)
+    # A follower goes where its head goes, and of one that sleeps nothing was proved yet.
+    proved = record is None or not (record.follower or (home / exclusive.ASLEEP).exists())
+    if good and link != good and proved:
+        yield f"release {link or 'nothing'} instead of {good}"
+    elif record and documents.text(home / "current/compose.yaml") != record.compose:
+        yield "compose.yaml was changed by hand"
+    if record and documents.text(record.unit_path) != record.unit_text:
+        yield f"{record.unit} was changed by hand"
+    runs = docker.running_release(home.name)
     if runs and runs != link:
-        found.append(f"the container is of release {runs}")
-    return found
+        yield f"the container is of release {runs}"
 
 
 def look(config: WatchConfig, now: float) -> list[str]:
     """Look, judge and write it down. Returns what began and what is over, as lines."""
-    before = documents.record(WatchState, config.state) or WatchState(0)
+    before = documents.record(WatchState, config.report) or WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
-    found = evaluation.judge(ring, config.services, thresholds.THRESHOLDS)
+    boots = {watched.name: watched.boot_seconds for watched in config.services}
+    found = evaluation.judge(ring, boots, thresholds.THRESHOLDS)
     found = evaluation.carried(found, before.findings, round(now))
-    document_ = document(WatchState(round(now), tuple(found), tuple(ring)))
-    state = json.dumps(document_, separators=(",", ":"))
-    files.write(Path(config.state), state, 0o600, durable=False)
-    files.write(Path(config.metrics), exported(found, round(now)), 0o644, durable=False)
+    state = WatchState(round(now), tuple(found), tuple(ring))
+    text = json.dumps(encode(state), separators=(",", ":"))
+    files.write(Path(config.report), text, 0o600, durable=False)
+    exports = Path(config.services_root, "watch/metrics/sparkwright.prom")
+    files.write(exports, exported(found, round(now)), 0o644, durable=False)
     return [
         *(_line(one) for one in found if _key(one) not in map(_key, before.findings)),
         *(f"over: {_line(one)}" for one in before.findings if _key(one) not in map(_key, found)),
     ]
-
-
-def document(state: WatchState) -> object:
-    """The content of watch.json: what a service did not report is absent, as earlier
-    versions expect."""
-    found = encode(state)
-    for one in found["ring"]:
-        for name, service in one["services"].items():
-            said = {key: value for key, value in service.items() if value is not None}
-            one["services"][name] = {"health": None, "active": None, **said}
-    return found
 
 
 def exported(found: Iterable[WatchFinding], now: int) -> str:

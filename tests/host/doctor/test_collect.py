@@ -26,15 +26,15 @@ from tests.unit.checks.service.builders import RELEASE, facts
 
 def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
     """The program's answer, sent to a Python of its own as to a host."""
-    secrets = place / "secrets.env"
+    secrets = place / "services/qwen36/secrets.env"
+    secrets.parent.mkdir(parents=True, exist_ok=True)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     request = {
         "services_root": str(place), "models_root": str(place / "models"), "seconds": 0.1,
         "metric_names": metric_names(),
         "services": [
             {
-                "name": "qwen36", "unit": "sparkwright-qwen36.service", "address": "127.0.0.1",
-                "port": server.port, "home": str(place), "secrets": str(secrets),
+                "name": "qwen36", "address": "127.0.0.1", "port": server.port,
             }
         ],
         **changes,
@@ -68,7 +68,7 @@ def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert seen.unified
     assert seen.gpu.gpus[0].event_reasons == 0
     assert seen.gpu.gpus[0].clock_mhz == 208
-    assert diagnose("spark-1", replace(seen, disks=(), memory={}, kernel=())) == []
+    assert diagnose("spark-1", replace(seen, disks={}, memory={}, kernel=())) == []
 
 
 def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

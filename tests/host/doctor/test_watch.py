@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,14 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
-from sparkwright.host import removal
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.records import decode
-from sparkwright.host.removal import RemovalRequest
 from sparkwright.host.watch import install
 from sparkwright.host.watch import watch as program
 from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.host.watch.state import WatchConfig
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
-from sparkwright.results.status import Deployment, render_status, well
 from tests.host.doctor.hosts import host, inspected, vllm
 from tests.host.doctor.hosts import program as put
 from tests.unit.builders import plan, wanted
@@ -59,15 +55,17 @@ def _deployed(place: Path, run: Desired) -> None:
     (release,) = run.services
     home = place / "services/qwen36"
     (home / f"releases/{release.release}").mkdir(parents=True)
-    (home / f"releases/{release.release}/compose.yaml").write_text(release.compose)
-    (home / "current").symlink_to(f"releases/{release.release}")
+    files = {"compose.yaml": release.compose, "release.json": release.record}
+    for name, text in files.items():
+        text = text.replace("/opt/sparkwright", str(place))
+        (home / "releases" / release.release / name).write_text(text)
+    for name in ("current", "good"):
+        (home / name).symlink_to(f"releases/{release.release}")
     (place / "state").mkdir()
     (place / "watch/metrics").mkdir(parents=True)
     (place / "units").mkdir()
-    (place / f"units/{release.unit}").write_text(release.unit_text)
-    wanted_ = watch_of(run.plan, run.services)
-    assert wanted_ is not None
-    (place / "state/expected.json").write_text(wanted_.expected)
+    unit = release.unit_text.replace("/opt/sparkwright", str(place))
+    (place / f"units/{release.unit}").write_text(unit)
 
 
 def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
@@ -137,33 +135,9 @@ def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     _here(tmp_path, monkeypatch, run)
     config = _config(tmp_path, 9, run)
     assert program.sample(config, NOW).switching is False
-    Path(config.switch).parent.mkdir()
-    Path(config.switch).write_text('{"step": "proving"}')
+    (tmp_path / "state/switch").mkdir()
+    (tmp_path / "state/switch/progress.json").write_text('{"step": "proving"}')
     assert program.sample(config, NOW).switching is True
-
-
-def test_it_runs_alone_as_the_unit_starts_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The unit's own command, with a Python that has nothing but the files that are installed."""
-    run = run_of()
-    _deployed(tmp_path, run)
-    _here(tmp_path, monkeypatch, run)
-    wanted_ = watch_of(run.plan, run.services)
-    assert wanted_ is not None
-    for path, (text, _) in files_of(run).items():
-        if path.startswith("/opt/sparkwright/watch"):
-            place = Path(path.replace("/opt/sparkwright", str(tmp_path)))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text.replace("/opt/sparkwright", str(tmp_path)))
-    (line,) = [one for one in wanted_.service.splitlines() if one.startswith("ExecStart=")]
-    command = line.removeprefix("ExecStart=").replace("/opt/sparkwright", str(tmp_path))
-    done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, check=False, cwd="/"
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    state = json.loads((tmp_path / "state/watch.json").read_text())
-    assert state["ring"][0]["services"]["qwen36"]["active"] == "active"
 
 
 def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,45 +170,3 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
     assert install.main(replace(request, files={})) == ["removed the watch"]
     assert not list(units.rglob("*.timer"))
     assert not (tmp_path / "watch").exists()
-
-
-def test_removing_everything_takes_the_timer_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("systemctl", "docker"):
-        put(tmp_path / "bin", name, "true")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    units = tmp_path / "units"
-    units.mkdir()
-    monkeypatch.setattr(systemd, "UNITS", units)
-    for name in (TIMER, SERVICE, "another.timer"):
-        (units / name).write_text("")
-    root = str(tmp_path / "root")
-    removal.main(RemovalRequest(root, root))
-    assert [one.name for one in units.iterdir()] == ["another.timer"]
-
-
-def _reported(**watched: Any) -> Any:
-    return decode(Deployment, {
-            "now": NOW, "lock": None, "switch": None, "history": [], "services": {}, "planned": {},
-            "watch": {"at": NOW - 30, "findings": [], **watched},
-        }
-    )  # fmt: skip
-
-
-def test_status_says_what_the_watch_holds_to_be_wrong() -> None:
-    finding = {
-        "name": "wedge", "service": "qwen36", "severity": "error",
-        "seen": "3 requests run, and no token for 9 min", "since": NOW - 7200,
-    }  # fmt: skip
-    ill = _reported(findings=[finding])
-    text = render_status({"spark-1": ill})
-    assert "error: wedge: spark-1: qwen36\n" in text
-    assert "observed: 3 requests run, and no token for 9 min (watched for 2 h)\n" in text
-    assert "remedy:   sudo systemctl restart sparkwright-qwen36; " in text
-    assert not well(ill)
-    assert well(_reported(findings=[{**finding, "severity": "warning"}]))
-    assert "watch" not in render_status({"spark-1": _reported()})
-    assert "the watch has not looked for 2 h" in render_status(
-        {"spark-1": _reported(at=NOW - 7200)}
-    )

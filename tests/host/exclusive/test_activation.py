@@ -99,32 +99,6 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert _ask(pair, "a") == ActivateAnswer(("a", "b"), "evening", "a")
 
 
-def test_history_says_both_sides(pair: Host) -> None:
-    _ask(pair, why="the evening")
-    _switch(pair).run()
-    lines = (pair.place / "state/history.jsonl").read_text().split("\n")
-    said = {one["service"]: one for one in map(json.loads, filter(None, lines))}
-    assert said["b"]["why"] == ["activated: the evening"]
-    assert said["a"]["why"] == ["sleeps for b: the evening"]
-    assert {one["result"] for one in said.values()} == {"good"}
-
-
-def test_a_model_that_does_not_come_up_is_taken_back(
-    pair: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _ask(pair)
-    run = pair.check.run
-
-    def ill(asked: Any) -> Any:
-        pair.check.bad = {OLD} if asked.name == "b" else set()
-        return run(asked)
-
-    monkeypatch.setattr(pair.check, "run", ill)
-    assert _switch(pair).run() == "reverted"
-    assert _state(pair) == A
-    assert pair.journal()["reasons"] == [f"b: health: {OLD} is no good"]
-
-
 def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host) -> None:
     unit = _unit(pair.place / "services/b")
     service = pair.service("b", sleeps=True, slept=True, restart=False, unit=unit)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import switch as transaction
-from sparkwright.host.exclusive import activate, schedule, setup, unattended
+from sparkwright.host.exclusive import activate, setup, unattended
 from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group
@@ -54,7 +54,7 @@ def test_the_calendar_is_followed_there_and_back(
 ) -> None:
     for clock, runs in (("07:59", "a"), ("08:00", "b"), ("17:59", "b"), ("18:00", "a")):
         _at(clock, monkeypatch)
-        assert schedule.main(str(calendar.place)) == 0
+        assert unattended.main(str(calendar.place)) == 0
         assert _state(calendar) == ({runs}, {runs}, runs)
     assert "b: a makes room for it" in capsys.readouterr().out
     found = exclusive.active(calendar.place / "state")["evening"]
@@ -76,7 +76,7 @@ def test_a_model_that_does_not_come_up_is_taken_back_and_not_tried_every_minute(
 
     monkeypatch.setattr(calendar.check, "run", ill)
     _at("08:00", monkeypatch)
-    assert schedule.main(str(calendar.place)) == 0
+    assert unattended.main(str(calendar.place)) == 0
     assert _state(calendar)[2] == "a"
 
 
@@ -84,7 +84,7 @@ def test_a_deploy_is_waited_for(calendar: Host, monkeypatch: pytest.MonkeyPatch)
     lock = {"token": "theirs", "by": "bob@desk", "machine": "desk", "pid": 1, "since": 1.0}
     files.write(calendar.place / "state/lock.json", json.dumps(lock), 0o644)
     _at("08:00", monkeypatch)
-    assert schedule.main(str(calendar.place)) == unattended.AGAIN
+    assert unattended.main(str(calendar.place)) == unattended.AGAIN
     assert _state(calendar)[2] == "a"
     assert json.loads((calendar.place / "state/lock.json").read_text())["by"] == "bob@desk"
 
@@ -97,7 +97,7 @@ def test_a_lock_of_its_own_that_a_power_cut_left_is_taken_over(
     lock = {"token": "x", "by": "calendar@here", "machine": machine, "pid": 1 << 22, "since": 1.0}
     files.write(calendar.place / "state/lock.json", json.dumps(lock), 0o644)
     _at("08:00", monkeypatch)
-    assert schedule.main(str(calendar.place)) == 0
+    assert unattended.main(str(calendar.place)) == 0
     assert _state(calendar)[2] == "b"
 
 
@@ -106,5 +106,5 @@ def test_what_was_activated_by_hand_stays_without_a_calendar(
 ) -> None:
     exclusive.activate(pair.place / "state", {"evening": "b"}, "ann", "")
     _at("08:00", monkeypatch)
-    assert schedule.main(str(pair.place)) == 0
+    assert unattended.main(str(pair.place)) == 0
     assert exclusive.running(Path(pair.place, "state")) == {"evening": "b"}

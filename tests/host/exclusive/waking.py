@@ -22,7 +22,7 @@ from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy import asleep
+from sparkwright.host.proxy import place as proxy_place
 from tests.host.proxy.backend import Backend, serving
 from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica
 from tests.unit.builders import kept_service
@@ -61,7 +61,7 @@ class Waking:
         assert self.go.wait(60)
         runs = service if self.well else exclusive.running(root / "state")["evening"]
         exclusive.activate(root / "state", {"evening": runs}, by, "")
-        asleep.tell(root / "state")
+        proxy_place.tell_sleeping(root / "state")
         return 0 if self.free else unattended.AGAIN
 
     def say(self, **changes: Any) -> None:
@@ -113,7 +113,7 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
             )
             declare(place, replace(GROUPS, admin=proxies.admin_socket))
             (place / "gateway").mkdir()
-            asleep.write(place / "gateway/asleep.map")
+            proxy_place.write_sleeping(place / "gateway/asleep.map")
             with opened(proxies) as proxy:
                 found = Waking(place, proxy, backend)
                 monkeypatch.setattr(unattended, "run", found.run)

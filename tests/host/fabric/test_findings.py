@@ -15,45 +15,27 @@ from sparkwright.findings.finding import Finding
 from tests.host.fabric.looking import Look
 
 Sparks = tuple[Spark, ...]
+Plant = Callable[[Sparks], None]
+
+
+def _set(number: int | None = None, port: tuple[int, int] | None = None, **values: object) -> Plant:
+    """Values of a Spark, or of one of its ports; of both Sparks without a number."""
+
+    def plant(sparks: Sparks) -> None:
+        for spark in sparks if number is None else (sparks[number],):
+            for name, value in values.items():
+                setattr(spark.ports[port] if port else spark, name, value)
+
+    return plant
 
 
 def _twin_down(sparks: Sparks) -> None:
     sparks[0].ports = {**sparks[0].ports, (1, 1): Port()}
 
 
-def _slow(sparks: Sparks) -> None:
-    sparks[1].ports[1, 0].speed = 100000
-
-
-def _small(sparks: Sparks) -> None:
-    for spark in sparks:
-        spark.ports[1, 0].mtu = 1500
-
-
-def _unequal(sparks: Sparks) -> None:
-    sparks[0].ports[1, 0].mtu = 9216
-
-
-def _no_address(sparks: Sparks) -> None:
-    sparks[0].ports[1, 1].address = ""
-
-
 def _one_subnet(sparks: Sparks) -> None:
     for spark in sparks:
         spark.ports[1, 1].address = f"192.168.177.{20 + spark.number}/24"
-
-
-def _inactive(sparks: Sparks) -> None:
-    sparks[0].ports[1, 0].active = False
-
-
-def _no_gid(sparks: Sparks) -> None:
-    sparks[1].ports[1, 0].roce = False
-
-
-def _no_cma(sparks: Sparks) -> None:
-    for spark in sparks:
-        spark.cma_kib, spark.kernel = 0, "7.0.0-1019-nvidia"
 
 
 def _second_cable(sparks: Sparks) -> None:
@@ -68,37 +50,22 @@ def _elsewhere(sparks: Sparks) -> None:
             port.sees = (f"aa:bb:cc:dd:ee:{spark.number:02x}",)
 
 
-def _subnets_differ(sparks: Sparks) -> None:
-    sparks[1].ports[1, 0].address = "192.168.179.12/24"
-
-
-def _address_twice(sparks: Sparks) -> None:
-    sparks[1].ports[1, 0].address = "192.168.177.11/24"
-
-
-def _drivers(sparks: Sparks) -> None:
-    sparks[1].driver = "580.126.09"
-
-
-def _driver_590(sparks: Sparks) -> None:
-    for spark in sparks:
-        spark.driver = "590.44.01"
-
-
-def _kernels(sparks: Sparks) -> None:
-    sparks[1].kernel = "6.17.0-1032-nvidia"
-
-
-PLANTED: dict[str, tuple[Callable[[Sparks], None], str, str]] = {
+_inactive = _set(0, (1, 0), active=False)
+_slow = _set(1, (1, 0), speed=100000)
+_small = _set(port=(1, 0), mtu=1500)
+_no_gid = _set(1, (1, 0), roce=False)
+_no_cma = _set(cma_kib=0, kernel="7.0.0-1019-nvidia")
+_kernels = _set(1, kernel="6.17.0-1032-nvidia")
+PLANTED: dict[str, tuple[Plant, str, str]] = {
     "fabric-twin-down": (
         _twin_down, "spark-1", "port 1: enp1s0f1np1 is up, enP2p1s0f1np1 is not"
     ),
     "fabric-speed": (_slow, "spark-2", "enp1s0f1np1: 100000 Mb/s"),
     "fabric-mtu": (_small, "spark-1", "enp1s0f1np1: MTU 1500"),
     "fabric-mtus-differ": (
-        _unequal, "spark-1", "enp1s0f1np1: MTU 9216, enp1s0f1np1 of spark-2: 9000"
+        _set(0, (1, 0), mtu=9216), "spark-1", "enp1s0f1np1: MTU 9216, enp1s0f1np1 of spark-2: 9000"
     ),
-    "fabric-no-address": (_no_address, "spark-1", "enP2p1s0f1np1: no IPv4 address"),
+    "fabric-no-address": (_set(0, (1, 1), address=""), "spark-1", "enP2p1s0f1np1: no IPv4 address"),
     "fabric-one-subnet": (
         _one_subnet, "spark-1", "enp1s0f1np1 192.168.177.11/24, enP2p1s0f1np1 192.168.177.21/24"
     ),
@@ -108,18 +75,18 @@ PLANTED: dict[str, tuple[Callable[[Sparks], None], str, str]] = {
     "fabric-second-cable": (_second_cable, "spark-1", "both ports have a link"),
     "fabric-other-host": (_elsewhere, "spark-1", "its ports see aa:bb:cc:dd:ee:01"),
     "fabric-subnets-differ": (
-        _subnets_differ, "spark-1",
+        _set(1, (1, 0), address="192.168.179.12/24"), "spark-1",
         "enp1s0f1np1 192.168.177.11/24, and at its other end enp1s0f1np1 of spark-2 "
         "192.168.179.12/24",
     ),
     "fabric-address-twice": (
-        _address_twice, "spark-1",
+        _set(1, (1, 0), address="192.168.177.11/24"), "spark-1",
         "192.168.177.11 is spark-1 enp1s0f1np1 and spark-2 enp1s0f1np1",
     ),
     "fabric-drivers-differ": (
-        _drivers, "", "driver: spark-1 580.95.05, spark-2 580.126.09"
+        _set(1, driver="580.126.09"), "", "driver: spark-1 580.95.05, spark-2 580.126.09"
     ),
-    "fabric-driver-590": (_driver_590, "spark-1", "driver 590.44.01"),
+    "fabric-driver-590": (_set(driver="590.44.01"), "spark-1", "driver 590.44.01"),
     "fabric-kernels-differ": (
         _kernels, "", "kernel: spark-1 6.17.0-1031-nvidia, spark-2 6.17.0-1032-nvidia"
     ),

@@ -86,19 +86,20 @@ class Fetch:
             code = run.run(self.request(**changes), self.runtime)
         return code, output.getvalue()
 
-    def complete(self, *, apart: bool = False, **changes: Any) -> str:
-        """Fetch everything, here or as on a host. Returns the text on stderr."""
+    def complete(self, *messages: str, apart: bool = False, **changes: Any) -> str:
+        """Fetch everything, here or as on a host, with messages on stderr. Returns all of it."""
         code, output = (self.run if apart else self.here)(**changes)
         assert code == 0, output
+        assert not [message for message in messages if message not in output], output
         if "destination" not in changes:
             self.assert_whole()
         return output
 
-    def fail(self, message: str, *, code: int = 1, apart: bool = False, **changes: Any) -> str:
-        """Fetch, and fail with a message. Returns the text on stderr."""
+    def fail(self, *messages: str, code: int = 1, apart: bool = False, **changes: Any) -> str:
+        """Fetch, and fail with messages on stderr. Returns all of it."""
         ended, output = (self.run if apart else self.here)(**changes)
         assert ended == code, output
-        assert message in output
+        assert not [message for message in messages if message not in output], output
         assert "Traceback" not in output
         return output
 

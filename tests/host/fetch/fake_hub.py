@@ -153,18 +153,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._reply(status, {"X-Error-Code": code, "X-Error-Message": message})
 
     def _hub(self, path: str) -> None:
-        fake, token = self.fake, self.hit.headers.get("authorization")
-        good = token == f"Bearer {TOKEN}"
-        if token and not (good or token == "Bearer hf_noaccess"):
-            self._reply(401, {"X-Error-Message": "Invalid credentials in Authorization header"})
-        elif "org/model" not in path:
-            self._refuse(404 if token else 401, "RepoNotFound", "Repository not found")
+        fake = self.fake
+        good = self.hit.headers.get("authorization") == f"Bearer {TOKEN}"
+        if "org/model" not in path:
+            self._refuse(401, "RepoNotFound", "Repository not found")
         elif COMMIT not in path:
             self._refuse(404, "RevisionNotFound", "Invalid rev id")
         elif path.startswith("/api/models/org/model/revision/"):
             self._reply(200, {}, json.dumps({"id": "org/model", "sha": COMMIT}).encode())
         elif fake.gated and not good:
-            self._refuse(403 if token else 401, "GatedRepo", "Access is restricted")
+            self._refuse(401, "GatedRepo", "Access is restricted")
         else:
             self._resolve(path.split(f"/resolve/{COMMIT}/", 1)[1])
 

@@ -111,9 +111,7 @@ def test_corrupt_byte_is_set_aside_and_fetched_again(fetch: Fetch, downloader: s
     fetch.hub.faults = [Fault(ONE, times=1, corrupt_at=1000)]
     if downloader == "hf_transfer":  # its first request is a probe of one byte
         fetch.hub.faults = [Fault(ONE, times=2, corrupt_at=1000)]
-    output = fetch.complete(downloader=downloader)
-    assert f"{ONE}: expected sha256" in output
-    assert "set aside" in output
+    fetch.complete(f"{ONE}: expected sha256", "set aside", downloader=downloader)
 
 
 def test_corrupt_twice_is_an_error_with_nothing_in_place(fetch: Fetch) -> None:
@@ -133,8 +131,7 @@ def test_corrupt_twice_is_an_error_with_nothing_in_place(fetch: Fetch) -> None:
 
 def test_corrupt_small_file(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault("vocab.json", corrupt_at=3)]
-    output = fetch.complete()
-    assert "tokenizer/vocab.json: expected git blob" in output
+    fetch.complete("tokenizer/vocab.json: expected git blob")
 
 
 @pytest.mark.parametrize(
@@ -190,8 +187,7 @@ def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
 def test_server_without_ranges(fetch: Fetch) -> None:
     fetch.hub.ranges = False
     fetch.hub.faults = [Fault(ONE, times=2, cut_after=100_000)]
-    output = fetch.complete(downloader="hf_transfer")
-    assert "supports no ranges" in output
+    fetch.complete("supports no ranges", downloader="hf_transfer")
     assert fetch.progress()["bytes_done"] == fetch.progress()["bytes_total"]
 
 
@@ -221,19 +217,6 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
     return {"token_file": str(path), "allow_token_over_http": True}
 
 
-def test_gated_without_and_with_tokens(fetch: Fetch) -> None:
-    fetch.hub.gated = True
-    output = fetch.fail("is gated and no token was sent")
-    assert f"{fetch.hub.endpoint}/org/model" in output.splitlines()[-1]
-    fetch.fail("account has no access", **_token(fetch, "hf_noaccess"))
-    output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
-    # The token went to the hub and never to the CDN, nor did the one in the environment.
-    with_token = {hit.where for hit in fetch.hub.hits if "authorization" in hit.headers}
-    assert with_token == {"hub"}
-    assert not any("from_the_environment" in str(hit.headers) for hit in fetch.hub.hits)
-    assert TOKEN not in output
-
-
 def test_gated_hub_without_cdn(fetch: Fetch) -> None:
     """Where the hub itself gives the bytes, hf_transfer needs the token too."""
     fetch.hub.gated, fetch.hub.redirects = True, False
@@ -242,8 +225,8 @@ def test_gated_hub_without_cdn(fetch: Fetch) -> None:
 
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
-    output = fetch.complete(token_file=_token(fetch, TOKEN)["token_file"])
-    assert "the token is not sent" in output
+    fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
+    # Neither is the token of the environment.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
@@ -257,16 +240,10 @@ def test_unknown_commit_and_file(fetch: Fetch) -> None:
 def test_locked_size_differs(fetch: Fetch) -> None:
     files = fetch.hub.listing()
     next(f for f in files if f["path"] == ONE)["size"] += 1
-    output = fetch.fail(f"{ONE} has {2 * MIB} bytes", files=files)
-    assert "lock the model again" in output
+    fetch.fail(f"{ONE} has {2 * MIB} bytes", "lock the model again", files=files)
 
 
 # Disk
-
-
-def test_too_little_space_is_said_before_the_first_byte(fetch: Fetch) -> None:
-    fetch.fail("must stay free", headroom=1 << 50)
-    assert fetch.hub.sent() == 0
 
 
 def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
@@ -284,8 +261,7 @@ def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
     assert not fetch.destination.exists()
     monkeypatch.undo()
     fetch.hub.rate = 0
-    output = fetch.complete()
-    assert "kept" in output
+    fetch.complete("kept")
 
 
 def test_full_disk(fetch: Fetch) -> None:
@@ -354,8 +330,7 @@ def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     parts = fetch.stage / "parts"
     parts.mkdir(parents=True)
     (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # looks whole: no holes
-    output = fetch.complete()
-    assert f"{ONE}: expected sha256" in output
+    fetch.complete(f"{ONE}: expected sha256")
 
 
 def test_pointer_in_the_repository_is_refused(fetch: Fetch) -> None:
@@ -426,8 +401,7 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.destination.rename(other)
     (other / TWO).write_bytes(b"changed after it was verified")
     fetch.hub.hits.clear()
-    output = fetch.complete()
-    assert f"{ONE}: shared with revision 000000000000" in output
+    fetch.complete(f"{ONE}: shared with revision 000000000000")
     assert (fetch.destination / ONE).samefile(other / ONE)
     # What no receipt speaks for is fetched, and the other revision's file stays its own.
     assert {Path(hit.path).name for hit in fetch.hub.hits if hit.sent} == {TWO}

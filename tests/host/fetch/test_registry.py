@@ -160,11 +160,3 @@ def test_without_the_right_account_the_remedy_is_reported(
     assert any(words in output for words in remedy.split("|"))
     assert ACCOUNT not in output
     assert not (fetch.root / "images" / digest(MANIFEST)).exists()
-
-
-def test_a_registry_that_is_gone_is_one_clear_error(fetch: Fetch, registry: Registry) -> None:
-    registry.port = 9  # nobody listens there
-    code, output = pull(fetch, registry)
-    assert code == 75
-    assert "unreachable" in output
-    assert "what was fetched is kept" in output

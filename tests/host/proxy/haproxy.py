@@ -190,6 +190,10 @@ class RunningProxy:
         until(asked, place)
         return answers[0]
 
+    def put(self, name: str, state: str) -> str:
+        """Have a replica ``drain`` or ``ready``; the answer is empty when that was done."""
+        return self.ask(f"set server llm/{name} state {state}").strip()
+
     def workers(self) -> list[int]:
         """The workers, former ones among them."""
         return workers(self.ask(PROCESSES, master=True))

@@ -14,7 +14,7 @@ from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy import asleep
+from sparkwright.host.proxy import place as proxy_place
 from tests.host.proxy.backend import Backend
 from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica, until
 
@@ -32,7 +32,7 @@ def evening(place: Path, one: Backend) -> Iterator[RunningProxy]:
     setup.main(SetupRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
     (place / "gateway").mkdir()
     assert proxies.asleep == str(place / "gateway/asleep.map")
-    asleep.write(Path(proxies.asleep))
+    proxy_place.write_sleeping(Path(proxies.asleep))
     with opened(proxies) as proxy:
         proxy.until_status("one", "UP")
         yield proxy
@@ -40,7 +40,7 @@ def evening(place: Path, one: Backend) -> Iterator[RunningProxy]:
 
 def _activate(place: Path, service: str) -> None:
     exclusive.activate(place / "state", {"evening": service}, "ann", "")
-    asleep.tell(place / "state")
+    proxy_place.tell_sleeping(place / "state")
 
 
 def test_it_says_in_openais_shape_which_one_runs_and_when_to_ask_again(
@@ -93,7 +93,7 @@ def test_a_request_that_runs_is_not_cut_off_when_its_service_is_put_to_sleep(
 def test_a_host_without_a_proxy_or_with_one_that_is_stopped_writes_what_it_can(
     place: Path,
 ) -> None:
-    asleep.tell(place / "state")
+    proxy_place.tell_sleeping(place / "state")
     files.write(place / "gateway/asleep.map", "llm coder\n", 0o644)
-    asleep.tell(place / "state")
+    proxy_place.tell_sleeping(place / "state")
     assert (place / "gateway/asleep.map").read_text() == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkwright.host.proxy.place import Place
+from sparkwright.host.proxy import place
 from sparkwright.host.proxy.pool import Pool, Sockets
 from tests.host.proxy.backend import Backend
 from tests.host.proxy.conftest import Opener
@@ -18,18 +18,17 @@ def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
     proxy.until_status("one", "UP")
     sockets = Sockets(proxy.proxies.admin_socket, proxy.proxies.master_socket)
     pool = Pool("llm", sockets, 0, 0, replica="one")
-    place = Place(pool)
-    place.leave()
+    place.leave(pool)
     assert proxy.state("one").status == "DRAIN"
     assert proxy.get("/health").status == 503
     one.healthy = False
-    place.shut()
+    place.shut(pool)
     assert proxy.state("one").status == "DOWN"
     assert proxy.get("/health").status == 503
-    assert not place.back(seconds=0.1)
+    assert not place.back(pool, seconds=0.1)
     one.healthy = True
-    assert place.back()
+    assert place.back(pool)
     assert proxy.get("/health").status == 200
-    place.leave()
-    assert place.back(seconds=0.1), "people took it out: there is nothing to wait for"
-    assert Place(replace(pool, sockets=Sockets("/nowhere", "/nowhere"))).back(seconds=0.1)
+    place.leave(pool)
+    assert place.back(pool, seconds=0.1), "people took it out: there is nothing to wait for"
+    assert place.back(replace(pool, sockets=Sockets("/nowhere", "/nowhere")), seconds=0.1)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.proxy import runtime_api
-from sparkwright.host.proxy.place import Place
+from sparkwright.host.proxy import place, runtime_api
 from sparkwright.host.proxy.pool import Pool, Sockets
 from tests.host.accepting import accepting
 
@@ -75,7 +74,7 @@ def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> N
 
 def test_a_switch_waits_for_requests_that_run(folder: Path) -> None:
     master = Master(folder / "master.sock", [1, 1, 1, 0])
-    Place(_pool(master.place, 60)).leave()
+    place.leave(_pool(master.place, 60))
     assert master.asked.count("show proc") == 4
     master.close()
 
@@ -88,11 +87,11 @@ def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
 
     monkeypatch.setattr(runtime_api, "busy", silent)
     began = time.monotonic()
-    Place(_pool(str(folder / "none"), 1)).leave()
+    place.leave(_pool(str(folder / "none"), 1))
     assert time.monotonic() - began >= 1
 
 
 def test_without_a_proxy_nobody_is_waited_for(folder: Path) -> None:
     began = time.monotonic()
-    Place(_pool(str(folder / "none"), 60)).leave()
+    place.leave(_pool(str(folder / "none"), 60))
     assert time.monotonic() - began < 10

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.host import fabric
 from sparkwright.host.fabric import FabricRequest, FabricState, Rail, Rdma
 from sparkwright.host.lib.ranks import FABRIC, RankConfig
-from sparkwright.host.ranks import environment
+from sparkwright.host.ranks import rank
 from tests.host.ranks.units import Cluster
 
 PLANNED = {"VLLM_HOST_IP": "192.168.177.12", "NCCL_SOCKET_IFNAME": "enp1s0f1np1"}
@@ -37,7 +37,7 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
         return seen
 
     monkeypatch.setattr(fabric, "main", main)
-    environment.write(config)
+    rank.write_environment(config)
     place = Path(config.home, FABRIC)
     if not place.exists():
         return config, None

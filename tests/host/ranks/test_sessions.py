@@ -116,30 +116,6 @@ def test_every_start_of_the_head_has_fresh_followers(cluster: Make) -> None:
     assert one.followers[0].engines[-1] != old
 
 
-def test_a_follower_goes_where_its_head_goes_and_back(cluster: Make) -> None:
-    one = cluster(3)
-    one.start()
-    before = one.whole()
-    for release, other in ((NEW, OLD), (OLD, NEW)):
-        one.head.stop()
-        for unit in one.units:
-            if release == NEW:
-                unit.stage(NEW)
-        current = one.head.home / "current"
-        current.unlink()
-        current.symlink_to(f"releases/{release}")
-        one.head.start()
-        before = one.whole(before)
-        for unit in one.followers:
-            assert (unit.home / "current").readlink().name == release != other
-            assert unit.engines[-1][1] == release
-            assert (unit.place / "units/sparkwright-chat.service").read_text() == (
-                f"unit of {release}"
-            )
-            # Going there is no failed start.
-            assert set(unit.codes) == {0}
-
-
 def test_a_release_that_a_follower_lacks_is_named_and_waited_for(cluster: Make) -> None:
     one = cluster()
     one.head.stage(NEW)

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.host.lib import ranks, systemd
 from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankState
 from sparkwright.host.lib.records import encode
-from sparkwright.host.ranks.engine import Board
+from sparkwright.host.ranks.engine import Rank, ended
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.watch import watch
@@ -78,19 +78,16 @@ def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
     config = Cluster(tmp_path).followers[0].config
     home = Path(config.home)
     _state(home)
-    Board.ended(config)
+    ended(config)
     assert ranks.missing(home) == "it waits for the other ranks: its unit has ended"
     _state(home, step=WAITING, missing="the head is gone")
-    Board.ended(config)
+    ended(config)
     assert ranks.missing(home) == "it waits for the other ranks: the head is gone"
 
 
 def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
-    seen = watch.service(
-        WatchedService("chat", "sparkwright-chat.service", "127.0.0.1", 1, str(tmp_path), 600),
-        None, {},
-    )  # fmt: skip
+    seen = watch.service(WatchedService("chat", "127.0.0.1", 1, 600), tmp_path, {})
     assert (seen.health, seen.progress) == (200, None)
 
 
@@ -99,13 +96,13 @@ def test_a_rank_has_its_own_failures_for_restarts(
 ) -> None:
     """It starts with every session of its cluster, and systemd counts that."""
     monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
-    known = WatchedService("chat", "sparkwright-chat.service", "127.0.0.1", 1, str(tmp_path), 600)
-    assert watch.service(known, None, {}).restarts == 7
+    known = WatchedService("chat", "127.0.0.1", 1, 600)
+    assert watch.service(known, tmp_path, {}).restarts == 7
     _state(tmp_path)
-    assert watch.service(known, None, {}).restarts == 0
+    assert watch.service(known, tmp_path, {}).restarts == 0
     config = Cluster(tmp_path / "other").followers[0].config
     for _ in range(2):
-        Board(config, config.release).failed("its engine ended with code 1")
+        Rank(config, "", config.release).failed("its engine ended with code 1")
     assert ranks.unit(config.home, {"NRestarts": "7"}) == {"NRestarts": "2"}
-    Board(config, "b" * 12).say(SERVING)
+    Rank(config, "", "b" * 12).say(SERVING)
     assert ranks.unit(config.home, {"NRestarts": "7"}) == {"NRestarts": "0"}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.fetch.conftest import Fetch, fetch, hub
+from tests.host.peer_sharing import Seed, peer_sharing
 
 __all__ = ["fetch", "hub"]
 #: nobody: a local user without root.
@@ -49,3 +50,14 @@ def fetching(fetch: Fetch, place: Path) -> Fetch:
     """A fetch to where another user can reach."""
     fetch.root = place
     return fetch
+
+
+@pytest.fixture
+def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
+    """A host that serves a directory of a model to its peers."""
+    home = Fetch(fetch.hub, tmp_path / "host/opt")
+    home.destination.mkdir(parents=True)
+    for name in ("config.json", "other.json"):
+        (home.destination / name).write_bytes(b"{}")
+    with peer_sharing(home) as served:
+        yield served

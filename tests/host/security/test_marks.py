@@ -13,7 +13,6 @@ from sparkwright.host import maintenance, observe
 from sparkwright.host.lib import files, homes, trusted
 from sparkwright.host.maintenance import MaintenanceRequest
 from sparkwright.host.observation import ObservationRequest
-from sparkwright.host.proxy.pool import Sockets
 from tests.host.security.conftest import UID, as_user
 
 MARK = '{"by": "root", "at": 1, "why": "it is mine now"}'
@@ -70,7 +69,7 @@ def test_a_mark_is_not_written_where_a_user_decides(
 ) -> None:
     for module in (homes, maintenance):
         monkeypatch.setattr(module, "MAINTENANCE", str(users / "maintenance.json"))
-    request = MaintenanceRequest(True, Sockets("none", "none"), str(users))
+    request = MaintenanceRequest(True, str(users))
     with pytest.raises(trusted.Exposed):
         maintenance.main(request)
 

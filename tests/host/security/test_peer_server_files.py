@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
-from tests.host.peer_sharing import Seed, peer_sharing
+from tests.host.peer_sharing import Seed
 
 CONTAINER = "c" * 64
 KEPT = b'"VLLM_API_KEY=sk-of-the-fleet"'
 
 
-@pytest.fixture
-def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:  # noqa: F811
-    home = Fetch(fetch.hub, tmp_path / "host/opt")
-    home.root.mkdir(parents=True)
-    home.destination.mkdir(parents=True)
-    (home.destination / "config.json").write_bytes(b"{}")
-    kept = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(KEPT)
-    (home.root / "models/config.v2.json").write_bytes(KEPT)
-    (home.destination.parent / "beside").write_bytes(KEPT)
-    with peer_sharing(home) as one:
-        yield one
+@pytest.fixture(autouse=True)
+def kept(seed: Seed, tmp_path: Path) -> Path:
+    """A file that is not the fleet's to read, also beside the directories that are served."""
+    file = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
+    file.parent.mkdir(parents=True)
+    for copy in (
+        file,
+        seed.fetch.root / "models" / file.name,
+        seed.fetch.stage.with_name("beside"),
+    ):
+        copy.write_bytes(KEPT)
+    return file
 
 
 UP = "..%2F..%2F..%2F"
@@ -76,59 +74,32 @@ def test_no_name_leads_out_of_the_roots(seed: Seed, path: str, query: str) -> No
     assert (status, body) == (404, b"")
 
 
-def _link_to_a_file(place: Path, kept: Path) -> str:
-    (place / "model.safetensors").symlink_to(kept)
-    return f"org--model/{COMMIT}/model.safetensors"
-
-
-def _link_to_a_directory(place: Path, kept: Path) -> str:
-    (place / "sub").symlink_to(kept.parent)
-    return f"org--model/{COMMIT}/sub/{kept.name}"
-
-
-def _link_as_a_model(place: Path, kept: Path) -> str:
-    (place.parent.parent / "evil--model").symlink_to(kept.parent.parent)
-    return f"evil--model/{CONTAINER}/{kept.name}"
-
-
-def _link_as_a_revision(place: Path, kept: Path) -> str:
-    (place.parent / ("d" * 40)).symlink_to(kept.parent)
-    return f"org--model/{'d' * 40}/{kept.name}"
-
-
-def _link_as_a_stage(place: Path, kept: Path) -> str:
-    (place.parent / f".staging-{'e' * 40}").symlink_to(kept.parent)
-    (kept.parent / "files").mkdir()
-    (kept.parent / "files/config.v2.json").write_bytes(KEPT)
-    return f"org--model/{'e' * 40}/config.v2.json"
-
-
-def _pipe(place: Path, kept: Path) -> str:
-    os.mkfifo(place / "pipe")
-    return f"org--model/{COMMIT}/pipe"
-
-
-def _directory(place: Path, kept: Path) -> str:
-    (place / "folder").mkdir()
-    return f"org--model/{COMMIT}/folder"
-
-
 @pytest.mark.parametrize(
-    "lay",
+    ("script", "path"),
     [
-        _link_to_a_file, _link_to_a_directory, _link_as_a_model, _link_as_a_revision,
-        _link_as_a_stage, _pipe, _directory,
+        ('ln -s "$KEPT" model.safetensors', f"org--model/{COMMIT}/model.safetensors"),
+        ('ln -s "$FOLDER" sub', f"org--model/{COMMIT}/sub/config.v2.json"),
+        ('ln -s "$CONTAINERS" ../../evil--model', f"evil--model/{CONTAINER}/config.v2.json"),
+        (f'ln -s "$FOLDER" ../{"d" * 40}', f"org--model/{'d' * 40}/config.v2.json"),
+        (
+            f'mkdir "$CONTAINERS/files" && cp "$KEPT" "$CONTAINERS/files" && '
+            f'ln -s "$CONTAINERS" ../.staging-{"e" * 40}',
+            f"org--model/{'e' * 40}/config.v2.json",
+        ),
+        ("mkfifo pipe", f"org--model/{COMMIT}/pipe"),
+        ("mkdir folder", f"org--model/{COMMIT}/folder"),
     ],
-    ids=lambda lay: lay.__name__,
-)  # fmt: skip
+    ids=["file", "directory", "model", "revision", "stage", "pipe", "folder"],
+)
 def test_no_link_is_followed_and_only_regular_files_are_given(
-    seed: Seed, tmp_path: Path, lay: object
+    seed: Seed, kept: Path, script: str, path: str
 ) -> None:
-    kept = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
-    assert callable(lay)
-    path = f"/files/models/{lay(seed.fetch.destination, kept)}"
-    assert seed.get(path, Range="bytes=0-9")[:2] == (404, b"")
-    status, body, _ = seed.get(f"{path}?ranges")
+    folder = kept.parent
+    paths = {"KEPT": str(kept), "FOLDER": str(folder), "CONTAINERS": str(folder.parent)}
+    environment = {**os.environ, **paths}
+    subprocess.run(["sh", "-c", script], cwd=seed.fetch.destination, env=environment, check=True)
+    assert seed.get(f"/files/models/{path}", Range="bytes=0-9")[:2] == (404, b"")
+    status, body, _ = seed.get(f"/files/models/{path}?ranges")
     assert status == 200
     assert b'"ranges": []' in body
     assert seed.is_well()

@@ -14,19 +14,10 @@ import pytest
 from sparkwright.host.fetch import peer_server
 from sparkwright.host.fetch.peer_server import Connections, PeerServer
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
-from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
-from tests.host.peer_sharing import RUN, SERVER_KEY, Seed, challenge, header, peer_sharing
+from tests.host.peer_sharing import RUN, SERVER_KEY, Seed, challenge, header
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:  # noqa: F811
-    home = Fetch(fetch.hub, tmp_path / "seed")
-    home.destination.mkdir(parents=True)
-    with peer_sharing(home) as one:
-        yield one
 
 
 @pytest.fixture
@@ -199,3 +190,13 @@ def test_only_who_has_a_key_keeps_the_server_running(
             one.recv(100)
         time.sleep(0.1)
     assert server.ended.is_set()
+
+
+def test_a_server_ends_when_its_keys_are_gone(
+    served: tuple[PeerServer, tuple[str, int]], tmp_path: Path
+) -> None:
+    """Its directories were removed under it: it makes room for another server."""
+    server, _ = served
+    assert not server.ended.wait(0.5)
+    (tmp_path / "keys").rename(tmp_path / "gone")
+    assert server.ended.wait(10)

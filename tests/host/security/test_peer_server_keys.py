@@ -7,15 +7,12 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_server import Conversation, PeerServer, is_own_docker
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
-from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.peer_sharing import (
     DOCKER,
@@ -26,23 +23,12 @@ from tests.host.peer_sharing import (
     Seed,
     challenge,
     header,
-    peer_sharing,
     signed,
 )
 
 PATH = f"/files/models/org--model/{COMMIT}/config.json"
 OTHER = f"/files/models/org--model/{COMMIT}/other.json"
 BASIC = "Basic " + base64.b64encode(":".join(DOCKER).encode()).decode()
-
-
-@pytest.fixture
-def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:  # noqa: F811
-    home = Fetch(fetch.hub, tmp_path / "seed")
-    home.destination.mkdir(parents=True)
-    for name in ("config.json", "other.json"):
-        (home.destination / name).write_bytes(b"{}")
-    with peer_sharing(home) as one:
-        yield one
 
 
 def _refused(seed: Seed, shown: str, path: str = PATH, **headers: str) -> None:

@@ -21,7 +21,7 @@ from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from tests.host.accepting import accepting
-from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
+from tests.host.fetch.conftest import Fetch
 from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for
 
 MIB = 1 << 20
@@ -99,6 +99,24 @@ def answer(
     connection.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode() + body)
 
 
+def signed(
+    connection: socket.socket, asked: Asked, status: int, body: bytes, *headers: str,
+    content_range: str = "",
+) -> None:  # fmt: skip
+    """Answer as a peer with the key."""
+    if content_range:
+        headers = (*headers, f"Content-Range: {content_range}")
+    signature = asked.sign(status, body, content_range)
+    answer(connection, status, body, f"Sparkwright-Answer: {signature}", *headers)
+
+
+def lists(connection: socket.socket, asked: Asked, size: int = 8 * MIB) -> bool:
+    """Answer a request for ranges with the whole file. Returns whether it was one."""
+    if "?ranges" in asked.line:
+        signed(connection, asked, 200, HELD % size)
+    return "?ranges" in asked.line
+
+
 @pytest.fixture
 def fake() -> Iterator[Callable[[_Behaviour], FakePeer]]:
     made: list[FakePeer] = []
@@ -155,12 +173,12 @@ def _endless_continue(connection: socket.socket, asked: Asked) -> None:
 
 def _nested(connection: socket.socket, asked: Asked) -> None:
     body = b"[" * 100_000
-    answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+    signed(connection, asked, 200, body)
 
 
 def _ranges_outside(connection: socket.socket, asked: Asked) -> None:
     body = b'{"ranges": [[-5, 99999999999999]], "alive": true, "ended": false}'
-    answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+    signed(connection, asked, 200, body)
 
 
 def _nothing_like_http(connection: socket.socket, asked: Asked) -> None:
@@ -177,7 +195,7 @@ def _nothing_like_http(connection: socket.socket, asked: Asked) -> None:
     ids=lambda one: one.__name__,
 )  # fmt: skip
 def test_a_fetch_goes_on_without_a_hostile_peer(
-    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer], behaviour: _Behaviour  # noqa: F811
+    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer], behaviour: _Behaviour
 ) -> None:  # fmt: skip
     peer = fake(behaviour)
     fetch.root.mkdir(exist_ok=True)
@@ -212,13 +230,12 @@ def _most_memory(process: subprocess.Popen[str]) -> int:
 
 
 def test_a_redirect_is_not_followed(
-    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer]  # noqa: F811
+    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer]
 ) -> None:  # fmt: skip
     elsewhere = fake(_unsigned)
 
     def redirect(connection: socket.socket, asked: Asked) -> None:
-        where = f"Location: {elsewhere.address}/x"
-        answer(connection, 302, b"", where, f"Sparkwright-Answer: {asked.sign(302, b'')}")
+        signed(connection, asked, 302, b"", f"Location: {elsewhere.address}/x")
 
     code, said = fetch_from(fetch, fake(redirect).address)
     assert code == 0, said
@@ -263,7 +280,7 @@ def taker(tmp_path: Path) -> Callable[..., Taker]:
 
 
 def _alive(connection: socket.socket, asked: Asked) -> None:
-    answer(connection, 200, ALIVE, f"Sparkwright-Answer: {asked.sign(200, ALIVE)}")
+    signed(connection, asked, 200, ALIVE)
 
 
 def test_a_peer_that_is_alive_and_brings_nothing_is_left(
@@ -290,7 +307,7 @@ def test_a_peer_that_brings_a_page_now_and_then_is_left(
             held[0] += 65536 if len(peer.asked) % 8 == 0 else 0
             ranges = [[0, held[0]]] if held[0] else []
             body = json.dumps({"ranges": ranges, "alive": True, "ended": False}).encode()
-            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+            signed(connection, asked, 200, body)
         else:
             _piece(connection, asked, size)
 
@@ -298,12 +315,10 @@ def test_a_peer_that_brings_a_page_now_and_then_is_left(
     assert taker(peer, size).take() < 8
 
 
-def _piece(connection: socket.socket, asked: Asked, size: int) -> bytes:
+def _piece(connection: socket.socket, asked: Asked, size: int) -> None:
     start, end = map(int, asked.headers["range"].removeprefix("bytes=").split("-"))
     body, content_range = b"w" * (end + 1 - start), f"bytes {start}-{end}/{size}"
-    signature = f"Sparkwright-Answer: {asked.sign(206, body, content_range)}"
-    answer(connection, 206, body, f"Content-Range: {content_range}", signature)
-    return body
+    signed(connection, asked, 206, body, content_range=content_range)
 
 
 @pytest.mark.parametrize("at", ["head", "list", "piece"])
@@ -325,9 +340,7 @@ def test_a_peer_that_trickles_is_left(
             connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
         elif at == "list":
             answer(connection, 200, b"", f"Sparkwright-Answer: {'0' * 64}", length=1000)
-        elif "?ranges" in asked.line:
-            body = HELD % (8 * MIB)
-            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+        elif lists(connection, asked):
             return
         else:
             answer(connection, 206, b"", f"Sparkwright-Answer: {'0' * 64}", length=8 * MIB)
@@ -342,9 +355,7 @@ def test_nothing_unproved_reaches_the_disk(
     taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer]
 ) -> None:  # fmt: skip
     def behave(connection: socket.socket, asked: Asked) -> None:
-        body = HELD % (8 * MIB)
-        if "?ranges" in asked.line:
-            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+        if lists(connection, asked):
             return
         # Somebody between the two changes one bit of the bytes that the peer has signed.
         content_range = f"bytes 0-{8 * MIB - 1}/{8 * MIB}"
@@ -363,13 +374,9 @@ def test_another_range_than_the_one_asked_for_is_not_taken(
     taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer]
 ) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
-        if "?ranges" in asked.line:
-            body = HELD % (8 * MIB)
-            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+        if lists(connection, asked):
             return
-        body, other = b"w" * 100, f"bytes 0-99/{8 * MIB}"
-        made = f"Sparkwright-Answer: {asked.sign(206, body, other)}"
-        answer(connection, 206, body, f"Content-Range: {other}", made)
+        signed(connection, asked, 206, b"w" * 100, content_range=f"bytes 0-99/{8 * MIB}")
 
     one = taker(fake(behave))
     one.take()
@@ -412,10 +419,7 @@ def test_a_disk_that_loses_what_is_written_ends_the_fetch(
     monkeypatch.setattr(holes, "missing", lambda _, size: [(0, size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:
-        if "?ranges" in asked.line:
-            body = HELD % (8 * MIB)
-            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
-        else:
+        if not lists(connection, asked):
             _piece(connection, asked, 8 * MIB)
 
     with pytest.raises(Failed, match=r"bytes 0 to 8388608 were written, .* reports them as a hole"):

@@ -68,7 +68,7 @@ def test_nothing_is_written_where_a_user_decides(
     with pytest.raises(trusted.Exposed):
         files.point(directory / "file", "elsewhere")
     with pytest.raises(trusted.Exposed):
-        lock.take(directory / "below", Owner(token="t"), breaking=False, instead_of=None)
+        lock.take(directory / "below", Owner(token="t"))
     with pytest.raises(trusted.Exposed):
         directories.main(DirectoriesRequest((Directory(f"{directory}/below", 0o777),)))
     assert files.read(directory / "file") is None

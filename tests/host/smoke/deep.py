@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sparkwright.checks.smoke.deep import deep_request
-from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import deep
+from sparkwright.host.smoke.check import DeepCheckResult
 from sparkwright.host.smoke.client import DeepRequest
-from sparkwright.host.smoke.deep import DeepCheckResult
 from tests.host.lab.fake_server import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 
@@ -23,7 +22,6 @@ WORDS = (
     *("--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"),
     *("--reasoning-parser", "qwen3", "--speculative-config", NGRAM, "--enable-prefix-caching"),
 )
-_SERVICE = {field.name for field in fields(SmokeRequest)}
 
 
 def request(**service: Any) -> DeepRequest:
@@ -39,13 +37,6 @@ def request(**service: Any) -> DeepRequest:
     return deep_request(decided, rendered.gate, catalog())
 
 
-def changed(asked: DeepRequest, **changes: Any) -> DeepRequest:
-    """A request with other values, of the service or of the deep test."""
-    service = {name: value for name, value in changes.items() if name in _SERVICE}
-    rest = {name: value for name, value in changes.items() if name not in _SERVICE}
-    return replace(asked, service=replace(asked.service, **service), **rest)
-
-
 def ask(
     server: Server, place: Path, asked: DeepRequest, **changes: Any
 ) -> dict[str, DeepCheckResult]:
@@ -54,5 +45,5 @@ def ask(
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     own = {"address": "127.0.0.1", "port": server.port, "secrets": str(secrets)}
     limits = {"boot_seconds": 1, "first_answer_seconds": 20, "unit": "sparkwright-none.service"}
-    answer = deep.run(changed(asked, **{**own, **limits, **changes}))
+    answer = deep.run(replace(asked, **{**own, **limits, **changes}))
     return {one.name: one for one in answer.checks}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkwright.host.lib.http import Answer, Server
-from sparkwright.host.smoke import lengths, load, reasoning, routes, structured, vision
-from sparkwright.host.smoke.client import Client, Fault
-from tests.host.smoke.deep import changed, request
+from sparkwright.host.smoke import lengths, load, picture, reasoning, routes, structured
+from sparkwright.host.smoke.client import DeepClient, Fault
+from tests.host.smoke.deep import request
 
 Reply = tuple[int, Any]
 
@@ -31,8 +32,8 @@ class Scripted(Server):
         return Answer(status, text.encode())
 
 
-def scripted(answers: Callable[[str, Any], Reply], **changes: Any) -> Client:
-    return Client(changed(request(), **changes), 1, Scripted(answers))
+def scripted(answers: Callable[[str, Any], Reply], **changes: Any) -> DeepClient:
+    return DeepClient(replace(request(), **changes), 1, Scripted(answers))
 
 
 def chat(text: str | None = None, *, finish: str = "stop", **message: Any) -> Reply:
@@ -42,7 +43,7 @@ def chat(text: str | None = None, *, finish: str = "stop", **message: Any) -> Re
     return 200, {"choices": [choice], "usage": usage}
 
 
-def fault(check: Callable[[Client], str], client: Client) -> tuple[str, str]:
+def fault(check: Callable[[DeepClient], str], client: DeepClient) -> tuple[str, str]:
     with pytest.raises(Fault) as found:
         check(client)
     return found.value.cause, str(found.value)
@@ -81,8 +82,8 @@ class Streaming(Scripted):
             yield number / 10, event if isinstance(event, str) else json.dumps(event)
 
 
-def streaming(*events: dict[str, Any] | str) -> Client:
-    return Client(request(), 1, Streaming(*events))
+def streaming(*events: dict[str, Any] | str) -> DeepClient:
+    return DeepClient(request(), 1, Streaming(*events))
 
 
 def delta(**parts: str) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def test_stream(events: list[Any], cause: str, words: str) -> None:
 
 def test_a_picture_that_is_not_taken() -> None:
     refusal = (400, {"error": {"message": "At most 0 image(s) may be provided in one prompt."}})
-    cause, words = fault(vision.image, scripted(always(refusal)))
+    cause, words = fault(picture.image, scripted(always(refusal)))
     assert cause == "refused"
     assert "HTTP 400: At most 0 image(s)" in words
 
@@ -246,7 +247,7 @@ def long(answer: Reply) -> Callable[[str, Any], Reply]:
         (lengths.limit, (413, "too long"), "unclear", "HTTP 413: too long"),
     ],
 )
-def test_lengths(check: Callable[[Client], str], answer: Reply, cause: str, words: str) -> None:
+def test_lengths(check: Callable[[DeepClient], str], answer: Reply, cause: str, words: str) -> None:
     said = fault(check, scripted(long(answer)))
     assert said[0] == cause
     assert words in said[1]

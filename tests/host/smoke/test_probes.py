@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import struct
 import subprocess
-import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.serving.fake_vllm.errors import ApiError
 from lab.serving.fake_vllm.eyes import described
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
@@ -22,12 +18,11 @@ from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import Answer, Server
 from sparkwright.host.lib.records import encode
 from sparkwright.host.smoke import deep, picture
-from sparkwright.host.smoke.client import Client
+from sparkwright.host.smoke.client import DeepClient
 from sparkwright.host.smoke.deep import DeepRequests
-from sparkwright.host.smoke.schema import misfits
+from sparkwright.host.smoke.structured import _schema, misfits
 from tests.host.lab.fake_server import launched, make_model
-from tests.host.smoke.deep import WORDS, changed, request
-from tests.unit.builders import ROOT
+from tests.host.smoke.deep import WORDS, request
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
@@ -45,55 +40,28 @@ def test_no_picture_is_like_the_one_before() -> None:
     assert all(one.left[0] != one.right[0] and one.left[1] != one.right[1] for one in drawn)
 
 
-def test_a_picture_is_a_png_of_a_few_kilobytes() -> None:
-    data = picture.png(picture.drawn().rows())
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    assert data.endswith(b"IEND" + struct.pack(">I", zlib.crc32(b"IEND")))
-    assert struct.unpack(">II", data[16:24]) == (picture.SIZE, picture.SIZE)
-    assert len(data) < 20_000
-
-
-def test_a_picture_that_did_not_arrive_whole_is_refused() -> None:
-    url = picture.drawn().data_url()
-    for broken in (url[:-40], url[:60], "data:image/png;base64,AAAA", "data:,"):
-        with pytest.raises(ApiError, match="cannot identify image file"):
-            described(broken)
-
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "size": {"type": "integer", "minimum": 1},
-        "kind": {"type": "string", "enum": ["a", "b"]},
-        "parts": {"type": "array", "items": {"type": "number"}},
-    },
-    "required": ["name", "size"],
-    "additionalProperties": False,
-}
+SCHEMA = _schema(
+    name={"type": "string"},
+    size={"type": "integer", "minimum": 1},
+    kind={"type": "string", "enum": ["a", "b"]},
+)
 
 
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        ({"name": "x", "size": 1, "kind": "b", "parts": [1, 2.5]}, []),
+        ({"name": "x", "size": 1, "kind": "b"}, []),
         ([], ["$ is list, not object"]),
-        ({"size": 1}, ["$.name is missing"]),
-        ({"name": "x", "size": 0}, ["$.size is 0, below 1"]),
-        ({"name": "x", "size": True}, ["$.size is bool, not integer"]),
+        ({"size": 1, "kind": "a"}, ["$.name is missing"]),
+        ({"name": "x", "size": 0, "kind": "a"}, ["$.size is 0, below 1"]),
+        ({"name": "x", "size": True, "kind": "a"}, ["$.size is bool, not integer"]),
         ({"name": "x", "size": 1, "kind": "c"}, ["$.kind is 'c'; allowed: ['a', 'b']"]),
-        ({"name": "x", "size": 1, "parts": [1, "2"]}, ["$.parts[1] is str, not number"]),
-        ({"name": 1, "size": "1"}, ["$.name is int, not string", "$.size is str, not integer"]),
-        ({"name": "x", "size": 1, "more": 1}, ["$.more is not in the schema"]),
+        ({"name": 1, "size": 1, "kind": "a", "more": 1},
+         ["$.more is not in the schema", "$.name is int, not string"]),
     ],
-)
+)  # fmt: skip
 def test_the_validator_says_what_does_not_fit(value: Any, wrong: list[str]) -> None:
     assert misfits(value, SCHEMA) == wrong
-
-
-def test_a_keyword_that_is_not_looked_at_is_no_schema_of_ours() -> None:
-    with pytest.raises(ValueError, match="the validator does not know pattern"):
-        misfits("x", {"type": "string", "pattern": "y"})
 
 
 JSON = st.recursive(
@@ -126,7 +94,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
         'vllm:cache_config_info{block_size="528",enable_prefix_caching="True"} 1.0\n'
     )
     found, nothing = (
-        Client(request(), 1, Page("127.0.0.1", 1, page=text)).metrics() for text in (page, "")
+        DeepClient(request(), 1, Page("127.0.0.1", 1, page=text)).metrics() for text in (page, "")
     )
     assert found.since(nothing, metrics.PREFIX_HITS) == 31
     assert found.since(found, metrics.DRAFTS) == 0
@@ -140,7 +108,7 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
     model = make_model(tmp_path / "model")
     with launched(model, *WORDS) as server:
         (tmp_path / "secrets.env").write_text(f"VLLM_API_KEY={server.key}\n")
-        asked = changed(
+        asked = replace(
             request(), skip=skip, secrets=str(tmp_path / "secrets.env"), boot_seconds=2,
             address="127.0.0.1", port=server.port,
         )  # fmt: skip
@@ -155,10 +123,3 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
     answer = parse("l", ran.stdout.split("\n"), dict[str, Any])["qwen36"]
     assert {one["verdict"] for one in answer["checks"]} == {"passed", "skipped"}, answer
     assert server.key not in ran.stdout
-
-
-def test_every_module_of_the_program_is_sent() -> None:
-    sent = {module.__name__ for module in programs.modules(deep)}
-    there = {path.stem for path in (ROOT / "sparkwright/host/smoke").glob("*.py")} - {"__init__"}
-    assert {f"sparkwright.host.smoke.{name}" for name in there} <= sent
-    assert json.loads(programs.payload(deep, {}))["request"] == {}

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from sparkwright.host import boot_caches
 from sparkwright.host.boot_caches import Caches
 
 GB10, NEWER = "NVIDIA GB10, 580.95.05\n", "NVIDIA GB10, 590.10\n"
@@ -65,15 +62,6 @@ def compiled(cache: Path) -> str | None:
     return place.read_text() if place.exists() else None
 
 
-def test_the_next_start_finds_what_the_first_compiled(host: Host) -> None:
-    host.serve("once")
-    assert compiled(host.start()) == "once"
-    host.end(BOOT * 3)  # it crashed after hours: no fault of the cache
-    assert compiled(host.start()) == "once"
-    host.release("bbb")  # another setting, the same image
-    assert compiled(host.start()) == "once"
-
-
 def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Host) -> None:
     first = host.serve("580")
     assert compiled(host.start(NEWER)) is None
@@ -90,18 +78,6 @@ def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Hos
         one for one in (host.home / "caches").iterdir() if one.is_dir() and not one.is_symlink()
     ]
     assert len(kept) == 1
-
-
-def test_a_start_that_fails_with_a_cache_is_tried_without_and_the_bad_one_goes(host: Host) -> None:
-    host.serve("bad")
-    host.start()
-    host.end(20)
-    cache = host.start()
-    assert compiled(cache) is None
-    (cache / "compiled").write_text("anew")
-    host.end(BOOT * 2, well=True)
-    assert compiled(host.start()) == "anew"
-    assert not list((host.home / "caches").glob("*.suspect"))
 
 
 def test_a_release_that_is_taken_back_leaves_what_was_compiled_anew(host: Host) -> None:
@@ -168,15 +144,3 @@ def test_a_state_file_that_was_cut_is_started_over(host: Host, state: str) -> No
     (host.home / "caches/state.json").write_text(state)
     host.end(1)
     assert compiled(host.start()) == "good"
-
-
-def test_it_runs_alone_as_the_unit_calls_it(host: Host, tmp_path: Path) -> None:
-    smi = tmp_path / "nvidia-smi"
-    smi.write_text(f"#!/bin/sh\necho '{GB10.strip()}'\n")
-    smi.chmod(0o755)
-    place = tmp_path / "boot_caches.py"
-    place.write_text(Path(boot_caches.__file__).read_text())
-    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    for words in (("before", str(host.home)), ("after", str(host.home), "900")):
-        subprocess.run([sys.executable, "-IS", place, *words], env=variables, check=True)
-    assert (host.home / "caches/current").is_dir()

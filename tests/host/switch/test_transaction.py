@@ -17,7 +17,7 @@ from sparkwright.host.lib.gpu import Gpu, Gpus
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import Pool, ProxyRequest, ProxySwitch, Sockets
-from sparkwright.host.release import STEPS, ServiceSwitch, SwitchRequest
+from sparkwright.host.release import ServiceSwitch, SwitchRequest
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.unit.builders import kept_service
@@ -190,15 +190,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return host
 
 
-def test_a_good_release_stays(host: Host) -> None:
-    host.serves()
-    assert host.switch(host.service()).run() == "good"
-    assert host.state() == IS
-    assert host.journal()["result"] == "good"
-    assert "new key" not in (host.place / "state/switch/request.json").read_text()
-    assert not (host.place / "state/switch/before.json").exists()
-
-
 def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
     host.serves()
     host.check.bad = {NEW}
@@ -217,49 +208,11 @@ def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
     assert host.state() == WAS
 
 
-@pytest.mark.parametrize("step", STEPS[:-1])
-@pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
-def test_cut_at_any_step_it_ends_with_one_whole_release(
-    host: Host, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host.serves()
-    host.check.bad = {NEW} if step == "reverting" else set()
-    switch = host.switch(host.service())
-    note = switch._note
-
-    def cut(name: str, *more: Any) -> None:
-        note(name, *more)
-        if name == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(switch, "_note", cut)
-    with pytest.raises(KeyboardInterrupt):
-        switch.run()
-    again = host.switch(host.service())
-    if power:  # a boot: first the journal is settled, then systemd starts what the files say
-        (host.place / "running-a").unlink(missing_ok=True)
-        assert again.settle()
-        systemd.systemctl("start", "sparkwright-a.service")
-        again = host.switch(host.service())
-    result = again.run()
-    assert (result, host.state()) in (("good", IS), ("reverted", WAS))
-    assert again.run() == result
-
-
 def test_a_new_service_that_fails_does_not_keep_another_from_its_way_back(host: Host) -> None:
     host.serves()
     host.check.bad = {NEW}
     assert host.switch(host.service(), host.service("b", first=True)).run() == "reverted"
     assert host.state() == WAS
-
-
-def test_a_stranger_comes_back_when_the_service_gives_no_answers(host: Host) -> None:
-    (host.place / "running-by-hand").write_text("true")
-    host.check.bad = {NEW}
-    first = host.service(first=True)
-    assert host.switch(first, unmanaged=("by-hand always",)).run() == "reverted"
-    assert (host.place / "running-by-hand").read_text().strip() == "true"
-    assert not (host.place / "running-a").exists()
 
 
 def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
@@ -322,17 +275,6 @@ def boots(host: Host, monkeypatch: pytest.MonkeyPatch) -> Boots:
     return boots
 
 
-def test_a_start_that_compiled_on_a_gb10_is_followed_by_another(host: Host, boots: Boots) -> None:
-    """The compiler's peak was taken for permanent use: 9.5 GiB of KV cache instead of 40."""
-    boots.compiled(warm=False)
-    assert host.switch(host.service(second_boot=True)).run() == "good"
-    assert boots.starts() == 2
-    assert host.state() == IS
-    last = host.journal()["checks"]["a"][-1]
-    assert (last["name"], last["ok"]) == ("kv-cache", True)
-    assert last["detail"] == "4000 blocks, 1000 in the start that compiled"
-
-
 @pytest.mark.parametrize(
     ("case", "wanted"),
     [
@@ -382,23 +324,3 @@ def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
     said = (host.place / "said").read_text()
     assert "stop" not in said
     assert "start sparkwright-a.service" in said
-
-
-def test_a_follower_that_was_never_here_waits_for_its_head(host: Host) -> None:
-    switch = host.switch(host.service(first=True, restart=False, follower=True))
-    assert switch.run() == "good"
-    assert host.state() == (NEW, NEW, "new unit", "new key")
-    assert not (host.place / "services/a/good").is_symlink()
-
-
-@pytest.mark.parametrize("step", STEPS[:-1])
-def test_a_cut_leaves_a_follower_where_its_head_is(host: Host, step: str) -> None:
-    host.serves()
-    service = host.service(restart=False, follower=True)
-    host.switch(service).run()
-    progress = host.place / "state/switch/progress.json"
-    progress.write_text(json.dumps({**host.journal(), "step": step, "result": None}))
-    again = host.switch(service)
-    assert again.settle()
-    assert again.run() == "good"
-    assert host.state()[:3] == (OLD, OLD, "old unit")

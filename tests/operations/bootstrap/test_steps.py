@@ -20,6 +20,7 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.bootstrap import steps
 from sparkwright.run import bootstrap as looking
+from sparkwright.run import state as state_of_run
 from tests.operations.harness import ANN, fake, run
 from tests.operations.real import host_of, on, real_state
 from tests.operations.sites import host_run, spark
@@ -105,7 +106,7 @@ def test_the_role_has_everything_done_as_root_without_a_password(
     host = host_of(state)
     one = host_run(spark(), bootstrap=["docker", "docker-group"])
     found = decided(UBUNTU, "docker", "docker-group")
-    monkeypatch.setattr(roles.bootstrap, "host_run", lambda _: one)
+    monkeypatch.setattr(state_of_run, "host_run", lambda _: one)
     monkeypatch.setattr(looking, "decided", lambda *_: (UBUNTU, found))
     with on(host):
         roles.bootstrap.bootstrap()
@@ -121,7 +122,7 @@ def test_nothing_is_asked_of_a_host_whose_settings_name_no_step(
     """Nor is anything of it imported: a run with nothing to do stays as quick."""
     host = fake(probe())
     one = host_run(spark())
-    monkeypatch.setattr(roles.bootstrap, "host_run", lambda _: one)
+    monkeypatch.setattr(state_of_run, "host_run", lambda _: one)
     monkeypatch.setitem(sys.modules, "sparkwright.operations.bootstrap", None)
     with ctx_state.use(host.state), ctx_host.use(host):
         roles.bootstrap.bootstrap()

@@ -134,36 +134,28 @@ def test_check_sees_the_inventorys_catalog_and_data(here: Path) -> None:
     assert "did you mean" in run("check", "--recipe", "mine", "--data", "imge_tag=x", code=2).output
 
 
+MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role": "body",
+         "format": "fp8"}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("entries", "words"),
     [
-        ("kind: recipe\nname: a\nextends: nothing\n", "no such recipe: 'nothing'"),
-        ("kind: recipe\nname: a\nextends: a\n", "'a' extends this entry"),
-        ("kind: model\nname: a\nextends: true\n", "no model 'a' to extend"),
+        ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "no such recipe: 'nothing'"),
+        ([{"kind": "recipe", "name": "a", "extends": "a"}], "'a' extends this entry"),
+        ([{"kind": "model", "name": "a", "extends": True}], "no model 'a' to extend"),
+        ([{"kind": "recipe", "name": "a", "extends": "b"},
+          {"kind": "recipe", "name": "b", "extends": "a"}], "extends this entry"),
+        *(([{key: value for key, value in MODEL.items() if key != missing}],
+           f"this key is missing[\\s\\S]*{may}")
+          for missing, may in (("role", "body, drafter"), ("format", "autoround"),
+                               ("family", "add it"))),
     ],
-)
-def test_what_extends_nothing_or_itself_is_told(here: Path, text: str, words: str) -> None:
-    (here / "mine.yaml").write_text(text)
+)  # fmt: skip
+def test_an_entry_that_extends_nothing_or_lacks_a_key_is_told(
+    here: Path, entries: list[dict[str, Any]], words: str
+) -> None:
+    for entry in entries:
+        (here / f"{entry['name']}.yaml").write_text(yaml.safe_dump(entry))
     with pytest.raises(Exception, match=words):
         load_catalog([ROOT / "catalog", here])
-
-
-def test_two_that_extend_each_other_are_told(here: Path) -> None:
-    for one, other in (("a", "b"), ("b", "a")):
-        (here / f"{one}.yaml").write_text(f"kind: recipe\nname: {one}\nextends: {other}\n")
-    with pytest.raises(Exception, match="extends this entry"):
-        load_catalog([ROOT / "catalog", here])
-
-
-@pytest.mark.parametrize(
-    ("key", "may"),
-    [("role", "body, drafter"), ("format", "autoround"), ("family", "add it")],
-)
-def test_a_missing_key_names_what_may_be_written(here: Path, key: str, may: str) -> None:
-    data = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role": "body",
-            "format": "fp8"}  # fmt: skip
-    del data[key]
-    (here / "a.yaml").write_text(yaml.safe_dump(data))
-    with pytest.raises(Exception, match="this key is missing") as error:
-        load_catalog([here])
-    assert may in str(error.value)

@@ -87,6 +87,13 @@ def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "\x1b" not in done.stdout
 
 
+def test_a_broken_inventory_ends_with_2(site: Path) -> None:
+    (site / "inventory/lab.py").write_text("sparks = [\n")
+    done = run("--once")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "inventory/lab.py: line 1" in done.stderr
+
+
 def test_at_a_terminal_one_screen_is_drawn_anew_and_ctrl_c_gives_the_old_one_back(
     site: Path,
 ) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from sparkwright.catalog import gpus as families
-from sparkwright.catalog.gpus import driver_major
 from sparkwright.host.lib import gpu as program
 from sparkwright.host.lib.gpu import STATE, Gpus, parse
 
@@ -58,12 +57,6 @@ def test_messages_are_no_gpus() -> None:
 def test_families_have_names(compute_cap: str, family: str) -> None:
     (gpu,) = parse(f"Some GPU, {compute_cap}, 580.1, 1 MiB")
     assert families.family(gpu.compute_cap) == family
-
-
-def test_driver_major() -> None:
-    assert driver_major("580.95.05") == 580
-    assert driver_major(None) is None
-    assert driver_major("Unknown Error") is None
 
 
 def test_a_state_is_numbers_and_what_is_none_is_unknown() -> None:

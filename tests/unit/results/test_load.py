@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.load import HostLoad, ServiceLoad
+from sparkwright.host.load import HostLoad
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from tests.unit.security.test_terminal import EVIL, harmless
 
@@ -18,13 +18,16 @@ RTX = Gpu(
     "NVIDIA GeForce RTX 5090", power_w=402.0, temperature_c=71.0, busy_percent=88.0,
     memory_mib=32607, memory_used_mib=29000,
 )  # fmt: skip
-BUSY = ServiceLoad(1000.0, 3.0, 1.0, 0.42, 4000.0, 2000.0)
+BUSY = {
+    "generated": 1000.0, "running": 3.0, "waiting": 1.0, "cache_used": 0.42, "drafted": 4000.0,
+    "accepted": 2000.0,
+}  # fmt: skip
 SPARK = HostLoad(100.0, {"qwen36": BUSY}, (GB10,), 120 * GIB, 20 * GIB)
 
 
 def after(seconds: float, **service: Any) -> HostLoad:
     """The Spark some time later."""
-    return replace(SPARK, at=100.0 + seconds, services={"qwen36": replace(BUSY, **service)})
+    return replace(SPARK, at=100.0 + seconds, services={"qwen36": {**BUSY, **service}})
 
 
 def line(*looks: HostLoad) -> Line:
@@ -95,7 +98,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
 def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither escapes, nor numbers and names that push a table apart."""
     monkeypatch.setenv("COLUMNS", "110")
-    huge = replace(BUSY, generated=9e17, running=9e17, waiting=-9e17, cache=9e17)
+    huge = {**dict.fromkeys(BUSY, 9e17), "waiting": -9e17}
     card = replace(RTX, name=EVIL, power_w=9e17, memory_used_mib=10**18)
     first = HostLoad(0.0, {EVIL: BUSY}, (card,), 2**62, -(2**62))
     fleet = {

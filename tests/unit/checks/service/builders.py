@@ -49,6 +49,11 @@ def values(**changes: float) -> dict[str, float]:
     return {**good, **changes}
 
 
+def disk(free: int, total: int) -> dict[str, Any]:
+    """A file system."""
+    return {"device": 1, "free": free, "exists": True, "read_only": False, "total": total}
+
+
 def look(at: float = NOW, **changes: float) -> dict[str, Any]:
     """One look at the metrics."""
     return {"at": at, "values": values(**changes)}
@@ -117,7 +122,7 @@ def spark(**changes: Any) -> Facts:
             "services": {"qwen36": changes.pop("service", service())},
             "gpu": gpu(),
             "kernel": ["NVRM: loading NVIDIA UNIX Open Kernel Module for aarch64  580.95.05"],
-            "disks": [{"path": "/var/lib/docker", "free": 900 * GIB, "total": 3700 * GIB}],
+            "disks": {"/var/lib/docker": disk(900 * GIB, 3700 * GIB)},
             "memory": {"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB},
             "pressure": {"memory": {"some": 0.0, "full": 0.0}, "io": {"some": 1.0, "full": 0.5}},
             "docker": {"version": "29.1.3", "root": "/var/lib/docker", "runtimes": ["nvidia"]},

@@ -19,6 +19,7 @@ from tests.unit.checks.service.builders import (
     WORDS,
     captured,
     container,
+    disk,
     gpu,
     look,
     service,
@@ -161,7 +162,7 @@ ILL: dict[str, Callable[[], Facts]] = {
         kernel=["CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)"]
     ),
     "disk-errors": lambda: spark(kernel=["nvme nvme0: I/O tag 5 (1005) QID 3 timeout, aborting"]),
-    "disk-full": lambda: spark(disks=[{"path": "/", "free": GIB, "total": 900 * GIB}]),
+    "disk-full": lambda: spark(disks={"/": disk(GIB, 900 * GIB)}),
     "memory-pressure": lambda: spark(pressure={"memory": {"some": 31.0, "full": 12.0}}),
     "memory-scarce": lambda: spark(memory={"MemTotal": 120 * GIB, "MemAvailable": 2 * GIB}),
     "disk-pressure": lambda: spark(pressure={"io": {"some": 80.0, "full": 70.0}}),
@@ -359,7 +360,7 @@ def test_preflights_findings_are_reported_too() -> None:
 
 
 def test_errors_come_first_and_are_counted() -> None:
-    ill = spark(disks=[{"path": "/", "free": 0, "total": GIB}], ports={"enp1s0f0np0": 1000})
+    ill = spark(disks={"/": disk(0, GIB)}, ports={"enp1s0f0np0": 1000})
     found = diagnose("spark-1", ill)
     assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
     text = render({"spark-1": found})

@@ -15,7 +15,7 @@ from sparkwright.engines.vllm.command import CACHES
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
-from sparkwright.host.watch.state import Sample, ServiceSample, WatchedService
+from sparkwright.host.watch.state import Sample, ServiceSample
 from sparkwright.host.watch.thresholds import THRESHOLDS
 from sparkwright.plan.container import BOOT_CACHES_MOUNT
 from tests.unit.builders import ROOT
@@ -102,17 +102,17 @@ def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
 
 def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
     seen = json.loads((CAPTURES / "hang.json").read_text())["watch"]
-    watched = WatchedService("q", "q.service", "127.0.0.1", 8123, "/home", 1200)
+    watched = {"q": 1200.0}
     first = decode(ServiceSample, seen[0])
     ring = [Sample(at=60.0 * minute, services={"q": first}) for minute in range(4)]
-    assert evaluation.judge(ring, [watched], THRESHOLDS) == []
+    assert evaluation.judge(ring, watched, THRESHOLDS) == []
     last = decode(ServiceSample, seen[1])
     ring.append(Sample(at=240.0, services={"q": last}))
-    (wedge,) = evaluation.judge(ring, [watched], THRESHOLDS)
+    (wedge,) = evaluation.judge(ring, watched, THRESHOLDS)
     assert (wedge.name, wedge.seen) == ("wedge", "4 requests run, and no token for 4 min")
     moved = replace(last, progress=(last.progress or 0) + 1)
     assert (
-        evaluation.judge([*ring, Sample(300.0, services={"q": moved})], [watched], THRESHOLDS) == []
+        evaluation.judge([*ring, Sample(300.0, services={"q": moved})], watched, THRESHOLDS) == []
     )
 
 

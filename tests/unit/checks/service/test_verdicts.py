@@ -11,10 +11,10 @@ import pytest
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation as verdicts
-from sparkwright.host.watch.state import Sample, WatchedService, WatchFinding
+from sparkwright.host.watch.state import Sample, WatchFinding
 from sparkwright.host.watch.thresholds import THRESHOLDS
 
-SERVICES = [WatchedService("qwen36", "sparkwright-qwen36.service", "127.0.0.1", 1, "/", 900)]
+SERVICES = {"qwen36": 900.0}
 TIB = 1024**4
 NOW = 1_800_000_000.0
 #: What the GPU says when nothing ails it.

@@ -30,8 +30,9 @@ def raised() -> set[str]:
     found = {"cut", "shape"}  # what a check runs into without knowing
     for path in (ROOT / "sparkwright/host/smoke").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault":
-                for part in ast.walk(node.args[0]):
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and name in ("Fault", "fail_if"):
+                for part in ast.walk(node.args[name == "fail_if"]):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         found.add(part.value)
     return found

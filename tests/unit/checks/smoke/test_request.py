@@ -23,7 +23,7 @@ def of(recipe: str, **arguments: Any) -> DeepRequest:
 def test_the_production_recipe_is_asked_for_everything() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash")
     assert made.skip == {}
-    assert (made.tool_parser, made.reasoning_parser) == ("qwen3_coder", "qwen3")
+    assert made.tool_parser == "qwen3_coder"
     assert (made.max_num_seqs, made.context, made.prefix_caching) == (64, 262144, True)
     # The cards of Qwen3.6-35B-A3B and its image: at least 2048 tokens for requests that think.
     assert made.thinking_tokens == 2048
@@ -80,12 +80,12 @@ def test_a_prefix_cache_that_nobody_mentions_is_left_to_vllm() -> None:
 def test_the_short_request_is_part_of_it() -> None:
     ((decided, rendered),) = wanted(plan()).planned_services
     short = replace(rendered.gate, warm_ups=0)
-    assert deep_request(decided, rendered.gate, catalog()).service == short
+    assert vars(deep_request(decided, rendered.gate, catalog())).items() >= vars(short).items()
 
 
 @pytest.mark.parametrize("sequences", [1, 64, 256])
 def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None:
     made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
-    limits = [made.service.first_answer_seconds + one.seconds(made) for one in deep.CHECKS]
-    assert made.service.boot_seconds + sum(limits) <= deep_seconds(made)
-    assert deep_seconds(made) < made.service.boot_seconds + 2 * sum(limits)
+    limits = [made.first_answer_seconds + one.seconds(made) for one in deep.CHECKS]
+    assert made.boot_seconds + sum(limits) <= deep_seconds(made)
+    assert deep_seconds(made) < made.boot_seconds + 2 * sum(limits)

@@ -10,7 +10,7 @@ import pytest
 
 from sparkwright.config.places import BENCH_PINS
 from sparkwright.extras.bench import aiperf
-from sparkwright.extras.bench.loads import Load
+from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell
 from sparkwright.findings.user_error import UserError
 from tests.unit.builders import ROOT
@@ -26,13 +26,11 @@ def captured(name: str) -> Any:
 def cell(load: Load, **changes: Any) -> Cell:
     place = f"phases/{load.phase}"
     data: dict[str, Any] = {
-        "prompt_tokens": None,
-        "max_tokens": 64,
         "errors": aiperf.failed(captured("phase_manifest.json"))[load.phase],
         "report": captured(f"{place}/profile_export_aiperf.json"),
         "metrics": captured(f"{place}/server_metrics.json"),
     }
-    return aiperf.cell("coding", load, **{**data, **changes})
+    return aiperf.cell(Batch("coding", None, (load,)), load, 64, **{**data, **changes})
 
 
 def test_a_report_becomes_a_cell_in_our_units() -> None:

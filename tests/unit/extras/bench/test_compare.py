@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.extras.bench.compare import CellComparison, Verdict, compare, judge
-from sparkwright.extras.bench.measures import MEASURES
-from sparkwright.extras.bench.published import Figure, tables
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.compare import CellComparison, Figure, Verdict, compare, judge, tables
+from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import IMAGE, cell, result
 

@@ -20,9 +20,10 @@ from sparkwright.extras.bench.host import (
 from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.facts.answers import HostError
 from sparkwright.host.lib import metrics
+from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.lib.records import decode
-from sparkwright.host.status import HostStatus, KeptRelease, RunningContainer, ServiceStatus
+from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from tests.operations.security.test_hostile_hosts import ATTACKS
 from tests.operations.sites import site, spark
 from tests.unit.builders import kept_service, plan
@@ -97,7 +98,7 @@ def test_what_runs_is_read_from_container_and_release(running: bool) -> None:
     host = spark("spark-1")
     run: Any = site(host).hosts["spark-1"]
     (service,) = run.services
-    container = RunningContainer(running, "", service.release, service.image)
+    container = Container(running, service.release, service.image)
     kept = {service.release: KeptRelease(1.0, service)}
     status = ServiceStatus(service.release, None, kept, container, {}, None)
     host.answers["probe"] = ProbeAnswer("6.14", GB10, {"qwen36": "0.24.0"})

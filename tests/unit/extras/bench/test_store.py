@@ -125,7 +125,12 @@ def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("[1", "not valid JSON"), ("[1]", "not a file of results"), ('{"results": [1]}', "results.0")],
+    [
+        ("[1", "not valid JSON"),
+        ("[1]", "not a JSON object"),
+        ("{}", "not a file of results"),
+        ('{"results": [1]}', "results.0"),
+    ],
 )
 def test_a_file_that_is_no_export_is_reported(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "x.json"

@@ -52,89 +52,85 @@ class Model:
         """The bodies of the chats."""
         return [body for method, _, _, body in self.seen if method == "POST"]
 
+    def events(self) -> Iterator[bytes]:
+        """The stream of an answer."""
+        for delta in self.deltas:
+            yield _event({"choices": [{"delta": delta}]})
+            time.sleep(self.wait)
+        yield _event({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        yield _event({"choices": [], "usage": {"completion_tokens": self.tokens}})
+        yield b"data: [DONE]\n\n"
+        yield b""
+
+
+def _event(data: Any) -> bytes:
+    return f"data: {json.dumps(data)}\n\n".encode()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model: Model
+
+    def handle_error(self, *_: object) -> None:
+        """A client that goes away is what some tests want."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        model = self.server.model
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
+        key = self.headers["Authorization"]
+        model.seen.append((self.command, self.path, key, body))
+        if model.redirect:
+            self._answer(307, "", Location=model.redirect + self.path)
+        elif key != f"Bearer {KEY}":
+            self._answer(401, json.dumps({"error": "Unauthorized"}))
+        elif self.command == "GET":
+            self._answer(200, json.dumps({"data": [{"id": name} for name in model.names]}))
+        elif model.refuses:
+            status, message = model.refuses
+            self._answer(status, json.dumps({"error": {"message": message}}))
+        else:
+            self._stream(model)
+
+    do_POST = do_GET
+
+    def _answer(self, status: int, text: str, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(text)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def _stream(self, model: Model) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for chunk in model.events():
+                self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+        except OSError:
+            model.cut += 1
+
+    def log_message(self, *_: object) -> None:
+        """The tests look at what it was asked."""
+
 
 @contextmanager
 def speaking(
     model: Model, context: ssl.SSLContext | None = None, port: int | None = None
 ) -> Iterator[Model]:
     """The server, at a port of the loopback address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._seen(None)
-            if self._let_in():
-                self._json(200, {"data": [{"id": name} for name in model.names]})
-
-        def do_POST(self) -> None:
-            size = int(self.headers["Content-Length"])
-            self._seen(json.loads(self.rfile.read(size)))
-            if not self._let_in():
-                return
-            if model.refuses:
-                status, said = model.refuses
-                self._json(status, {"error": {"message": said}})
-                return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            try:
-                for delta in model.deltas:
-                    self._event({"choices": [{"delta": delta}]})
-                    time.sleep(model.wait)
-                self._event({"choices": [{"delta": {}, "finish_reason": "stop"}]})
-                self._event({"choices": [], "usage": {"completion_tokens": model.tokens}})
-                self._chunk(b"data: [DONE]\n\n")
-                self._chunk(b"")
-            except OSError:
-                model.cut += 1
-
-        def _seen(self, body: Any) -> None:
-            shown = self.headers["Authorization"]
-            model.seen.append((self.command, self.path, shown, body))
-
-        def _let_in(self) -> bool:
-            if model.redirect:
-                self.send_response(307)
-                self.send_header("Location", model.redirect + self.path)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return False
-            if self.headers["Authorization"] != f"Bearer {KEY}":
-                self._json(401, {"error": "Unauthorized"})
-                return False
-            return True
-
-        def _json(self, status: int, data: Any) -> None:
-            text = json.dumps(data).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def _event(self, data: Any) -> None:
-            self._chunk(f"data: {json.dumps(data)}\n\n".encode())
-
-        def _chunk(self, data: bytes) -> None:
-            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-        def log_message(self, *_: object) -> None:
-            """The tests look at what it was asked."""
-
-    class Quiet(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """A client that goes away is what some tests want."""
-
-    server = _listening(Quiet, Handler, port)
+    server = _listening(port)
+    server.model, model.port = model, server.server_port
     if context:
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
-    model.port = server.server_port
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield model
@@ -143,11 +139,9 @@ def speaking(
         server.server_close()
 
 
-def _listening(
-    kind: type[ThreadingHTTPServer], handler: type[BaseHTTPRequestHandler], named: int | None
-) -> ThreadingHTTPServer:
+def _listening(named: int | None) -> _Server:
     """At a port that a service behind a proxy can have, and that no client is given."""
     for port in [named] if named else random.sample(range(20000, 32000), 20):
         with suppress(OSError):
-            return kind(("127.0.0.1", port), handler)
+            return _Server(("127.0.0.1", port), _Handler)
     raise AssertionError("no free port")

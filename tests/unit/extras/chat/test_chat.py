@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.unit.builders import catalog
-from tests.unit.extras.chat.model import Model, speaking
+from tests.unit.cli.test_json import judge
+from tests.unit.extras.chat.model import Model
 from tests.unit.site_terminal import KEY, chat, terminal, written
 
 #: Connects as `ssh -W` does, and writes down how it was called.
@@ -25,17 +26,6 @@ threading.Thread(target=back, daemon=True).start()
 while data := os.read(0, 4096):
     there.sendall(data)
 """
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with speaking(Model()) as found:
-        yield found
-
-
-@pytest.fixture
-def site(tmp_path: Path, model: Model) -> Path:
-    return written(tmp_path / "site", model.port)
 
 
 def with_ssh(site: Path, program: str = SSH) -> None:
@@ -118,13 +108,27 @@ def test_a_key_of_another_fleet_is_told(site: Path) -> None:
     assert "refuses the API key" in done.stderr
 
 
-def test_a_service_of_the_host_alone_is_reached_through_ssh(tmp_path: Path, model: Model) -> None:
-    site = written(tmp_path / "site", model.port, "192.0.2.1", ', "bind": "127.0.0.1"')
-    with_ssh(site)
-    done = chat(site, "--prompt", "x")
+def test_an_answer_is_one_document(site: Path, model: Model) -> None:
+    model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "world"}]
+    document = json.loads(chat(site, "--prompt", "Say hello", "--json").stdout)
+    judge("chat", document)
+    assert (document["text"], document["reasoning"]) == ("Hello,\nworld", "Hm.")
+    assert (document["host"], document["tokens"]) == ("box", 11)
+
+
+def test_an_answer_that_breaks_off_is_no_document(site: Path, model: Model) -> None:
+    model.refuses = (400, "no")
+    done = chat(site, "--json", said="Say hello")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "refused with HTTP 400" in done.stderr
+
+
+def test_a_service_of_the_host_alone_is_reached_through_ssh(inner_site: Path, model: Model) -> None:
+    with_ssh(inner_site)
+    done = chat(inner_site, "--prompt", "x")
     assert (done.exit_code, done.stdout) == (0, "Hello.\n"), done.stderr
     assert "at box through ssh\n" in done.stderr
-    calls = (site / "ssh.txt").read_text().splitlines()
+    calls = (inner_site / "ssh.txt").read_text().splitlines()
     assert calls
     assert all(call.endswith(f"-W 127.0.0.1:{model.port} -- 192.0.2.1") for call in calls)
     assert "BatchMode=yes" in calls[0]

@@ -20,17 +20,14 @@ from tests.unit.site_terminal import KEY, chat, environment, terminal, written
 NOW = dt.datetime.now(dt.UTC)
 
 
-def test_a_terminal_obeys_nothing_of_an_answer(tmp_path: Path) -> None:
+def test_a_terminal_obeys_nothing_of_an_answer(site: Path, model: Model) -> None:
     """Neither of the answer nor of the reasoning, nor of a sequence in two pieces."""
-    pieces = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
-    with speaking(Model(deltas=pieces)) as model:
-        site = written(tmp_path / "site", model.port)
-        with terminal(site, "chat", "--prompt", "x") as shown:
-            assert shown.ended() == 0
-        piped = chat(site, "--prompt", "x").stdout
+    model.deltas = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
+    with terminal(site, "chat", "--prompt", "x") as shown:
+        assert shown.ended() == 0
     # What is left of it are the two styles of our own.
     told = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
-    for got in (told, piped):
+    for got in (told, chat(site, "--prompt", "x").stdout):
         assert not any(one in got for one in "\x1b\x07\x9b\r\u202e\u200b\x7f")
         assert r"\x1b[2J" in got
 
@@ -40,58 +37,53 @@ def test_code_and_scripts_stay_readable() -> None:
     assert visible_prose(said) == said
 
 
-def test_the_key_is_in_no_argument_list_and_nothing_is_kept(tmp_path: Path) -> None:
+def test_the_key_is_in_no_argument_list_and_nothing_is_kept(inner_site: Path, model: Model) -> None:
     """Not in that of ssh, whose arguments and environment others on the controller can ask for."""
-    with speaking(Model()) as model:
-        site = written(tmp_path / "site", model.port, "192.0.2.1", ', "bind": "127.0.0.1"')
-        with_ssh(site, SSH.replace("#!/usr/bin/env python3\n", "#!/usr/bin/env python3\nimport os\n"
-            "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"
-            " + open(f'/proc/{os.getppid()}/cmdline').read())\n"))  # fmt: skip
-        with terminal(site, "chat") as shown:
-            shown.until("> ")
-            shown.type("A private prompt\n")
-            shown.until("> ", 2)
-            shown.type("\x04")
-            assert shown.ended() == 0
-    seen = (site / "seen.txt").read_text()
+    with_ssh(inner_site, SSH.replace("import os, socket", "import os\n"
+        "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"
+        " + open(f'/proc/{os.getppid()}/cmdline').read())\nimport socket"))  # fmt: skip
+    with terminal(inner_site, "chat") as shown:
+        shown.until("> ")
+        shown.type("A private prompt\n")
+        shown.until("> ", 2)
+        shown.type("\x04")
+        assert shown.ended() == 0
+    seen = (inner_site / "seen.txt").read_text()
     assert "192.0.2.1" in seen
     assert "chat" in seen
     assert KEY not in seen
     assert model.seen[0][2] == f"Bearer {KEY}"
-    home = Path(environment(site)["HOME"])
+    home = Path(environment(inner_site)["HOME"])
     assert [path for path in home.rglob("*") if path.is_file()] == []
-    for path in site.rglob("*"):
-        if path.is_file() and "A private prompt" in path.read_text():
-            raise AssertionError(f"{path} has the prompt")
-        if path.is_file() and KEY in path.read_text():
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for path in filter(Path.is_file, inner_site.rglob("*")):
+        assert "A private prompt" not in path.read_text(), path
+        assert KEY not in path.read_text() or stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
-    with speaking(Model()) as model:
-        site = written(tmp_path / "site", model.port)
-        (site / ".sparkwright/api_key").chmod(0o644)
-        done = chat(site, "--prompt", "x")
+def test_a_key_that_others_can_read_is_not_used(site: Path, model: Model) -> None:
+    (site / ".sparkwright/api_key").chmod(0o644)
+    done = chat(site, "--prompt", "x")
     assert done.exit_code == 2
     assert "others may read the API key" in done.stderr
     assert model.seen == []
 
 
-def test_a_redirect_takes_the_key_nowhere(tmp_path: Path) -> None:
+def test_a_redirect_takes_the_key_nowhere(site: Path, model: Model) -> None:
     with speaking(Model()) as other:
-        with speaking(Model(redirect=f"http://127.0.0.1:{other.port}")) as model:
-            done = chat(written(tmp_path / "site", model.port), "--prompt", "x")
-        assert done.exit_code == 1
-        assert "redirects elsewhere, and the key is shown to nobody else" in done.stderr
-        assert other.seen == []
+        model.redirect = f"http://127.0.0.1:{other.port}"
+        done = chat(site, "--prompt", "x")
+    assert done.exit_code == 1
+    assert "redirects elsewhere, and the key is shown to nobody else" in done.stderr
+    assert other.seen == []
 
 
-def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(tmp_path: Path) -> None:
-    with speaking(Model()) as model, speaking(Model()) as proxy:
-        site = written(tmp_path / "site", model.port)
-        netrc = Path(environment(site)["HOME"], ".netrc")
-        netrc.write_text("machine 127.0.0.1 login a password b\n")
-        netrc.chmod(0o600)
+def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(
+    site: Path, model: Model
+) -> None:
+    netrc = Path(environment(site)["HOME"], ".netrc")
+    netrc.write_text("machine 127.0.0.1 login a password b\n")
+    netrc.chmod(0o600)
+    with speaking(Model()) as proxy:
         at = f"http://127.0.0.1:{proxy.port}"
         done = chat(site, "--prompt", "x", HTTP_PROXY=at, http_proxy=at, ALL_PROXY=at)
     assert done.exit_code == 0, done.stderr
@@ -99,13 +91,13 @@ def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(tmp_path: P
     assert {shown for _, _, shown, _ in model.seen} == {f"Bearer {KEY}"}
 
 
-def test_what_listens_here_is_not_taken_for_a_service_of_the_host_alone(tmp_path: Path) -> None:
+def test_what_listens_here_is_not_taken_for_a_service_of_the_host_alone(
+    inner_site: Path, model: Model
+) -> None:
     """The service has its host's 127.0.0.1; whoever has the port on the controller gets no key."""
-    with speaking(Model()) as here:
-        site = written(tmp_path / "site", here.port, "192.0.2.1", ', "bind": "127.0.0.1"')
-        with_ssh(site, "#!/bin/sh\nexit 255\n")
-        assert chat(site, "--prompt", "x").exit_code == 1
-    assert here.seen == []
+    with_ssh(inner_site, "#!/bin/sh\nexit 255\n")
+    assert chat(inner_site, "--prompt", "x").exit_code == 1
+    assert model.seen == []
 
 
 def _secured(site: Path, signer: Path, *names: str) -> ssl.SSLContext:

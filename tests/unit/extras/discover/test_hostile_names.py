@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from sparkwright.extras.discover import names
+from tests.unit.extras.discover.test_names import announcing, info
 
 HOSTILE = (
     "-oProxyCommand=touch /tmp/owned", "spark; touch /tmp/owned", "spark\nsparks = []",
@@ -19,14 +17,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = SimpleNamespace(server=name, parsed_addresses=lambda: ["192.168.1.5"])
-    network = SimpleNamespace(get_service_info=lambda *_: info, close=lambda: None)
-
-    def browser(network: Any, type_: str, listener: Any) -> None:
-        listener.add_service(network, type_, "x")
-
-    fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser, ServiceListener=object)
-    monkeypatch.setitem(sys.modules, "zeroconf", fake)
+    announcing(monkeypatch, {"x": info(name, "192.168.1.5")})
     assert names.announced(0) == []
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/config").write_text(f"Host spark\nHostName {name}\n")
@@ -36,7 +27,7 @@ def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.M
         assert names.NAME.fullmatch(asked)
         return ["192.168.1.5"]
 
-    found = names.candidates(tmp_path, 0, resolve, browse=False)
+    found = names.candidates(tmp_path, resolve, [])
     assert {one.name for one in found} <= {"spark", "sparks"}
 
 
@@ -47,7 +38,7 @@ def test_nobody_else_s_server_is_logged_in_to(
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/known_hosts").write_text("a ssh-ed25519 A\nb ssh-ed25519 A\n")
     for address in ("8.8.8.8", "2600::1", "127.0.0.1", "::1", "0.0.0.0", "nonsense"):
-        assert names.candidates(tmp_path, 0, lambda _, one=address: [one], browse=False) == []  # type: ignore[misc]
+        assert names.candidates(tmp_path, lambda _, one=address: [one], []) == []  # type: ignore[misc]
 
 
 def test_a_flood_of_names_is_bounded(tmp_path: Path) -> None:
@@ -60,4 +51,4 @@ def test_a_flood_of_names_is_bounded(tmp_path: Path) -> None:
         number = next(count)
         return [f"10.0.{number >> 8 & 255}.{number & 255}"]
 
-    assert len(names.candidates(tmp_path, 0, resolve, browse=False)) == names.MOST
+    assert len(names.candidates(tmp_path, resolve, [])) == names.MOST

@@ -67,7 +67,7 @@ def test_ssh_s_own_files(home: Path) -> None:
 
 
 def test_each_box_once_by_the_user_s_name_and_nobody_s_server(home: Path) -> None:
-    found = names.candidates(home, 0, resolve, browse=False)
+    found = names.candidates(home, resolve, [])
     assert [(one.name, one.source) for one in found] == [
         ("spark-1", "ssh_config"), ("rtx", "ssh_config"), ("spark-2.local", "known_hosts")
     ]  # fmt: skip
@@ -76,44 +76,39 @@ def test_each_box_once_by_the_user_s_name_and_nobody_s_server(home: Path) -> Non
 
 
 def test_no_files_are_no_boxes(tmp_path: Path) -> None:
-    assert names.candidates(tmp_path, 0, resolve, browse=False) == []
+    assert names.candidates(tmp_path, resolve, []) == []
 
 
-def _zeroconf(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[str]:
-    """A fake of the library: these services are announced at once."""
+def announcing(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[str]:
+    """Fake the library: these services are announced at once. Returns what was asked for."""
     told: list[str] = []
+    network = SimpleNamespace(
+        get_service_info=lambda _, name: infos[name], close=lambda: told.append("closed")
+    )
 
-    class Zeroconf:
-        def get_service_info(self, type_: str, name: str) -> Any:
-            return infos[name]
-
-        def close(self) -> None:
-            told.append("closed")
-
-    def browser(network: Any, type_: str, listener: Any) -> None:
+    def browser(network: Any, type_: str, handlers: list[Any]) -> None:
         told.append(type_)
         for name in infos:
-            listener.add_service(network, type_, name)
+            handlers[0](zeroconf=network, service_type=type_, name=name, state_change=None)
 
-    fake = SimpleNamespace(Zeroconf=Zeroconf, ServiceBrowser=browser, ServiceListener=object)
+    fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser)
     monkeypatch.setitem(sys.modules, "zeroconf", fake)
-    monkeypatch.setattr(names, "time", SimpleNamespace(sleep=lambda _: None))
     return told
 
 
-def _info(server: str | None, *addresses: str) -> Any:
+def info(server: str | None, *addresses: str) -> Any:
     return SimpleNamespace(server=server, parsed_addresses=lambda: list(addresses))
 
 
 def test_who_announces_ssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = _zeroconf(monkeypatch, {
-        "a": _info("spark-3.local.", "192.168.1.33"),
+    told = announcing(monkeypatch, {
+        "a": info("spark-3.local.", "192.168.1.33"),
         # Announced again under another name (NVIDIA/dgx-spark-playbooks#56).
-        "b": _info("spark-3-51.local.", "192.168.1.33"),
-        "c": _info("spark-1.local.", "192.168.1.21"),
+        "b": info("spark-3-51.local.", "192.168.1.33"),
+        "c": info("spark-1.local.", "192.168.1.21"),
         "gone": None,
     })  # fmt: skip
-    found = names.candidates(home, 0, resolve, browse=True)
+    found = names.candidates(home, resolve, names.announced(0))
     assert Candidate("spark-3.local", ("192.168.1.33",), "mDNS") in found
     assert [one.name for one in found if one.source == "mDNS"] == ["spark-3.local"]
     assert told == ["_ssh._tcp.local.", "closed"]

@@ -11,14 +11,18 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
+from sparkwright.config.tls import CA
 from sparkwright.extras.endpoints.clients import FORMATS, render
 from sparkwright.extras.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.endpoints import Endpoint, key_command
 from sparkwright.site.fleet import PlannedHost
+from sparkwright.tls.authority import authority
+from tests.golden import compare
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
 from tests.unit.clusters import fleets
+from tests.unit.security.test_tls import BEHIND, NOW
 
 SECRET = "sk-this-must-never-be-written-anywhere"
 
@@ -52,27 +56,9 @@ def spark(**changes: Any) -> dict[str, Any]:
     return {"qwen36": {**SPARK["qwen36"], **changes}}
 
 
-def test_an_endpoint_says_where_what_and_how_much() -> None:
-    first, _, rtx = lab()
-    assert (first.id, first.base_url) == ("spark-1.qwen36", "http://spark-1:8000/v1")
-    assert (first.context, first.max_output, first.max_input) == (262144, 32768, 229376)
-    assert (rtx.context, rtx.max_output, rtx.max_input) == (65536, 8192, 57344)
-    assert (first.images, first.tools, first.reasoning) == (True, True, True)
-    assert [served.name for served in first.names] == [
-        "qwen36-35b-heretic",
-        "qwen36-fast",
-        "qwen36-deep",
-    ]
-
-
-def test_sampling_is_the_cards() -> None:
-    plain, fast, deep = lab()[0].names
-    assert plain.figures == {
-        "temperature": 1.0, "top_p": 0.95, "top_k": 20, "presence_penalty": 1.5,
-    }  # fmt: skip
-    assert plain.thinking is True
-    assert fast.figures == {"temperature": 0}
-    assert deep.figures["temperature"] == 0.7
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_client_is_told_where_what_and_how_much(form: str) -> None:
+    compare(f"clients/lab.{form}", render(form, lab()))
 
 
 def test_a_name_of_the_users_own_has_no_advice() -> None:
@@ -188,44 +174,6 @@ def test_a_name_of_different_models_is_said() -> None:
     assert note.startswith("qwen36-fast stands for different models: AEON-7/")
 
 
-def test_litellm_shares_a_name_among_hosts() -> None:
-    config = safe_load(render("litellm", lab()))
-    fast = [entry for entry in config["model_list"] if entry["model_name"] == "qwen36-fast"]
-    assert [entry["litellm_params"]["api_base"] for entry in fast] == [
-        f"http://{host}:8000/v1" for host in ("spark-1", "spark-2", "rtx-1")
-    ]
-    assert {entry["litellm_params"]["api_key"] for entry in fast} == {f"os.environ/{VARIABLE}"}
-    ids = [entry["model_info"]["id"] for entry in config["model_list"]]
-    assert len(set(ids)) == len(ids) == 9
-
-
-def test_open_webui_has_a_key_for_every_address() -> None:
-    fragment = safe_load(render("open-webui", lab()))
-    environment = fragment["services"]["open-webui"]["environment"]
-    assert all(isinstance(value, str) for value in environment.values())
-    addresses = environment["OPENAI_API_BASE_URLS"].split(";")
-    assert addresses == [f"http://{host}:8000/v1" for host in ("spark-1", "spark-2", "rtx-1")]
-    references = environment["OPENAI_API_KEYS"].split(";")
-    assert len(references) == 3
-    assert all(reference.startswith(f"${{{VARIABLE}:?") for reference in references)
-
-
-def test_openclaw_sends_what_it_would_drop_through_extra_body() -> None:
-    config = json.loads(render("openclaw", lab()))
-    models = config["agents"]["defaults"]["models"]
-    assert models["rtx-1.qwen36/qwen36-deep"] == {
-        "params": {
-            "temperature": 0.7,
-            "presence_penalty": 1.5,
-            "extra_body": {"top_p": 0.8, "top_k": 20},
-        }
-    }
-    assert models["spark-1.qwen36/qwen36-35b-heretic"]["params"]["thinking"] == "low"
-    provider = config["models"]["providers"]["rtx-1.qwen36"]
-    assert provider["apiKey"] == f"${{{VARIABLE}}}"
-    assert {(m["contextWindow"], m["maxTokens"]) for m in provider["models"]} == {(65536, 8192)}
-
-
 def _run(*words: str, **environment: str) -> Result:
     result = CliRunner().invoke(
         main, ["endpoints", *words], prog_name="sparkwright", env=environment
@@ -289,3 +237,20 @@ def test_clients_of_a_cluster_know_its_head_alone() -> None:
     exported = export(fleets.planned(hosts).or_raise(), dict.fromkeys(hosts, "10.0.0.1"))
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]
     assert exported.notes == ()
+
+
+def test_every_client_is_told_the_ca_and_none_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    authority(NOW)
+    endpoints = exported(spark_1=(BEHIND, {"tls": "own"})).endpoints
+    ca = str(tmp_path / CA)
+    assert endpoints[0].base_url == "https://spark-1:8000/v1"
+    assert json.loads(render("json", endpoints))["endpoints"][0]["ca"] == ca
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
+        assert f"\n{name}={ca}\n" in render("env", endpoints)
+    assert safe_load(render("litellm", endpoints))["litellm_settings"] == {"ssl_verify": ca}
+    (service,) = safe_load(render("open-webui", endpoints))["services"].values()
+    assert service["volumes"] == [f"{ca}:{service['environment']['SSL_CERT_FILE']}:ro"]
+    assert "https://spark-1:8000/v1" in render("openclaw", endpoints)

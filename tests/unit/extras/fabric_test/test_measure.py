@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
-from sparkwright.checks.fabric.groups import Fabric, FabricLook, of_looks
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.fabric_measure import Measurement, Stream
 from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import (
@@ -19,7 +16,6 @@ from sparkwright.extras.fabric_test.result import (
     rows,
 )
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair, ring, switch
 
 IMAGES = dict.fromkeys(("spark-1", "spark-2", "spark-3", "spark-4"), "vllm:a")
@@ -72,11 +68,6 @@ def test_what_is_not_there_is_not_measured(images: dict[str, str], tools: dict[s
     assert found.pings
     assert bool(found.gathers) is (images == IMAGES)
     assert bool(found.pairs) is (tools == TOOLS)
-
-
-def test_the_plan_travels_as_json() -> None:
-    whole = planned(ring(4), "ring")
-    assert decode(Plan, json.loads(json.dumps(encode(whole)))) == whole
 
 
 def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
@@ -142,30 +133,3 @@ def test_without_a_gpu_the_rate_proves_nothing() -> None:
     found = result(Fabric(pair(), "pair"), [], what, dict.fromkeys(pair(), answer))
     last = found.measures[-1]
     assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
-
-
-def test_hosts_are_grouped_by_what_they_see() -> None:
-    one, other = pair(), pair(first=3)
-    states = {**one, **other, "rtx-1": FabricState()}
-    found = of_looks({name: FabricLook(state) for name, state in states.items()})
-    assert [(tuple(each.states), each.shape) for each in found] == [
-        (("spark-1", "spark-2"), "pair"), (("spark-3", "spark-4"), "pair"),
-    ]  # fmt: skip
-
-
-def test_hosts_of_a_cluster_are_one_also_where_they_see_nobody() -> None:
-    states = {**pair(), **pair(first=3)}
-    unseen = {
-        name: replace(one, rails=tuple(replace(rail, neighbours=()) for rail in one.rails))
-        for name, one in states.items()
-    }
-    cluster = ("spark-2", "spark-1")
-    found = of_looks(
-        {
-            name: FabricLook(state, cluster=cluster if name in cluster else ())
-            for name, state in unseen.items()
-        }
-    )
-    assert [(tuple(each.states), each.shape) for each in found] == [
-        (("spark-2", "spark-1"), "pair"), (("spark-3", "spark-4"), "pair"),
-    ]  # fmt: skip

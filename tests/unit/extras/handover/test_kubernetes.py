@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkwright.engines.vllm.command import CACHES
 from sparkwright.findings.user_error import UserError
+from tests.golden import compare
 from tests.libyaml import safe_load_all
-from tests.unit.builders import COMMIT, DIGEST, alone, catalog
+from tests.unit.builders import alone, catalog
 from tests.unit.extras.handover.services import HERETIC, HOSTILE, container, files, manifests
 from tests.unit.plan.test_release import CARD
 
@@ -58,43 +58,22 @@ def test_the_schemas_see_what_is_wrong() -> None:
             validate(text.replace(right, wrong))
 
 
-def test_it_is_the_same_service() -> None:
-    found = container()
-    assert found["image"] == f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"
+@pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
+@pytest.mark.parametrize("hardening", ["default", "strict"])
+def test_it_is_the_same_service_and_its_key_is_in_no_file(form: str, hardening: str) -> None:
+    for path, text in files(form, hardening=hardening).items():
+        compare(f"handover/{hardening}/{path.rpartition('/')[2]}", text)
+
+
+def test_it_is_started_as_the_card_says() -> None:
     # In a network of its own it listens to all of it.
-    assert found["args"] == ["0.0.0.0" if word == "127.0.0.1" else word for word in CARD]
-    assert {one["name"] for one in found["env"]} >= set(CACHES)
-    volumes = {one["name"]: one for one in found["pod"]["volumes"]}
-    body = f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}"
-    assert volumes["weights-0"]["hostPath"] == {"path": body, "type": "Directory"}
-    mounts = {one["name"]: one for one in found["volumeMounts"]}
-    assert mounts["weights-0"] == {
-        "name": "weights-0", "mountPath": "/models/qwen36", "readOnly": True,
-    }  # fmt: skip
-    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Gi"}
-    assert volumes["caches"]["hostPath"]["path"] == (
-        f"/opt/sparkwright/services/chat/llm-chat-caches-{DIGEST[7:19]}"
-    )
-    assert found["resources"] == {"limits": {"nvidia.com/gpu": 1}}
-    assert found["pod"]["nodeSelector"] == {"kubernetes.io/hostname": "spark-1"}
+    args = container()["args"]
+    assert args == ["0.0.0.0" if word == "127.0.0.1" else word for word in CARD]
 
 
-def test_a_start_has_the_time_of_a_boot_and_then_health_is_asked() -> None:
-    found = container(boot_seconds=1234)
-    probes = [found[f"{kind}Probe"] for kind in ("startup", "readiness", "liveness")]
-    assert {one["httpGet"]["path"] for one in probes} == {"/health"}
-    assert probes[0]["failureThreshold"] * probes[0]["periodSeconds"] >= 1234
-
-
-def test_the_key_comes_from_a_secret_that_is_not_in_the_file() -> None:
-    (text,) = files("kubernetes").values()
-    found = manifests()
-    assert "Secret" not in found
-    assert "API_KEY" not in text
-    secret = container()["pod"]["volumes"][-3]
-    assert secret == {
-        "name": "key", "secret": {"secretName": "llm-chat-spark-1", "defaultMode": 0o400},
-    }  # fmt: skip
+def test_a_start_has_the_time_of_a_boot() -> None:
+    probe = container(boot_seconds=1234)["startupProbe"]
+    assert probe["failureThreshold"] * probe["periodSeconds"] >= 1234
 
 
 def test_clients_use_the_port_that_they_used() -> None:

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.plan.container import container_entrypoint
 from tests import quadlet as reader
 from tests import systemd
-from tests.unit.builders import COMMIT, DIGEST
+from tests.unit.builders import DIGEST
 from tests.unit.extras.handover.services import files, quadlet
 from tests.unit.extras.handover.test_kubernetes import RECIPES
 from tests.unit.plan.test_release import CARD
@@ -28,29 +28,11 @@ def test_podmans_own_generator_takes_every_recipe(recipe: str, tmp_path: Path) -
         assert f"@{DIGEST}" in made
 
 
-def test_it_is_the_same_service() -> None:
+def test_it_is_started_as_the_card_says() -> None:
     found = quadlet()["Container"]
-    assert found["Image"] == [f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"]
     (words,) = found["Exec"]
     started = [*found["Entrypoint"], *reader.words(words)]
     assert started == [*container_entrypoint("vllm"), *CARD]
-    body = f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}:/models/qwen36:ro"
-    assert found["Volume"][0] == body
-    assert found["Volume"][-1] == f"llm-chat-caches-{DIGEST[7:19]}:/var/cache/boot"
-    assert found["AddDevice"] == ["nvidia.com/gpu=all"]
-    assert found["ShmSize"] == ["16g"]
-    assert found["Network"] == ["host"]
-    # Where its vLLM listened behind the proxy: nobody else reaches it there.
-    assert "http://127.0.0.1:18000/health" in found["HealthCmd"][0]
-
-
-def test_the_unit_gives_up_and_makes_room_as_ours_does() -> None:
-    found = quadlet(boot_seconds=100)
-    assert found["Unit"]["Conflicts"] == ["sparkwright-chat.service"]
-    assert found["Unit"]["StartLimitIntervalSec"] == ["400"]
-    assert found["Service"]["Restart"] == ["always"]
-    assert "drop_caches" in found["Service"]["ExecStartPre"][0]
-    assert found["Container"]["HealthStartPeriod"] == ["100s"]
 
 
 def test_systemd_reads_what_is_its_own(tmp_path: Path) -> None:

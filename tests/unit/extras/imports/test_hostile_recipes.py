@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 import tracemalloc
 from pathlib import Path
@@ -20,7 +19,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
 from tests.unit.builders import ROOT
-from tests.unit.extras.imports.recipes import minimal, of_text, recipe, said
+from tests.unit.extras.imports.recipes import git, minimal, of_text, recipe, said
 
 BOMBS = {
     "laughs": "a0: &a0 [x]\n"
@@ -188,20 +187,12 @@ def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
         snapshot(address, cache=tmp_path)
 
 
-def _git(folder: Path, *words: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     """A repository with links, hooks, filters, a submodule and a file without end."""
     there = tmp_path / "there"
     there.mkdir()
-    _git(there, "init", "--quiet")
+    git(there, "init", "--quiet")
     (there / "fine.yaml").write_text(minimal())
     (there / "outside.yaml").symlink_to("/etc/passwd")
     (there / "large.yaml").write_text("x" * 1_000_000)
@@ -213,8 +204,8 @@ def hostile(tmp_path: Path) -> Path:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     hook.chmod(0o755)
-    _git(there, "add", "-A")
-    _git(there, "commit", "--quiet", "-m", "x")
+    git(there, "add", "-A")
+    git(there, "commit", "--quiet", "-m", "x")
     return there
 
 
@@ -234,7 +225,7 @@ def test_a_registry_is_read_and_never_checked_out(
 def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path: Path) -> None:
     first = snapshot(str(hostile), cache=tmp_path / "cache")
     (hostile / "fine.yaml").write_text("changed: true\n")
-    _git(hostile, "commit", "--quiet", "-am", "y")
+    git(hostile, "commit", "--quiet", "-am", "y")
     assert snapshot(str(hostile), cache=tmp_path / "cache").commit != first.commit
     for cache in (tmp_path / "cache", tmp_path / "another"):
         again = snapshot(str(hostile), first.commit, cache=cache)
@@ -246,8 +237,8 @@ def test_a_repository_without_end_is_cut_off(
 ) -> None:
     monkeypatch.setattr(git_program, "MOST_BYTES", 64 * 1024)
     (hostile / "noise.bin").write_bytes(os.urandom(1_000_000))
-    _git(hostile, "add", "-A")
-    _git(hostile, "commit", "--quiet", "-m", "z")
+    git(hostile, "add", "-A")
+    git(hostile, "commit", "--quiet", "-m", "z")
     with pytest.raises(UserError):
         snapshot(str(hostile), cache=tmp_path / "cache")
 

@@ -17,9 +17,7 @@ from click.testing import CliRunner
 
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
-from sparkwright.extras.monitoring.alerts import rules
-from sparkwright.extras.monitoring.dashboard import dashboard
-from sparkwright.extras.monitoring.files import files
+from sparkwright.extras.monitoring.files import dashboard, files, rules
 from sparkwright.host.watch import thresholds
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
@@ -137,7 +135,8 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     taken.write_text("")
     done = CliRunner().invoke(main, ["monitoring", inventory, "--output", str(taken / "x")])
     assert done.exit_code == 2
-    assert "name a directory to write to" in done.output
+    assert f"{taken}" in done.output
+    assert "can't be written or read" in done.output
 
 
 @needs_promtool

@@ -109,6 +109,8 @@ def test_the_timer_is_written_and_taken_away(site: _Site, monkeypatch: pytest.Mo
     service = (units / "sparkwright-notify.service").read_text()
     assert f"WorkingDirectory={site.folder}\n" in service
     assert "-m sparkwright notify lab.py --ssh-user ann\n" in service
+    # Closed as far as a user's unit can be.
+    assert {"NoNewPrivileges=yes", "UMask=0077", "MemoryMax=1G"} <= set(service.splitlines())
     assert ran == [("daemon-reload",), ("enable", "--now", "sparkwright-notify.timer")]
     assert site.call("--uninstall").output == "the timer is gone\n"
     assert list(units.iterdir()) == []

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.notices import Address, address
-from sparkwright.extras.notify.dispatch import Sent, go, try_out
+from sparkwright.extras.notify.notices import GAP, HOURLY, OVER, Record, Sent, go, try_out
 from sparkwright.extras.notify.record import held, read
-from sparkwright.extras.notify.said import GAP, HOURLY, OVER, Record
 from sparkwright.findings.finding import Finding
 from tests.unit.extras.notify.builders import NOW, finding
 

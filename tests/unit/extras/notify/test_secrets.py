@@ -11,8 +11,7 @@ from sparkwright.config.notices import Address, NoticeSettings, addresses
 from sparkwright.config.parse import parse_settings
 from sparkwright.extras.notify import timer
 from sparkwright.extras.notify.current import current
-from sparkwright.extras.notify.said import Notice, Recipient, Told, news
-from sparkwright.extras.notify.words import body, title
+from sparkwright.extras.notify.notices import Notice, Recipient, Told, body, news, title
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from tests.unit.extras.notify.builders import NOW, WEDGE, finding, host

@@ -11,9 +11,8 @@ import pytest
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.front import ago, front, groups, line
-from sparkwright.extras.report.inputs import LastRun, Reported
+from sparkwright.extras.report.contents import LastRun, Page, Reported
+from sparkwright.extras.report.front import ago, groups, line
 from sparkwright.extras.report.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
@@ -57,16 +56,16 @@ def said(made: Page) -> list[str]:
 
 def test_a_slow_host_is_the_first_line_with_the_change_and_its_age() -> None:
     made = page("spark-1", "spark-2", results={("spark-2", "qwen36"): slower("spark-2", 0.31)})
-    assert front(made) == (
+    assert made.front == (
         "spark-2: qwen36: answers 31 % slower since the driver changed 580.95.05 → 581.10 "
         "(2 days ago)"
     )
     assert {row.host: row.well for row in made.fleet} == {"spark-1": True, "spark-2": False}
     assert not made.well
     words = html(made)
-    assert words.index(front(made)) < words.index("<h2")
+    assert words.index(made.front) < words.index("<h2")
     assert words.count('class="good"') == words.count("✓")
-    assert plain(made)["front"] == front(made)
+    assert plain(made)["front"] == made.front
 
 
 def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
@@ -113,7 +112,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
         "spark-1: qwen36: drift: changed by hand",
         "bench/x.json can't be read: broken",
     ]
-    assert front(made) == f"{said(made)[0]}; and 5 findings more"
+    assert made.front == f"{said(made)[0]}; and 5 findings more"
 
 
 def test_old_data_is_marked_with_its_age() -> None:
@@ -131,17 +130,17 @@ def test_old_data_is_marked_with_its_age() -> None:
 
 def test_all_well_is_said_with_its_time() -> None:
     well = page("spark-1", "spark-2", now=NOON)
-    assert front(well) == (
+    assert well.front == (
         "2 services of 2 hosts: as planned, and none slower than usual, as of just now"
     )
     assert well.well
-    assert front(page_of(made=NOON, catalog=catalog())) == "Nothing to show: no run, no results."
+    assert page_of(made=NOON, catalog=catalog()).front == "Nothing to show: no run, no results."
 
 
 def test_a_warning_alone_is_said_and_is_no_failure() -> None:
     warning = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "changed by hand")
     made = page("spark-1", reported=Reported(NOON, (warning,)))
-    assert front(made) == "spark-1: qwen36: drift: changed by hand"
+    assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well
     assert made.fleet[0].well
 
@@ -156,7 +155,7 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
              for one in late[0].cells if one.ttft]  # fmt: skip
     late += [late[0].model_copy(update={"when": NOON, "cells": tuple(cells)})]
     made = page("spark-1", results={("spark-1", "qwen36"): late})
-    assert front(made) == "spark-1: qwen36: begins to answer 468 % later (just now)"
+    assert made.front == "spark-1: qwen36: begins to answer 468 % later (just now)"
     assert "500 ms, +468% against the median 88 ms" in html(made)
 
 
@@ -172,4 +171,4 @@ def test_ages(seconds: float, words: str) -> None:
 def test_a_row_that_no_run_reported_is_still_there() -> None:
     row: Row = example_report.rows(1)[0]
     made = page(rows=(row,), planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})
-    assert front(made) == "spark-2: qwen36: is not deployed"
+    assert made.front == "spark-2: qwen36: is not deployed"

@@ -20,10 +20,15 @@ from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.history import Regression
 from sparkwright.extras.bench.judgement import findings, likely
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.inputs import LastRun, Switch, read_deep, read_history, read_last_run
-from sparkwright.extras.report.render import html, plain
-from sparkwright.extras.report.text import text
+from sparkwright.extras.report.contents import (
+    LastRun,
+    Page,
+    Switch,
+    read_deep,
+    read_history,
+    read_last_run,
+)
+from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count
 from sparkwright.findings.user_error import mistake

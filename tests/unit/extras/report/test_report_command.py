@@ -87,7 +87,7 @@ def test_a_page_that_can_not_be_written_is_reported(project: Path) -> None:
     (project / "file").touch()
     done = _run("--output", "file/page.html")
     assert done.exit_code == 2
-    assert "--output file/page.html" in done.output
+    assert "error: input: file\n      observed: can't be written or read" in done.output
 
 
 def test_an_empty_project_has_an_empty_page(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sparkwright.extras.report.inputs import read_history
+from sparkwright.extras.report.contents import read_history
 from sparkwright.findings.finding import Finding
 from sparkwright.results.status import (
     switches,

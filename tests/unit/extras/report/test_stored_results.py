@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.extras.bench.store import load
-from sparkwright.extras.report.render import html, plain
-from sparkwright.extras.report.text import text
+from sparkwright.extras.report.render import html, plain, text
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
 from tests.unit.extras.report.pages import benches, page_of

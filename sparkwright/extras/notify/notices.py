@@ -1,0 +1,266 @@
+"""Notices: what is new for each address, as text, and the record of what it was told.
+
+Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
+
+from sparkwright.config.notices import Address
+from sparkwright.extras.notify.current import TEXTS
+from sparkwright.findings.check import Symptom
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.render import count, together
+from sparkwright.text.lock_owner import age
+from sparkwright.text.visible import visible
+
+#: Seconds between two notices to one address, and how many an hour has at most.
+GAP, HOURLY = 300.0, 6
+#: Seconds for which something must be gone before it is over: what comes and goes is one.
+OVER = 600.0
+_HOUR = 3600.0
+#: So many findings are told one by one, so many hosts and characters of each.
+_LINES, _HOSTS, _LONGEST = 10, 6, 300
+#: Sends title and body to an address; why it could not be sent, or None.
+Send = Callable[[Address, str, str], str | None]
+
+
+class Told(BaseModel):
+    """A finding that was told.
+
+    Attributes:
+        since: when it was told first, seconds since the epoch.
+        gone: since when it is not seen any more.
+    """
+
+    id: str
+    host: str | None = None
+    service: str | None = None
+    severity: Severity
+    since: float
+    gone: float | None = None
+
+    @property
+    def finding(self) -> Finding:
+        """The finding without its texts; its severity does not matter once it is over."""
+        return Finding(self.id, Severity.WARNING, Subject(self.host, self.service))
+
+
+class Recipient(BaseModel):
+    """An address: what it was told, when notices went out, and how often sending failed since.
+
+    Attributes:
+        sent: of the last hour.
+        retry: not before; seconds since the epoch.
+        why: why sending failed.
+    """
+
+    told: dict[str, Told] = {}
+    sent: list[float] = []
+    failures: int = 0
+    retry: float = 0.0
+    why: str = ""
+
+    def held_back(self, now: float) -> str:
+        """Why nothing is sent now; empty where something may be. Times ahead of the clock do not
+        count: it was set back."""
+        if self.failures and 0 < self.retry - now <= _HOUR:
+            return "it failed, and is tried again later"
+        self.sent = [at for at in self.sent if 0 <= now - at < _HOUR]
+        if any(now - at < GAP for at in self.sent) or len(self.sent) >= HOURLY:
+            return "enough was sent for now"
+        return ""
+
+
+class Record(BaseModel):
+    """The file: by address (its hash)."""
+
+    recipients: dict[str, Recipient] = {}
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What is new for an address."""
+
+    began: tuple[Finding, ...] = ()
+    worse: tuple[Finding, ...] = ()
+    over: tuple[Told, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of an address in this round.
+
+    Attributes:
+        state: ``sent``, ``nothing new``, ``held back`` or ``failed``.
+        why: of what was held back or failed.
+        title, body: the notice; empty for nothing new.
+    """
+
+    address: str
+    state: str
+    why: str = ""
+    title: str = ""
+    body: str = ""
+
+
+def go(
+    addresses: Sequence[Address],
+    record: Record,
+    findings: Sequence[Finding],
+    unknown: frozenset[str],
+    now: float,
+    send: Send,
+) -> list[Sent]:
+    """Tell every address what it was not told yet; the record is changed.
+
+    Args:
+        findings: what is wrong, errors first.
+        unknown: hosts of which nothing else is known now.
+        now: seconds since the epoch.
+    """
+    known = record.recipients
+    record.recipients = {each.key: known.get(each.key, Recipient()) for each in addresses}
+
+    def tell(address: Address) -> Sent:
+        recipient = record.recipients[address.key]
+        failing = [
+            replace(
+                TEXTS["notice-not-sent"].finding(Symptom()),
+                subject=Subject(file="notify", key=other.shown),
+                observed=f"failed {state.failures} times: {state.why}",
+            )
+            for other in addresses
+            if other != address and (state := record.recipients[other.key]).failures
+        ]  # fmt: skip
+        notice = news(recipient, [*findings, *failing], unknown, now)
+        if notice == Notice():
+            return Sent(address.shown, "nothing new")
+        sent = Sent(address.shown, "sent", "", title(notice), body(notice, now))
+        if why := recipient.held_back(now):
+            return replace(sent, state="held back", why=why)
+        if why := send(address, sent.title, sent.body) or "":
+            # The next try is after a minute, two, four, up to an hour.
+            recipient.failures, recipient.why = recipient.failures + 1, why
+            recipient.retry = now + min(60.0 * 2 ** min(recipient.failures - 1, 10), _HOUR)
+            return replace(sent, state="failed", why=why)
+        _remember(recipient, notice, now)
+        return sent
+
+    return [tell(address) for address in addresses]
+
+
+def try_out(addresses: Sequence[Address], send: Send) -> list[Sent]:
+    """A notice to every address that says that it is a test; nothing of it is remembered."""
+    head, text = "test", "This is a test. Nothing is wrong."
+    tries = [(address.shown, send(address, head, text)) for address in addresses]
+    return [Sent(name, "failed" if why else "sent", why or "", head, text) for name, why in tries]
+
+
+def _key(finding: Finding) -> str:
+    """What makes two findings the same."""
+    subject = finding.subject
+    whole = repr((subject.host, finding.id, subject.service))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def news(
+    recipient: Recipient, findings: Sequence[Finding], unknown: frozenset[str], now: float
+) -> Notice:
+    """What an address was not told yet; marks what is gone.
+
+    Args:
+        findings: errors first.
+        unknown: hosts of which only what is among the findings is known.
+    """
+    # Of several with one name the first, which is the heaviest.
+    by_key = {_key(finding): finding for finding in reversed(findings)}
+    by_key = dict(reversed(by_key.items()))
+    for name, told in recipient.told.items():
+        if name in by_key:
+            told.gone = None
+        elif told.gone is None and told.host not in unknown:
+            told.gone = now
+    known = {name: recipient.told[name].severity for name in by_key if name in recipient.told}
+    return Notice(
+        began=tuple(finding for name, finding in by_key.items() if name not in known),
+        worse=tuple(
+            by_key[name]
+            for name, before in known.items()
+            if by_key[name].severity is Severity.ERROR is not before
+        ),
+        over=tuple(
+            told
+            for told in recipient.told.values()
+            if told.gone is not None and not 0 <= now - told.gone < OVER
+        ),
+    )
+
+
+def _remember(recipient: Recipient, notice: Notice, now: float) -> None:
+    """Note that a notice went out."""
+    for finding in (*notice.began, *notice.worse):
+        name, subject = _key(finding), finding.subject
+        known = recipient.told.get(name)
+        recipient.told[name] = Told(
+            id=finding.id, host=subject.host, service=subject.service, severity=finding.severity,
+            since=known.since if known else now,
+        )  # fmt: skip
+    for told in notice.over:
+        recipient.told.pop(_key(told.finding), None)
+    recipient.sent.append(now)
+    recipient.failures, recipient.retry, recipient.why = 0, 0.0, ""
+
+
+def title(notice: Notice) -> str:
+    """``spark-1, spark-2: qwen36: wedge (and 2 more)``: the heaviest, and how many there are."""
+    heads = [_head(*each) for each in together((*notice.worse, *notice.began)).items()]
+    heads = heads or [f"over: {head}" for head, _ in _over(notice)]
+    more = f" (and {len(heads) - 1} more)" if len(heads) > 1 else ""
+    return visible(f"{heads[0]}{more}", 120)
+
+
+def body(notice: Notice, now: float) -> str:
+    """Everything that is new, folded, with what to do: a few lines however much was found."""
+    parts = {
+        "worse": [_lines(*each) for each in together(notice.worse).items()],
+        "new": [_lines(*each) for each in together(notice.began).items()],
+        "over": [[f"{head} (after {age(now - since)})"] for head, since in _over(notice)],
+    }
+    return "\n".join(line for name, entries in parts.items() for line in _part(name, entries))
+
+
+def _part(name: str, entries: Sequence[Sequence[str]]) -> Iterator[str]:
+    for first, *rest in entries[:_LINES]:
+        yield visible(f"{name}: {first}", _LONGEST)
+        yield from (visible(line, _LONGEST) for line in rest)
+    if more := entries[_LINES:]:
+        yield f"{name}: and {count(len(more), 'finding')} more: sparkwright status"
+
+
+def _head(finding: Finding, hosts: Sequence[str]) -> str:
+    named = ", ".join(hosts)
+    if len(hosts) > _HOSTS:
+        named = f"{', '.join(hosts[: _HOSTS - 1])} and {len(hosts) - _HOSTS + 1} more hosts"
+    return ": ".join(filter(None, (named, finding.subject.service, finding.id)))
+
+
+def _lines(finding: Finding, hosts: list[str]) -> list[str]:
+    observed = f" ({finding.observed})" if finding.observed else ""
+    head = f"{finding.level}: {_head(finding, hosts)}{observed}"
+    return [head, f"    {finding.reason}", f"    -> {finding.remedy}"]
+
+
+def _over(notice: Notice) -> list[tuple[str, float]]:
+    """Head and earliest time of what ended, equal findings of several hosts as one."""
+    since: dict[Finding, float] = {}
+    for told in notice.over:
+        finding = told.finding.on(None)
+        since[finding] = min(since.get(finding, told.since), told.since)
+    folded = together(told.finding for told in notice.over)
+    return [(_head(finding, hosts), since[finding]) for finding, hosts in folded.items()]
