@@ -82,17 +82,3 @@ def test_the_key_of_the_environment(
     text = capsys.readouterr().out
     assert 'Bearer $SPARKWRIGHT_API_KEY"' in text
     assert "not-to-be-shown" not in text
-
-
-def test_one_that_sleeps_is_said_so_but_on_a_host_that_failed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    run = _run()
-    for name in ("spark-1", "spark-3"):
-        run.hosts[name].outcomes["qwen36"] = Outcome("sleeps", "0123456789ab", "i")
-    report.report(run, as_json=False)
-    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
-            if line[:5] == "spark"}  # fmt: skip
-    assert rows["spark-1"][2] == "sleeps"
-    # Nothing is claimed of a host that was not touched.
-    assert rows["spark-3"][2:4] == ["left", "alone"]

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from pyinfra.api.exceptions import PyinfraError
-from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_ops
-from pyinfra.api.state import StateStage
 
-from sparkwright.facts import others
-from sparkwright.facts.memory import memory
-from sparkwright.host.fabric import NETPLAN, FabricState
-from sparkwright.host.fabric_addresses import AddressesAnswer
+from sparkwright.host.fabric import FabricState
 from sparkwright.host.lib.icmp import Ping
-from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.fabric import addresses
 from sparkwright.run import fabric_addresses
 from tests.operations.harness import fake, run
-from tests.operations.real import host_of, real_state
 from tests.operations.sites import site, spark
 from tests.unit.checks.fabric.test_addresses import host as state_of_host
 
@@ -29,59 +19,12 @@ PINGS = [Ping("192.168.177.12", "enp1s0f1np1", 8972)]
 WANTED = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}
 
 
-def _executed(answer: AddressesAnswer) -> tuple[list[str], Any]:
-    state = real_state(lock=LockAnswer(True), **{"fabric-addresses": answer})
-    others.follow(state)
-    host = host_of(state)
-    for operation, arguments in (
-        (addresses.configured, {"text": TEXT, "devices": ["enp1s0f1np1"], "pending": ["it"]}),
-        (addresses.proved, {"pings": PINGS}),
-        (addresses.kept, {"pings": PINGS}),
-    ):
-        add_op(state, operation, **arguments, _sudo=True, _sudo_password="")
-    connector: Any = host.connector
-    connector.executed_commands.clear()
-    state.set_stage(StateStage.Execute)
-    state.is_executing = True
-    with suppress(PyinfraError):  # pyinfra ends a run that has no hosts left
-        run_ops(state)
-    return list(connector.executed_commands), host
-
-
-def test_the_timer_is_there_before_the_file_and_gone_after_the_proof() -> None:
-    commands, host = _executed(AddressesAnswer())
-    kinds = [
-        next((kind for kind in ("sparkwright-lock", "sparkwright-fabric-addresses", "netplan apply",
-                                f"chmod 600 {NETPLAN}") if kind in one), None)
-        for one in commands
-    ]  # fmt: skip
-    ours = [one for one in kinds if one]
-    assert ours == [
-        "sparkwright-lock", "sparkwright-fabric-addresses", f"chmod 600 {NETPLAN}",
-        "netplan apply", "sparkwright-fabric-addresses", "sparkwright-fabric-addresses",
-    ]  # fmt: skip
-    assert memory(host).failure is None
-    assert memory(host).changes[-1] == f"wrote {NETPLAN}, and every peer answers"
-
-
-def test_nothing_is_written_where_netplan_does_not_accept_it() -> None:
-    commands, host = _executed(AddressesAnswer(("netplan generate does not accept it",)))
-    assert not [one for one in commands if "netplan apply" in one or "chmod" in one]
-    assert memory(host).failure == "netplan generate does not accept it"
-
-
 def test_dry_shows_the_text_and_does_nothing() -> None:
     host = fake(None)
     host.state.config.DIFF = True
     done = run(host, addresses.proved, PINGS)
     assert done.host.lines == ["would ping 192.168.177.12 over enp1s0f1np1"]
     assert host.asked == []
-
-
-def test_nothing_to_do_is_said() -> None:
-    host = fake(None)
-    assert run(host, addresses.configured, TEXT, ["a"], pending=[]).commands == []
-    assert host.noops == ["the addresses are as desired"]
 
 
 def _role(monkeypatch: pytest.MonkeyPatch, state: FabricState) -> tuple[Any, list[Any]]:

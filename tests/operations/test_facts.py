@@ -27,14 +27,12 @@ from sparkwright.facts import (
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.directories import Directory
-from sparkwright.host.lock import LockAnswer
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt
-from sparkwright.operations import directories, docker
+from sparkwright.operations import docker
 from tests.operations.harness import as_json, marked
 from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
-from tests.unit.builders import gpus, probe
+from tests.unit.builders import probe
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = Path(__file__).parent / "facts"
@@ -87,17 +85,6 @@ def test_three_views_are_one_execution() -> None:
         assert host.get_fact(HostObservation) == probe()
         assert observed(host) == probe()
     assert executed(host) == [OBSERVE]
-
-
-def test_each_host_has_its_own_answer() -> None:
-    state = real_state("a", "b", observe=probe())
-    one, other = host_of(state, "a"), host_of(state, "b")
-    says(other, "observe", probe(gpu=gpus("NVIDIA GB10, 12.1, 590.1, [N/A]\n")))
-    with on(one):  # a host may be asked while pyinfra is at another one
-        assert other.get_fact(NvidiaDriver) == "590.1"
-        assert one.get_fact(NvidiaDriver) == "580.95.05"
-        assert other.get_fact(Docker) is not None
-    assert (executed(one), executed(other)) == ([OBSERVE], [OBSERVE])
 
 
 def test_a_fact_with_arguments_asks_for_more() -> None:
@@ -196,21 +183,6 @@ def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
     assert state.results[host].success_ops == 2
     assert executed(host)[0] == executed(host)[-1] == OBSERVE
     assert len(executed(host)) == 3
-
-
-def test_what_changes_nothing_or_is_ours_costs_no_further_look() -> None:
-    there = {"mode": 0o755, "uid": 0}
-    state = real_state(
-        observe=probe(directories={"/srv/a": None, "/srv/b": there}),
-        lock=LockAnswer(True), directories="null",
-    )  # fmt: skip
-    host = host_of(state)
-    for path in ("/srv/b", "/srv/b"):
-        add_op(state, directories.present, [Directory(path)])
-    add_op(state, docker.verify)
-    _execute(state)
-    assert executed(host) == [OBSERVE]
-    assert state.results[host].success_ops == 3
 
 
 def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:

@@ -129,14 +129,6 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
     assert again.programs == ["lock", "jobs"]
 
 
-def test_a_bundle_brings_the_libraries_and_nobody_else_is_asked(libraries: list[Any]) -> None:
-    host = _model()
-    run(host, models.present, execute=True, wait=False, sources=Sources(bundle="/mnt/b"), **MODEL)
-    assert libraries[0][1] == Path("/mnt/b/runtime")
-    (text,) = host.request("jobs")["start"][0]["files"].values()
-    assert json.loads(text)["offline"] is True
-
-
 def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> Runtime:
         raise RuntimeBundleError("no wheel of hf_transfer: run pip download")
@@ -285,13 +277,6 @@ def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch)
 
 
 SERVED = "AEON-7/Qwen3.6@cccc"
-
-
-def test_a_host_that_nobody_asks_serves_nobody() -> None:
-    for execute in (False, True):
-        ran = run(fake(probe()), peers.serving, lambda: [], execute=execute)
-        assert ran.commands == []
-        assert ran.host.noops == ["no other host asks this one"]
 
 
 def test_a_host_that_others_ask_serves_them() -> None:

@@ -20,7 +20,7 @@ from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_host_op, run_ops
+from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
 from pyinfra.connectors import ssh
 from pyinfra.context import ctx_state
@@ -205,14 +205,6 @@ def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch
     assert found == own
 
 
-def test_a_connector_without_a_transport_is_left_alone() -> None:
-    host = host_of(real_state())
-    hooks.with_transport(host, object)
-    assert hooks.transport_of(host) is None
-    assert "ssh_paramiko_connect_kwargs" not in host.connector.data
-    assert connections.addresses(host) is None
-
-
 def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:
     state = _ssh_state(ssh_hostname="127.0.0.1", ssh_port=9)
     state.add_callback_handler(connections.Connections())
@@ -275,38 +267,15 @@ def test_commands_are_passed_one_by_one_before_they_run() -> None:
     assert connector.executed_commands == ["echo a", "echo instead"]
 
 
-def test_other_operations_are_counted_and_have_what_is_known_forgotten() -> None:
-    for commands, changes in (["true", "true"], ["Touch"]), ([], []):
-        state = real_state()
-        others.follow(state)
-        others.follow(state)
-        known = memory(host_of(state))
-        add_op(state, server.shell, name="Touch", commands=commands)
-        assert (known.changes, known.stale) == ([], False)
-        _execute(state)
-        assert (known.changes, known.stale) == (changes, bool(changes))
-
-
-def test_another_operation_that_fails_is_the_hosts_failure() -> None:
+def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     state = real_state("a", "b")
     others.follow(state)
-    bad, good = host_of(state, "a"), host_of(state, "b")
-    bad.connector.data["fake_responses"] = {"false": {"success": False}}
-    add_op(state, server.shell, name="Maybe", commands=["false"], _ignore_errors=True)
-    _execute(state)
-    assert memory(bad).failure is None
-    state.is_executing = False
-    add_op(state, server.shell, name="Surely", commands=["false 2"], host=bad)
-    state.is_executing = True
-    run_single(state, bad)
-    assert memory(bad).failure == "Surely failed"
-    assert memory(good).failure is None
-
-
-def run_single(state: State, host: Any) -> None:
-    """Run what was added to a host last."""
+    host = host_of(state, "a")
     with on(host):
-        run_host_op(state, host, host.op_hash_order[-1])
+        hooks.leave_out(host)
+        disconnect_all(state)
+    assert memory(host).failure == "a fact failed: pyinfra's own lines say which"
+    assert memory(host_of(state, "b")).failure is None
 
 
 def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
@@ -324,14 +293,3 @@ def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
     assert connector.executed_commands == []
     assert memory(host).failure == "ann@laptop is at work on this host: wait"
     assert (memory(host).changes, state.failed_hosts) == ([], {host})
-
-
-def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
-    state = real_state("a", "b")
-    others.follow(state)
-    host = host_of(state, "a")
-    with on(host):
-        hooks.leave_out(host)
-        disconnect_all(state)
-    assert memory(host).failure == "a fact failed: pyinfra's own lines say which"
-    assert memory(host_of(state, "b")).failure is None

@@ -12,8 +12,8 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.lock import LockAnswer, LockRequest, Owner
 from sparkwright.host.observation import ObservationRequest
-from sparkwright.operations import locks
-from tests.operations.harness import ANN, FakeHost, Said, as_json, fake
+from sparkwright.operations import Directory, directories, locks
+from tests.operations.harness import ANN, FakeHost, Said, as_json, fake, run
 from tests.unit.builders import probe
 
 ROOT = "/opt/sparkwright"
@@ -199,3 +199,17 @@ def test_who_is_in_the_way_is_known_without_asking(
     host.memory.break_lock = break_lock
     assert locks.in_the_way(host) == words  # type: ignore[arg-type]
     assert host.asked == []
+
+
+def test_the_lock_of_another_place_is_no_change_of_this_one() -> None:
+    """The lock below another services_root was last held by another run: its own, of yesterday."""
+    request = ObservationRequest(services_root="/srv/sw", directories=("/srv/sw",))
+    host = fake(probe(), directories=None)
+    host.answers["observe"] = probe(directories={"/srv/sw": None}, last_lock="yesterday")
+    host.answers["lock"] = {"held": True, "last": "yesterday"}
+    wanted = [Directory("/srv/sw")]
+    host.memory.services_root = "/srv/sw"
+    ran = run(host, directories.present, wanted, execute=True)
+    assert host.request("observe")["services_root"] == request.services_root
+    assert host.request("lock")["state"] == "/srv/sw/state"
+    assert ran.well, host.lines

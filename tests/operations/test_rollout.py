@@ -17,7 +17,6 @@ from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import kept_service, probe
 
 OLD, OLDER = "0123456789ab", "ba9876543210"
-ENTRY = ("127.0.0.1", 8001)
 CHECKS = (CheckResult("health", False, 2.0, "no answer"),)
 
 

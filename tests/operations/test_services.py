@@ -167,13 +167,6 @@ def test_a_second_start_needs_what_the_first_compiled(
     assert one.second_boot == wished
 
 
-def test_a_first_start_has_no_way_back_and_time_for_its_crashes() -> None:
-    host = _host(services={"qwen36": {}}, units={})
-    run(host, services.running, (SERVICE,), SECRETS, execute=True)
-    (one,) = decode(SwitchRequest, _request(host.request("jobs"))).services
-    assert (one.from_release, one.gate.fail_fast) == (None, False)
-
-
 @pytest.mark.parametrize(
     ("jobs", "failure", "lines"),
     [

@@ -15,7 +15,7 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.operations import files, images, jobs, models, runtime
+from sparkwright.operations import files, gpu, images, jobs, models, runtime
 from sparkwright.resolve.runtime import Runtime
 from tests.operations.harness import Case, check, fake, run
 from tests.unit.builders import COMMIT, PLATFORM, probe
@@ -119,3 +119,24 @@ def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
         "Will change /etc/a", "    @@ -1 +1 @@", "    -b", "    +a",
         *(f"would write {path}" for path in wanted),
     ]  # fmt: skip
+
+
+def test_a_known_message_of_docker_comes_with_what_cures_it() -> None:
+    said = 'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
+    ran = run(
+        fake(probe(), proof=[said]),
+        gpu.seen_in_containers,
+        execute=True,
+        images=["vllm:a", "vllm:b"],
+    )
+    assert (ran.memory.failure or "").startswith(f"{said} (Docker has no driver for GPUs")
+    assert "sudo apt install nvidia-container-toolkit" in (ran.memory.failure or "")
+
+
+def test_a_gpu_that_no_container_sees_fails_the_host_with_its_words() -> None:
+    host = fake(probe(), proof=["vllm:a: no GPU: run this", "vllm:b: hangs"])
+    ran = run(host, gpu.seen_in_containers, execute=True, images=["vllm:a", "vllm:b"])
+    assert not ran.well
+    assert ran.memory.failure == "vllm:a: no GPU: run this; vllm:b: hangs"
+    assert ran.memory.changes == []
+    assert not ran.memory.stale

@@ -6,25 +6,20 @@ import sys
 from typing import Any
 
 import pytest
-from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_ops
-from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_host, ctx_state
 
 import roles.bootstrap
 from sparkwright.bootstrap.sources import Repository
 from sparkwright.bootstrap.steps import StepPlan
-from sparkwright.facts import others
-from sparkwright.facts.memory import memory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.bootstrap import steps
 from sparkwright.run import bootstrap as looking
 from sparkwright.run import state as state_of_run
-from tests.operations.harness import ANN, fake, run
+from tests.operations.harness import fake, run
 from tests.operations.real import host_of, on, real_state
 from tests.operations.sites import host_run, spark
-from tests.unit.bootstrap.states import BOOKWORM, DGX, TRIXIE, UBUNTU, but, decided
+from tests.unit.bootstrap.states import UBUNTU, but, decided
 from tests.unit.builders import probe
 
 TOOLKIT = "nvidia-container-toolkit"
@@ -33,68 +28,6 @@ KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLO
 
 def key(_: Repository) -> str:
     return KEY
-
-
-def done(step: StepPlan, **responses: Any) -> tuple[list[str], Any]:
-    """What is run on a host for a step, and the host."""
-    state = real_state(lock=LockAnswer(True), prepare=[], **responses)
-    others.follow(state)
-    host = host_of(state)
-    add_op(state, steps.done, name=f"Bootstrap: {step.name}", step=step, user="me", key=key,
-           _sudo=True, _sudo_password="")  # fmt: skip
-    connector: Any = host.connector
-    connector.executed_commands.clear()
-    state.set_stage(StateStage.Execute)
-    state.is_executing = True
-    run_ops(state)
-    return list(connector.executed_commands), host
-
-
-def index(commands: list[str], words: str) -> int:
-    """Where a command with these words stands; there is one."""
-    (found,) = [at for at, one in enumerate(commands) if words in one]
-    return found
-
-
-def test_docker_of_the_distribution() -> None:
-    (step,) = decided(UBUNTU, "docker").steps
-    commands, host = done(step)
-    order = ["sparkwright-lock", "sparkwright-prepare", "apt-get update", " install ",
-             "enable docker.service"]  # fmt: skip
-    at = [index(commands, one) for one in order]
-    assert at == sorted(at)
-    install = commands[index(commands, " install ")]
-    assert "DEBIAN_FRONTEND=noninteractive apt-get -y" in install
-    assert (
-        "--no-install-recommends -o DPkg::Lock::Timeout=600 docker.io docker-compose-v2" in install
-    )
-    assert not [one for one in commands if "daemon.json" in one or "restart" in one]
-    assert memory(host).changes == ["Bootstrap: docker"]
-    assert memory(host).stale
-
-
-@pytest.mark.parametrize("state", [BOOKWORM, TRIXIE])
-def test_a_repository_comes_with_its_key_first(state: Any) -> None:
-    step = decided(state, TOOLKIT, "docker").steps[-1]
-    assert step.name == TOOLKIT
-    state = real_state(lock=LockAnswer(True), prepare=[])
-    host = host_of(state)
-    uploaded: list[tuple[str, str]] = []
-
-    def upload(_: Any, file: Any, place: str, **__: Any) -> bool:
-        uploaded.append((place, file.read() if hasattr(file, "read") else str(file)))
-        return True
-
-    connector: Any = host.connector
-    connector.put_file = lambda file, place, **rest: upload(host, file, place, **rest)
-    add_op(state, steps.done, step=step, user="me", key=key, _sudo=True, _sudo_password="")
-    state.set_stage(StateStage.Execute)
-    state.is_executing = True
-    run_ops(state)
-    commands = list(connector.executed_commands)
-    assert [text for _, text in uploaded] == [KEY, step.repository and step.repository.text]
-    assert index(commands, "apt-get update") < index(commands, " install ")
-    assert index(commands, " install ") < index(commands, "start docker.service")
 
 
 def test_the_role_has_everything_done_as_root_without_a_password(
@@ -127,20 +60,6 @@ def test_nothing_is_asked_of_a_host_whose_settings_name_no_step(
     with ctx_state.use(host.state), ctx_host.use(host):
         roles.bootstrap.bootstrap()
     assert host.programs == []
-
-
-def test_group_units_and_commands() -> None:
-    (step,) = decided(UBUNTU, "docker-group").steps
-    commands, _ = done(step, **{"passwd": ""})
-    assert [one for one in commands if "docker" in one and "me" in one]
-    (step,) = decided(DGX, "clocks").steps
-    commands, _ = done(step)
-    reload = index(commands, "daemon-reload")
-    assert reload < index(commands, "enable gpu-clocks.service")
-    swap = but(DGX, swap=1 << 30, swappiness=60)
-    (step,) = decided(swap, "swap").steps
-    commands, _ = done(step)
-    assert "sysctl --load /etc/sysctl.d/90-sparkwright-swap.conf" in commands[-1]
 
 
 def _prepared(step: StepPlan, **answers: Any) -> Any:
@@ -215,11 +134,3 @@ def test_a_key_that_is_wrong_changes_nothing_and_fails_that_host_alone() -> None
     assert not ran.well
     assert host.programs == []
     assert "is the key A, not B" in "\n".join(host.lines)
-
-
-def test_another_run_is_not_disturbed() -> None:
-    (step,) = decided(UBUNTU, "docker").steps
-    host, well = _prepared(step, lock=LockAnswer(False, ANN, 1000.0))
-    assert not well
-    assert host.programs == ["lock"]
-    assert "ann@laptop" in (host.memory.failure or "")
