@@ -58,7 +58,7 @@ def command(
     else:
         fleet = load_judged(inventory or site_inventory(), overrides, limit)
     hosts = fleet.hosts.values()
-    findings = [*fleet.problems, *(one for host in hosts for one in host.violations)]
+    findings = [*fleet.problems, *(finding for host in hosts for finding in host.violations)]
     services = sum(len(host.plan.services) for host in hosts)
     checked = f"{count(len(hosts), 'host')}, {count(services, 'service')}"
     silenced = sum(finding.silenced is not None for finding in findings)

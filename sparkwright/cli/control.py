@@ -3,11 +3,10 @@ hosts, controlled by request."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -184,14 +183,12 @@ def maintenance(
     from sparkwright.run import changes
 
     change = partial(changes.in_maintenance, on=switch == "on", why=why)
-    answer = hosts.change(change, planless=True).answers.get(host)
-    if answer is None:
-        sys.exit(1)
-    if as_json:
+    answers: Answers[MaintenanceAnswer] = hosts.change(change, planless=True)
+    if not as_json:
+        _end(answers, (), _maintained)
+    if answer := answers.answers.get(host):
         print_json({"host": host, **encode(answer)})
-    else:
-        _maintained(host, answer)
-    sys.exit(int(bool(answer.wrong)))
+    finish(answers, failed=_wrong(answers))
 
 
 def _maintained(host: str, answer: MaintenanceAnswer) -> None:
@@ -199,8 +196,6 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
         echo(f"{host}: {visible(line)}")
     for line in answer.left:
         echo(f"{host}: {click.style('note', fg='yellow')}: {visible(line)}")
-    for line in answer.wrong:
-        complain(host, visible(line))
     mark = answer.now
     if mark is None:
         echo(f"{host}: is not in maintenance")
@@ -210,20 +205,23 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
     echo(f"{host}: {still} in maintenance, by {visible(mark.by, 80)}{why}")
 
 
+def _wrong(found: Answers[Any]) -> bool:
+    return any(answer.wrong for answer in found.answers.values())
+
+
 def _end(
     found: Answers[Any],
     services: tuple[str, ...],
     show: Callable[[str, Any], None],
     *,
-    as_json: bool,
-) -> None:
+    as_json: bool = False,
+) -> NoReturn:
     """Print every answer and end: with 0 only when every host did what was asked."""
-    answers: Mapping[str, Any] = found.answers
     if as_json:
-        print_json({"hosts": encode(answers), "silent": found.silent})
-    for host, answer in {} if as_json else answers.items():
+        print_json({"hosts": encode(found.answers), "silent": found.silent})
+    for host, answer in {} if as_json else found.answers.items():
         show(host, answer)
         for line in answer.wrong:
             complain(host, visible(line))
-    wrong = any(answer.wrong for answer in answers.values())
-    finish(found, failed=misspelt(services, answers) or wrong)
+    unknown = bool(services) and misspelt(services, found.answers)
+    finish(found, failed=unknown or _wrong(found))

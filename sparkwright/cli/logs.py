@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
 from functools import partial
 
 import click
 
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
-from sparkwright.cli.lib.journals import Line, echo_line, follow, of_host
+from sparkwright.cli.lib.journals import echo_line, follow, of_host
 from sparkwright.cli.lib.options import json_option, print_json, service_option
 from sparkwright.host.lib.records import encode
-from sparkwright.host.logs import LogsAnswer
 from sparkwright.text.visible import visible
 
 _SPAN = re.compile(r"([0-9]{1,7})(s|m|min|h|d|w)(?: ago)?")
@@ -69,7 +67,9 @@ def command(
     for name, answer in answers.items():
         if answer.wrong:
             complain(name, visible(answer.wrong))
-    shown = _merged(answers)
+    # By the hosts' times; lines of one host stay in their order.
+    every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
+    shown = sorted(every, key=lambda line: line.at)
     if as_json and not following:
         print_json([encode(line) for line in shown])
     else:
@@ -78,16 +78,7 @@ def command(
     failed = unknown or any(answer.wrong for answer in answers.values())
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
-        follow(
-            {name: (inputs[name], answer) for name, answer in answers.items()},
-            services,
-            as_json=as_json,
-        )
+        known = {name: (inputs[name], answer) for name, answer in answers.items()}
+        follow(known, services, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
     finish(found, failed=failed)
-
-
-def _merged(answers: Mapping[str, LogsAnswer]) -> list[Line]:
-    """The lines of all hosts by their times; lines of one host stay in their order."""
-    every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
-    return sorted(every, key=lambda line: line.at)

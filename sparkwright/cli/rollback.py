@@ -13,6 +13,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import (
     confirm,
     dry_option,
+    one_service_option,
     pyinfra_json_option,
     yes_option,
 )
@@ -24,10 +25,7 @@ from sparkwright.cli.lib.options import (
     "--to", default=None, metavar="RELEASE", shell_complete=completion.releases,
     help="Switch to this release (see `history`).",
 )  # fmt: skip
-@click.option(
-    "--service", default=None, metavar="NAME", shell_complete=completion.services,
-    help="Switch only this service.",
-)  # fmt: skip
+@one_service_option
 @dry_option
 @yes_option
 @pyinfra_json_option

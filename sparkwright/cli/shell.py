@@ -10,7 +10,7 @@ import click
 
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import ssh_options
-from sparkwright.cli.lib.options import data_option, optional_inventory
+from sparkwright.cli.lib.options import data_option, one_service_option, optional_inventory
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput, limited, read_inventory
@@ -39,10 +39,7 @@ class _WithCommand(click.Command):
     "--host", required=True, metavar="HOST", shell_complete=completion.hosts,
     help="The host, as the inventory calls it.",
 )  # fmt: skip
-@click.option(
-    "--service", default=None, metavar="NAME", shell_complete=completion.services,
-    help="The service, where the host has more than one.",
-)  # fmt: skip
+@one_service_option
 @click.pass_context
 def command(
     ctx: click.Context, inventory: Path, overrides: tuple[str, ...], host: str, service: str | None
@@ -54,14 +51,13 @@ def command(
     where ssh fails.
     """
     chosen = limited(read_inventory(inventory, overrides), (host,))
-    if [one.name for one in chosen] != [host]:
+    if [each.name for each in chosen] != [host]:
         what = f"{host!r} is a group or a pattern"
         raise UserError([mistake("--host", what, "name one host")])
-    (one,) = chosen
-    name = _service(one, service)
+    name = _service(chosen[0], service)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]
-    words = ssh_command(one, ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
+    words = ssh_command(chosen[0], ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
     sys.stdout.flush()
     os.execv(words[0], words)
 
@@ -70,13 +66,10 @@ def _service(host: HostInput, wanted: str | None) -> str:
     """The name of one service of a host, by the inventory."""
     named = host.data.get("services")
     known = [str(name) for name in named] if isinstance(named, dict) else []
-    if wanted is None and len(known) == 1:
-        return known[0]
-    if wanted is not None and wanted in known:
-        return wanted
-    if wanted is None:
-        said = f"{host.name} has {', '.join(known) or 'no service'}: name one with --service"
-    else:
-        said = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, known)}"
-    echo(click.style(said, fg="red"), err=True)
+    if wanted in known or (wanted is None and len(known) == 1):
+        return wanted or known[0]
+    problem = f"{host.name} has {', '.join(known) or 'no service'}: name one with --service"
+    if wanted is not None:
+        problem = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, known)}"
+    echo(click.style(problem, fg="red"), err=True)
     sys.exit(1)

@@ -7,16 +7,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 
 import click
 
-from sparkwright.cli.lib.completion import services
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import json_option
+from sparkwright.cli.lib.options import json_option, one_service_option
 from sparkwright.host.load import HostLoad
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
@@ -28,10 +27,7 @@ Shown = Callable[[Sequence[Line]], None]
 
 @click.command("top")
 @hosts_argument
-@click.option(
-    "--service", default=None, metavar="NAME", shell_complete=services,
-    help="Show only this service.",
-)  # fmt: skip
+@one_service_option
 @click.option(
     "--interval", type=click.FloatRange(1, 3600), default=2.0, show_default=True, metavar="S",
     help="Seconds between two looks.",
@@ -52,15 +48,21 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
     with (
         hosts.session(planless=True) as session,
-        _printed(interval, once, as_json) if plain else _screen() as show,
+        nullcontext() if plain else _screen() as show,
     ):
         broken = session.run.broken
         fleet = {name: Seen() for name in session.run.hosts}
+        due = time.monotonic() + interval
         for event in session.watch(partial(load.follow, interval=pause, count=count)):
             if event is not None:
                 host, look = event
                 fleet[host] = _with(fleet[host], look)
-            show(list(lines(fleet, service)))
+            found = list(lines(fleet, service))
+            if show is not None:
+                show(found)
+            elif not once and time.monotonic() >= due:
+                due = time.monotonic() + interval
+                _print(found, as_json)
     if broken:
         click.echo(broken, err=True)
     found = list(lines(fleet, service))
@@ -79,20 +81,6 @@ def _print(found: Sequence[Line], as_json: bool) -> None:
         click.echo(visible_json(rows))
     elif found:
         click.echo("\n".join([*table(found), *problems(found), ""]))
-
-
-@contextmanager
-def _printed(interval: float, once: bool, as_json: bool) -> Iterator[Shown]:
-    """A table for each interval; with ``once`` none but the last, which the command prints."""
-    due = time.monotonic() + interval
-
-    def show(found: Sequence[Line]) -> None:
-        nonlocal due
-        if not once and time.monotonic() >= due:
-            due = time.monotonic() + interval
-            _print(found, as_json)
-
-    yield show
 
 
 @contextmanager

@@ -42,10 +42,8 @@ def check_files(
     return None
 
 
-def planned_or_not(
-    planned: Callable[[], Run],
-    unplanned: Callable[[str], Run],
-    wrong: BaseException | None,
+def run_of(
+    planned: Callable[[], Run], unplanned: Callable[[str], Run], wrong: BaseException | None
 ) -> Run:
     """The planned run; or one that goes by what the hosts say.
 
@@ -53,15 +51,12 @@ def planned_or_not(
         unplanned: makes that run, of a line that says what is broken.
         wrong: why it can't be planned, as far as that is known before.
     """
+    what = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
+    remedy = "check the connection, or lock the fleet"
     try:
         if wrong is not None:
             raise wrong
-        with Timeout(_PATIENCE, _slow()):
+        with Timeout(_PATIENCE, UserError([mistake("the internet", what, remedy)])):
             return planned()
     except (Exception, SystemExit) as error:
         return unplanned(broken(error))
-
-
-def _slow() -> UserError:
-    what = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
-    return UserError([mistake("the internet", what, "check the connection, or lock the fleet")])

@@ -151,7 +151,7 @@ def plan(
     hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
     planned = partial(_planned, inventory, hosts, invocation)
     if invocation.planless:
-        run = emergency.planned_or_not(planned, partial(unplanned, hosts, invocation), broken)
+        run = emergency.run_of(planned, partial(unplanned, hosts, invocation), broken)
     else:
         run = planned()
     attach(run, hosts)

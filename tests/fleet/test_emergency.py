@@ -82,7 +82,8 @@ def test_a_rollback_needs_no_plan(broken: Site) -> None:
     before = "0123456789ab"
     ssh("spark-1", f"sudo cp -a {home}/releases/{now} {home}/releases/{before}")
     ssh("spark-1", f"sudo sed -i s/{now}/{before}/g {home}/releases/{before}/compose.yaml"
-        f" {home}/releases/{before}/unit.service {home}/releases/{before}/release.json")  # fmt: skip
+        f" {home}/releases/{before}/unit.service"
+        f" {home}/releases/{before}/release.json")  # fmt: skip
     said(broken, "rollback", *ONE, "--to", before, "--dry", code=0)
     assert release("spark-1") == now
     said(broken, "rollback", *ONE, "--to", before, "--yes", code=0)

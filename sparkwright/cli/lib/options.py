@@ -42,6 +42,10 @@ service_option = click.option(
     "--service", "services", multiple=True, metavar="NAME", shell_complete=completion.services,
     help="Only this service (repeatable).",
 )  # fmt: skip
+one_service_option = click.option(
+    "--service", default=None, metavar="NAME", shell_complete=completion.services,
+    help="Only this service.",
+)  # fmt: skip
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
 )

@@ -90,49 +90,33 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-#: A command of every kind that prints -> its words; INVENTORY is left out.
-_COMMANDS = {
-    "activate": "activate chat --yes",
-    "advise": "advise agents",
-    "bundle": "bundle out",
-    "ca": "ca",
-    "catalog list": "catalog list",
-    "catalog new": "catalog new model made --directory new",
-    "catalog schema": "catalog schema recipe",
-    "catalog search": "catalog search heretic",
-    "catalog show": "catalog show qwen36-35b-a3b-heretic-dflash",
-    "catalog sources": "catalog sources",
-    "check": "check --data image_tag=2026-06-11-pr41703",
-    "diff": "diff",
-    "discover": "discover --no-mdns",
-    "doctor": "doctor",
-    "endpoints": "endpoints",
-    "fabric test": "fabric test",
-    "history": "history",
-    "import": f"import {ROOT}/tests/fixtures/recipes/registry/recipes/generated.yaml --dry",
-    "init": "init new --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5080",
-    "key list": "key list",
-    "key retire": "key retire",
-    "key revoke": "key revoke openclaw",
-    "key rotate": "key rotate",
-    "lock": "lock --check",
-    "maintenance": "maintenance spark-1 on",
-    "models list": "models list",
-    "models prune": "models prune --yes",
-    "monitoring": "monitoring --output out",
-    "notify": "notify --dry",
-    "plan": "plan",
-    "remove": "remove --yes",
-    "render": "render out",
-    "report": "report",
-    "restart": "restart --yes",
-    "smoke": "smoke",
-    "start": "start --yes",
-    "status": "status",
-    "stop": "stop --yes",
+#: What commands must be given beside the inventory, which is left out.
+_ARGUMENTS = {
+    "activate": "chat --yes",
+    "advise": "agents",
+    "bundle": "out",
+    "catalog new": "model made --directory new",
+    "catalog schema": "recipe",
+    "catalog search": "heretic",
+    "catalog show": "qwen36-35b-a3b-heretic-dflash",
+    "check": "--data image_tag=2026-06-11-pr41703",
+    "discover": "--no-mdns",
+    "import": f"{ROOT}/tests/fixtures/recipes/registry/recipes/generated.yaml --dry",
+    "init": "new --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5080",
+    "key revoke": "openclaw",
+    "lock": "--check",
+    "maintenance": "spark-1 on",
+    "monitoring": "--output out",
+    "notify": "--dry",
+    "render": "out",
+    **dict.fromkeys(("models prune", "remove", "restart", "start", "stop"), "--yes"),
 }
-#: Commands that are there: extras may be missing.
-COMMANDS = {name: words for name, words in _COMMANDS.items() if name in documents()}
+#: Every command that prints a document and needs no engine that answers -> its words.
+COMMANDS = {
+    name: f"{name} {_ARGUMENTS.get(name, '')}".strip()
+    for name in sorted(documents())
+    if name not in ("bench", "chat")
+}
 
 
 @pytest.fixture

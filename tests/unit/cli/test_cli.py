@@ -94,26 +94,6 @@ def test_check_as_json_and_for_editors() -> None:
     assert {result["ruleId"] for result in run["results"]} == {entry["id"] for entry in entries}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("check", "nowhere.py"),
-        ("check", "--recipe", "nothing"),
-        ("plan", "inventory/lab.py", "--limit", "spark-9"),
-        ("catalog", "show", "gemma"),
-        ("advise", "nothing"),
-        ("endpoints", "inventory/lab.py", "--limit", "spark-9"),
-        ("endpoints", "inventory/lab.py", "--format", "toml"),
-        ("lock", "inventory/lab.py", "--limit", "spark-1"),
-    ],
-)
-def test_wrong_input_ends_with_a_message(words: tuple[str, ...]) -> None:
-    result = _run(*words)
-    assert result.exit_code in (1, 2)
-    assert result.output.strip()
-    assert "Traceback" not in result.output
-
-
 def test_plan_says_where_every_value_comes_from() -> None:
     result = _run("plan", "inventory/lab.py", "--limit", "spark-1")
     assert result.exit_code == 0
@@ -136,18 +116,15 @@ def test_plan_says_where_every_value_comes_from() -> None:
         (("capacity",), "qwen36-27b-xs-mtp-nvfp4kv"),
         (("chat", "--gpu", "rtx5090"), "qwen36-35b-a3b-nvfp4-rtx5090"),
         (("chat", "--gpu", "rtx5080"), "qwen35-4b-rtx-16gb"),
+        (("agents", "--gpu", "rtx5080"), None),  # none fits the card
         (("chat", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
         (("agents", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
     ],
 )
-def test_advice_follows_the_cards(words: tuple[str, ...], first: str) -> None:
+def test_advice_follows_the_cards(words: tuple[str, ...], first: str | None) -> None:
     choices = json.loads(_run("advise", *words, "--json").output)
-    assert choices[0]["recipe"] == first
+    assert next((choice["recipe"] for choice in choices), None) == first
     assert all(choice["source"] for choice in choices)
-
-
-def test_advice_names_no_recipe_that_does_not_fit_the_card() -> None:
-    assert json.loads(_run("advise", "agents", "--gpu", "rtx5080", "--json").output) == []
 
 
 def test_advice_says_which_recipes_are_for_sparks_only() -> None:
@@ -186,14 +163,6 @@ def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
     assert "there is no lock" in result.output
 
 
-def test_a_lock_is_reported_as_json(tmp_path: Path) -> None:
-    result = _run("lock", "inventory/lab.py", "--check", "--json",
-                  "--data", f"lock_file={tmp_path}/x.lock")  # fmt: skip
-    (report,) = json.loads(result.output)
-    assert report["state"] == "there is no lock"
-    assert report["wrong"]
-
-
 def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Path) -> None:
     host = plan(SPARK)
     lock = from_resolution([host.references], resolution(host), None)
@@ -213,48 +182,6 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     result = _run(*words)
     assert result.exit_code == 2
     assert "so that nothing would be pinned" in result.output
-
-
-def test_the_shell_completes_commands_and_recipes() -> None:
-    def complete(words: str, number: int) -> list[str]:
-        done = CliRunner().invoke(
-            main,
-            [],
-            prog_name="sparkwright",
-            env={
-                "_SPARKWRIGHT_COMPLETE": "bash_complete",
-                "COMP_WORDS": words,
-                "COMP_CWORD": str(number),
-            },
-        )
-        return sorted(line.partition(",")[2] for line in done.output.splitlines())
-
-    assert complete("sparkwright ch", 1) == ["chat", "check"]
-    assert "agents" in complete("sparkwright advise ", 2)
-    assert complete("sparkwright check --recipe qwen35", 3) == [
-        "qwen35-27b-dflash",
-        "qwen35-27b-dflash-turboquant",
-        "qwen35-397b-int4-3-sparks",
-        "qwen35-4b-rtx-16gb",
-    ]
-
-
-def test_help_is_there_for_everything() -> None:
-    for words in (
-        (),
-        ("check",),
-        ("plan",),
-        ("lock",),
-        ("render",),
-        ("report",),
-        ("advise",),
-        ("catalog",),
-        ("verify",),
-        ("endpoints",),
-    ):
-        result = _run(*words, "--help")
-        assert result.exit_code == 0
-        assert "Usage: sparkwright" in result.output
 
 
 #: Every command that goes by an inventory, with what else it must be given.

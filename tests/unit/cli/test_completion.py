@@ -44,6 +44,7 @@ def completed(*words: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("words", "names"), [
+    (("che",), ["check"]),
     (("status", "--limit", ""), ["spark-1", "spark-2", "all", "lab", "sparks"]),
     (("top", "inventory/lab.py", "--limit", "spark-"), ["spark-1", "spark-2"]),
     (("chat", "--host", "spark-2"), ["spark-2"]),

@@ -56,11 +56,6 @@ def test_a_limit_that_means_nothing_has_2(words: str, site: Path) -> None:
     assert _code(words, "--limit", "nobody") == 2
 
 
-@pytest.mark.parametrize("words", [*PLANNING, "status", "doctor", "remove --yes", "catalog list"])
-def test_an_option_that_is_none_has_2(words: str, site: Path) -> None:
-    assert _code(words, "--nonsense") == 2
-
-
 @pytest.mark.parametrize("words", ["check", "plan", "check --json", "plan --json"])
 def test_a_known_mistake_in_the_plan_has_2(words: str, site: Path) -> None:
     recipe = '"recipe": "gemma4-26b-a4b-dflash-agentic"'

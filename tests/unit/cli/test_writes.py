@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.catalog import load_catalog
-from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
@@ -116,10 +114,3 @@ def test_a_catalog_of_other_endings_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "mine.yml").write_text("kind: model\n")
     with pytest.raises(UserError, match=r"mine\.yaml"):
         load_catalog([tmp_path])
-
-
-def test_no_word_of_a_command_line_is_a_traceback(tmp_path: Path) -> None:
-    with site(tmp_path, {}) as place:
-        for word in ("image_tag", "=x", "a=" + "[" * 100_000, "a=NaN", "ssh_port=70000"):
-            assert run(place, "check", "--data", word).exit_code == 2
-    assert CliRunner().invoke(main, ["chekc"]).exit_code == 2
