@@ -14,7 +14,7 @@ from sparkwright.bootstrap.steps import StepPlan, sums
 from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.checks.host.remedies import install
-from sparkwright.config.bootstrap import Packaged, PackageSource
+from sparkwright.config.bootstrap import Packaged
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.bootstrap.prepare import Undo
@@ -41,15 +41,14 @@ class Judged:
         )
         yield from judge()
 
-    def _source(self, step: Packaged) -> PackageSource | None:
-        return self.plan.settings.bootstrap_sources.get(step)
+    def _packages(self, step: Packaged) -> Packages:
+        return packages_of(step, self.box, self.plan.settings.bootstrap_sources.get(step))
 
-    def _installing(self, step: Packaged, packages: Packages | None) -> StepPlan | None:
-        """The step that installs those of the packages that are not there."""
-        missing = tuple(
-            one for one in (packages.names if packages else ()) if one not in self.state.packages
-        )
-        if not missing or packages is None:
+    def _installing(self, step: Packaged, packages: Packages | None = None) -> StepPlan | None:
+        """The step that installs those of its packages that are not there."""
+        packages = packages or self._packages(step)
+        missing = tuple(name for name in packages.names if name not in self.state.packages)
+        if not missing:
             return None
         repository = packages.repository
         files = {repository.list_file: repository.text} if repository else {}
@@ -72,14 +71,13 @@ class Judged:
         if other := [symptom for symptom in symptoms if symptom.check == "docker-kind"]:
             yield from CHECKS.report(other)
             return
-        packages = packages_of("docker", self.box, self._source("docker"))
         if self.box.kind is Kind.DGX and not host.docker_found:
             yield finding("docker-of-dgx-os", docker=install("docker", host.distribution))
             return
-        if host.docker_found and self.box.kind is not Kind.DGX:
-            packages = None if host.compose.ok else self._compose()
-        step = self._installing("docker", packages)
-        if step:
+        present = host.docker_found and self.box.kind is not Kind.DGX
+        if present and host.compose.ok:
+            return
+        if step := self._installing("docker", self._compose() if present else None):
             yield replace(step, enables=("docker.service",))
 
     def _compose(self) -> Packages:
@@ -97,20 +95,17 @@ class Judged:
             restart = ("docker.service",)
             why = ("restart Docker, which looks for the toolkit at its start",)
         if not self.state.observed.toolkit.ok:
-            step = self._installing(name, packages_of(name, self.box, self._source(name)))
-            if step:
+            if step := self._installing(name):
                 yield replace(step, would=(*step.would, *why), restarts=restart)
         elif self.state.docker_is_older:
             yield StepPlan(name, why, restarts=restart)
 
     def _driver(self) -> Iterator[StepPlan | Finding]:
-        packages = packages_of("driver", self.box, self._source("driver"))
         if driver.is_new_enough(self.state):
             return
-        obstacle = driver.obstacle(self.box, self.state)
-        if obstacle:
+        if obstacle := driver.obstacle(self.box, self.state):
             yield obstacle
-        elif step := self._installing("driver", packages):
+        elif step := self._installing("driver"):
             words = (*step.would, "reboot, where asked for (--reboot)")
             apart = (
                 f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
@@ -122,9 +117,8 @@ class Judged:
     @property
     def waits_for_reboot(self) -> bool:
         """Whether a driver came since the boot, and does not answer yet."""
-        packages = packages_of("driver", self.box, self._source("driver"))
-        came = any(one in self.state.fresh for one in (packages.names if packages else ()))
-        return came and not driver.is_new_enough(self.state)
+        came = set(self._packages("driver").names) & set(self.state.fresh)
+        return bool(came) and not driver.is_new_enough(self.state)
 
     def _docker_group(self) -> Iterator[StepPlan | Finding]:
         user = self.state.observed.user
@@ -134,9 +128,7 @@ class Judged:
             yield StepPlan("docker-group", (words,), group="docker", undo=undo)
 
     def _earlyoom(self) -> Iterator[StepPlan | Finding]:
-        packages = packages_of("earlyoom", self.box, self._source("earlyoom"))
-        step = self._installing("earlyoom", packages)
-        yield from self._writing("earlyoom", ("earlyoom.service",), step)
+        yield from self._writing("earlyoom", ("earlyoom.service",), self._installing("earlyoom"))
 
     def _unattended_upgrades(self) -> Iterator[StepPlan | Finding]:
         yield from self._writing("unattended-upgrades")

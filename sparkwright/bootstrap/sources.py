@@ -67,8 +67,8 @@ def every_package(step: str) -> list[str]:
     return [name for entry in _table().get(step, {}).values() for name in entry["packages"]]
 
 
-def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages | None:
-    """A step's packages on a box; None where the box has none for it.
+def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
+    """A step's packages on a box; no names where the box has none for it.
 
     Args:
         source: the user's own, which goes before.
@@ -76,11 +76,8 @@ def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages |
     usual = _usual(step, box)
     if source is None:
         return usual
-    names = source.packages or (usual.names if usual else ())
-    if not names:
-        return None
-    packages = Packages(names, usual.repository if usual else None)
-    if source.uri is None:
+    packages = Packages(source.packages or usual.names, usual.repository)
+    if source.uri is None or not packages.names:
         return packages
     assert source.key is not None
     return replace(packages, repository=Repository(
@@ -88,13 +85,13 @@ def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages |
     ))  # fmt: skip
 
 
-def _usual(step: str, box: Box) -> Packages | None:
+def _usual(step: str, box: Box) -> Packages:
     boxes, kind = _table().get(step, {}), box.kind.name.lower()
     entry = next(
         (boxes[name] for name in (f"{kind}{box.major}", kind, "any") if name in boxes), None
     )
     if entry is None:
-        return None
+        return Packages(())
     repository = None
     if given := entry.get("repository"):
         repository = Repository(

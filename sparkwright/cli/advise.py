@@ -68,11 +68,11 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         reading = "this project's reading of: " if choice.by == "project" else ""
         needs = recipe.needs
         card = needs.vram_gib if not unified(GPUS[gpu]) else None
-        own = f", {card:g} GiB of its own" if card else ""
+        memory = f", {card:g} GiB of its own" if card else ""
         echo(f"{number}. {click.style(recipe.name, bold=True)}: {recipe.title}")
         echo(f"   {choice.why}{measured}")
         echo(f"   {reading}{choice.source}, {choice.date}")
-        echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
+        echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{memory}")
         if over:
             echo(f"   on {hosts} hosts: {_SPREAD[over.by]}: {over.why} ({over.source})")
         if sparks:

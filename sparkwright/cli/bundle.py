@@ -27,7 +27,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import PACKAGE
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, UserError, mistake
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import build_context
@@ -73,9 +73,9 @@ def command(
     hosts = load(inventory, overrides, limit).or_raise()
     plans = [host.plan for host in hosts.values()]
     known = locks(hosts)
-    if missing := [path for path, lock in known.items() if lock is None]:
-        what = "there is no lock, and a site without internet needs one"
-        raise UserError(mistake(path, what, "sparkwright lock INVENTORY") for path in missing)
+    what, remedy = "there is no lock, and a site without internet needs one", "sparkwright lock"
+    missing = [path for path, lock in known.items() if lock is None]
+    Problems(mistake(path, what, f"{remedy} INVENTORY") for path in missing).stop()
     bundle = _Bundle(plans, pinned(hosts), directory, set(architectures or _MACHINES))
     directory.mkdir(parents=True, exist_ok=True)
     failed = [

@@ -20,7 +20,7 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
 from sparkwright.site.fleet import plan_fleet
 
 
@@ -105,24 +105,23 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     (planned,) = host.plan.services
     recipe = host.catalog.recipes[planned.recipe]
     body = host.catalog.models[recipe.body.model]
-    own = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
-    texts = {"model": draft("model", name, own)}
+    keys = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
+    texts = {"model": draft("model", name, keys)}
     if kind == "recipe":
         left_out = {"kind", "name", "boot_seconds", "status"}
         values = recipe.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
         values["body"]["model"] = name
-        said = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
-        texts["recipe"] = draft("recipe", name, values, said)
+        sources = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
+        texts["recipe"] = draft("recipe", name, values, sources)
     return texts
 
 
 def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
     """Write the files, with the schemas that they name; nothing is written over."""
     files = {directory / f"{kind}s" / f"{name}.yaml": text for kind, text in texts.items()}
+    remedy = "nothing was written: take another name, or edit that file"
     there = [path for path in files if path.exists() or path.is_symlink()]
-    if there:
-        remedy = "nothing was written: take another name, or edit that file"
-        raise UserError(mistake(str(path), "this file exists", remedy) for path in there)
+    Problems(mistake(str(path), "this file exists", remedy) for path in there).stop()
     schemas = {
         directory / SCHEMAS / f"{kind}.json": json.dumps(schema(kind), indent=1) + "\n"
         for kind in texts

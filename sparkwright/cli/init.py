@@ -23,7 +23,7 @@ from sparkwright.config.skeleton import (
     without_recipe,
     write,
 )
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, UserError, mistake
 from sparkwright.text.visible import visible
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
@@ -102,13 +102,12 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
         counts = f"{len(names)} --host and {len(gpus)} --gpu"
         raise click.UsageError(f"{counts}: give every --host its --gpu")
     remedy = "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config"
-    problems = []
+    problems = Problems()
     for name in dict.fromkeys(names):
         where = f"command line: --host {name}"
         if not _NAME.fullmatch(name):
             problems.append(mistake(where, "this is no host name or address", remedy))
         if names.count(name) > 1:
             problems.append(mistake(where, "it is named twice", "name every host once"))
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return [NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]

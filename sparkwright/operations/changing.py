@@ -6,7 +6,7 @@ message and never with a traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, ParamSpec
@@ -130,8 +130,7 @@ def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
         otherwise: what was found, where nothing is wrong.
     """
     host = ctx_host.get()
-    for line in text(findings, hosts=False, paint=paint).splitlines():
-        host.log(line)
+    tell(host, findings)
     if faults := [
         f"{each.id}: {each.observed}, needed: {each.expected}" for each in errors(findings)
     ]:
@@ -142,6 +141,12 @@ def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
             hooks.leave_out(host)
     else:
         host.noop(otherwise)
+
+
+def tell(host: Host, findings: Iterable[Finding]) -> None:
+    """Log findings of a host."""
+    for line in text(findings, hosts=False, paint=paint).splitlines():
+        host.log(line)
 
 
 def paint(level: str) -> str:

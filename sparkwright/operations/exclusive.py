@@ -36,7 +36,7 @@ from sparkwright.operations.changing import (
     operation,
     unheard,
 )
-from sparkwright.operations.files import Files, unwritten
+from sparkwright.operations.files import Files, stopped, unwritten
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
@@ -62,12 +62,7 @@ def declared(files: Files) -> Commands:
     host = ctx_host.get()
     root = memory(host).services_root
     state = observed(host, request_of(files, root))
-    pending = unwritten(files, state)
-    pending += [
-        f"start {unit}"
-        for unit in _triggers(files)
-        if state.units.get(unit, {}).get("ActiveState") != "active"
-    ]
+    pending = [*unwritten(files, state), *stopped(_triggers(files), state)]
     if not files and state.files.get(_groups(root)):
         pending = ["remove the exclusive groups"]
     yield from change(

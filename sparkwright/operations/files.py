@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from itertools import islice
 
@@ -54,6 +54,15 @@ def unwritten(files: Files, state: Observation) -> list[str]:
 def missing_files(files: Files, state: Observation) -> Files:
     """Files that are not on the host with this text and mode."""
     return {path: file for path, file in files.items() if differs(state.files.get(path), *file)}
+
+
+def stopped(units: Iterable[str], state: Observation) -> list[str]:
+    """Describe the units that do not run."""
+    return [
+        f"start {unit}"
+        for unit in units
+        if state.units.get(unit, {}).get("ActiveState") != "active"
+    ]
 
 
 def show(files: Files, instead_of: Mapping[str, str] | None = None) -> None:

@@ -20,7 +20,7 @@ from sparkwright.host.proxy import install
 from sparkwright.host.proxy.install import InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.operations.changing import Commands, act_by, change, operation
-from sparkwright.operations.files import Files, missing_files, unwritten
+from sparkwright.operations.files import Files, missing_files, stopped, unwritten
 from sparkwright.proxy.haproxy import (
     UNIT,
     Proxies,
@@ -176,19 +176,12 @@ def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[s
         if path not in files and state.files.get(path)
     ]
     if _free(proxies, state):
-        todo += [
-            f"start {unit}"
-            for unit in units_of(files)
-            if state.units.get(unit, {}).get("ActiveState") != "active"
-        ]
+        todo += stopped(units_of(files), state)
     return todo
 
 
 def switched(
-    proxies: Proxies | None,
-    files: Files,
-    seen: Observation,
-    services_root: str,
+    proxies: Proxies | None, files: Files, seen: Observation, services_root: str
 ) -> ProxySwitch | None:
     """The proxies' part of a switch; None where they are as desired."""
     if not pending(proxies, files, seen):

@@ -17,13 +17,12 @@ from sparkwright.facts.answers import invalid, of_each
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.render import text
 from sparkwright.host import firewall
 from sparkwright.host.firewall import Firewall, FirewallRequest
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check as program
 from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
-from sparkwright.operations.changing import Commands, look, operation, paint
+from sparkwright.operations.changing import Commands, look, operation, tell
 from sparkwright.operations.connections import addresses
 
 _LABEL = "sparkwright-check"
@@ -109,8 +108,7 @@ def _say_what_closes(
     found = unreachable(looked, [*ports, *needed], seen)
     if found is None:
         return
-    for line in text([found], hosts=False, paint=paint).splitlines():
-        host.log(line)
+    tell(host, [found])
     if noticed:
         noticed(found)
 

@@ -142,8 +142,8 @@ def _by_size(needed: float | None, options: Options) -> int:
     """GPUs that hold this, as a power of two, which heads can be divided by."""
     if needed is None:
         return 1
-    own = LEAST_SPARK_GIB * MOST_ON_GB10 if unified(GPUS[options.gpu]) else VRAM[options.gpu]
-    return 1 << max(0, math.ceil(math.log2(needed / own)))
+    capacity = LEAST_SPARK_GIB * MOST_ON_GB10 if unified(GPUS[options.gpu]) else VRAM[options.gpu]
+    return 1 << max(0, math.ceil(math.log2(needed / capacity)))
 
 
 def _share(foreign: Foreign, kept: dict[str, Any]) -> None:

@@ -113,8 +113,8 @@ class Text:
     @property
     def names(self) -> tuple[str, str]:
         """The file's own name, and the same with that of its folder."""
-        folder, _, own = self.name.rpartition("/")
-        return own, f"{folder.rpartition('/')[2]}-{own}" if folder else own
+        folder, _, stem = self.name.rpartition("/")
+        return stem, f"{folder.rpartition('/')[2]}-{stem}" if folder else stem
 
 
 def texts_of_registry(registry: Snapshot, paths: Iterable[str]) -> list[Text]:

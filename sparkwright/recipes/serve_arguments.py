@@ -20,21 +20,6 @@ _NUMBER = re.compile(r"-\d+(\.\d+)?")
 _INT, _FLOAT = re.compile(r"-?\d{1,18}", re.ASCII), re.compile(r"-?\d{0,18}\.\d{1,18}", re.ASCII)
 
 
-@dataclass
-class Arguments:
-    """What a command line sets.
-
-    Attributes:
-        values: argument, with underscores -> value.
-        model: the positional one, or ``--model``.
-        served_names: of ``--served-model-name``.
-    """
-
-    values: dict[str, ArgumentValue] = field(default_factory=dict)
-    model: str | None = None
-    served_names: tuple[str, ...] = ()
-
-
 def known_to(vllm: str | None) -> Sequence[Table]:
     """The table of a version; all of them, the newest first, where there is none of it."""
     return [table(vllm)] if vllm in versions() else [table(name) for name in reversed(versions())]
@@ -46,29 +31,42 @@ def read_arguments(words: Sequence[str], vllm: str | None, remarks: Remarks) -> 
     Args:
         vllm: the version that judges; None where nobody says it.
     """
-    reader, left = _Reader(vllm, remarks), list(words)
-    read = reader.arguments
+    tables, left = known_to(vllm), list(words)
+    version = vllm if len(tables) == 1 else "any version that there is a table of"
+    read = Arguments(tables, version, remarks)
     while left:
         word = left.pop(0)
         if _is_option(word):
-            reader.option(word, left)
+            read.option(word, left)
         elif read.model is None:
             read.model = word
         else:
             remarks.note("no-place", "command", f"the word {word!r}")
-    for name, inner in reader.nested.items():
+    for name, inner in read.nested.items():
         read.values[name] = _fitting(inner)
     return read
 
 
-class _Reader:
-    def __init__(self, vllm: str | None, remarks: Remarks) -> None:
-        self.tables = known_to(vllm)
-        single = len(self.tables) == 1
-        self.version = vllm if single else "any version that there is a table of"
-        self.remarks = remarks
-        self.arguments = Arguments()
-        self.nested: dict[str, dict[str, Any]] = {}
+@dataclass
+class Arguments:
+    """What a command line sets.
+
+    Attributes:
+        tables: of the version that judges, or of all.
+        version: as messages name it.
+        values: argument, with underscores -> value.
+        nested: arguments whose value is a mapping, set as a whole or key by key.
+        model: the positional one, or ``--model``.
+        served_names: of ``--served-model-name``.
+    """
+
+    tables: Sequence[Table]
+    version: str | None
+    remarks: Remarks
+    values: dict[str, ArgumentValue] = field(default_factory=dict)
+    nested: dict[str, dict[str, Any]] = field(default_factory=dict)
+    model: str | None = None
+    served_names: tuple[str, ...] = ()
 
     def option(self, word: str, words: list[str]) -> None:
         """Read an option, and as many of the words after it as it takes."""
@@ -96,11 +94,11 @@ class _Reader:
     def _known(self, name: str) -> tuple[str, Argument | None]:
         """An argument by its own name, another one, or an unambiguous beginning of it."""
         for each in self.tables:
-            own = each.aliases.get(name, name)
-            if own in each.arguments:
-                return own, each.arguments[own]
+            full = each.aliases.get(name, name)
+            if full in each.arguments:
+                return full, each.arguments[full]
         for each in self.tables:
-            begun = [own for own in each.arguments if own.startswith(name)]
+            begun = [full for full in each.arguments if full.startswith(name)]
             if len(begun) == 1 and len(name) > 3:
                 return begun[0], each.arguments[begun[0]]
         return name, None
@@ -115,9 +113,9 @@ class _Reader:
         elif any(PLACEHOLDER.fullmatch(word) for word in given):
             note("no-value-for-it", key, f"{option} {given[0]}")
         elif name == "model" and given:
-            self.arguments.model = given[0]
+            self.model = given[0]
         elif name == "served_model_name":
-            self.arguments.served_names = tuple(given)
+            self.served_names = tuple(given)
         elif setting := own_setting(name):
             if (name, *given) not in _USUAL:
                 hidden = option if "key" in name else f"{option} {' '.join(given)}"
@@ -141,11 +139,11 @@ class _Reader:
             return
         wanted = "false" not in map(str.lower, given) and not negated
         if wanted or known.negatable:
-            self.arguments.values[name] = wanted
+            self.values[name] = wanted
 
     def _nest(self, name: str, path: str, given: list[str]) -> None:
         """``--a.b=c``, as vLLM reads it: the value is JSON where it can be."""
-        before = self.arguments.values.pop(name, None)
+        before = self.values.pop(name, None)
         inner = self.nested.setdefault(name, before if isinstance(before, dict) else {})
         *parents, last = path.replace("-", "_").split(".")
         for parent in parents:
@@ -164,7 +162,7 @@ class _Reader:
         elif given[0].lstrip().startswith("{") and isinstance(parsed := _json(given[0]), dict):
             self.nested.setdefault(name, {}).update(parsed)
             return
-        self.arguments.values[name] = value
+        self.values[name] = value
 
 
 def expands(word: str) -> bool:

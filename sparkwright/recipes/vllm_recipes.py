@@ -50,8 +50,8 @@ def _variant(
     strategy = mapping(mapping(data, "strategy_overrides"), _STRATEGY)
     container = _image(model.get("docker_image"))
     given, variables = words(model, "base_args"), environment(mapping(model, "base_env"))
-    own = _by_kind(strategy)
-    kinds = [own] if own else [_by_kind(data), _by_kind(variant)]
+    part = _by_kind(strategy)
+    kinds = [part] if part else [_by_kind(data), _by_kind(variant)]
     exact = [mapping(mapping(part, "hardware_overrides"), box) for part in (variant, strategy)]
     for layer in (variant, strategy, *kinds, *exact):
         given += [*words(layer, "extra_args"), *words(layer, "vllm_args")]
@@ -110,16 +110,16 @@ def _features(data: dict[str, Any], variant: dict[str, Any], remarks: Remarks) -
     opt_in, chosen = words(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
     for name, feature in mapping(data, "features").items():
-        own = feature if isinstance(feature, dict) else {}
-        modes = mapping(own, "modes")
+        part = feature if isinstance(feature, dict) else {}
+        modes = mapping(part, "modes")
         if name in opt_in:
-            shown = " ".join(words(own, "args")) or f"one of {', '.join(modes)}"
+            shown = " ".join(words(part, "args")) or f"one of {', '.join(modes)}"
             remarks.note("opt-in", f"features.{name}", f"{name}: {line(shown)}")
             continue
         if modes:
-            names = (str(chosen.get(name)), str(own.get("default_mode")), *modes)
-            own = mapping(modes, next(mode for mode in names if mode in modes))
-        given += words(_by_kind(own), "args") or words(own, "args")
+            names = (str(chosen.get(name)), str(part.get("default_mode")), *modes)
+            part = mapping(modes, next(mode for mode in names if mode in modes))
+        given += words(_by_kind(part), "args") or words(part, "args")
     return given
 
 

@@ -17,12 +17,11 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
 from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import errors
-from sparkwright.findings.render import text
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.host.bootstrap.reboot import RebootRequest
 from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands, operation, paint
+from sparkwright.operations.changing import Commands, operation, tell
 from sparkwright.operations.connections import addresses
 from sparkwright.run.state import HostRun, refuse
 
@@ -47,8 +46,7 @@ def decided(host: Host, one: HostRun) -> tuple[BootstrapState, Decision] | None:
         return None
     found = decide(one.desired.plan, state, one.lan_addresses)
     mine = [finding.on(host.name) for finding in found.findings]
-    for line in text(mine, hosts=False, paint=paint).splitlines():
-        host.log(line)
+    tell(host, mine)
     if bad := errors(mine):
         one.findings = mine
         names = ", ".join(dict.fromkeys(finding.id for finding in bad))
@@ -77,8 +75,7 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
         return
     finding = reboot_needed(state)
     if not ctx_state.get().is_executing:
-        for line in text([finding], hosts=False, paint=paint).splitlines():
-            host.log(line)
+        tell(host, [finding])
     yield failing([f"{finding.observed}: {finding.remedy}"])
 
 

@@ -6,8 +6,7 @@ from pyinfra.api.host import Host
 
 from sparkwright.checks.fabric import addresses as planned
 from sparkwright.facts.asking import HostError, is_root
-from sparkwright.findings.render import text
-from sparkwright.operations.changing import paint
+from sparkwright.operations.changing import tell
 from sparkwright.operations.connections import addresses as connection
 from sparkwright.operations.fabric import addresses as operations
 from sparkwright.operations.fabric.looking import state_of
@@ -29,8 +28,7 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
     present = frozenset(run_of(host).hosts)
     findings = list(planned.problems(wanted, host.name, state, came, present))
     if findings:
-        for line in text(findings, hosts=False, paint=paint).splitlines():
-            host.log(line)
+        tell(host, findings)
         refuse(host, "refused: fabric-addresses")
         return
     given = planned.addresses_of(wanted, host.name, state)

@@ -12,9 +12,8 @@ from pyinfra.context import ctx_host
 from sparkwright.checks.host.judge import judge, new_violations
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.finding import errors
-from sparkwright.findings.render import text
 from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands, look, operation, paint
+from sparkwright.operations.changing import Commands, look, operation, tell
 from sparkwright.operations.connections import addresses
 from sparkwright.operations.services import other_format
 from sparkwright.operations.switching import Interrupted, follow
@@ -93,8 +92,7 @@ def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str
     found += reachable.unreached(one.proxies, one.observed.reached)
     later = dict.fromkeys(finding.id for finding in found if finding.id in cured)
     one.findings = [finding for finding in found if finding.id not in cured]
-    for line in text(one.findings, hosts=False, paint=paint).splitlines():
-        host.log(line)
+    tell(host, one.findings)
     if later:
         host.log(f"{', '.join(later)}: judged again when bootstrap is done")
     names = ", ".join(dict.fromkeys(finding.id for finding in errors(one.findings)))

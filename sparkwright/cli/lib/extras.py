@@ -1,10 +1,14 @@
-"""Extras: folders of sparkwright/extras/, each with commands of its own, found by listing them."""
+"""Extras: folders of sparkwright/extras/, each with an ``extra.json``, found by listing them.
+
+The file has the extra's commands, and under ``offers`` what the core or another extra may use where
+the extra is there: a name, and ``module:object``.
+"""
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -12,8 +16,8 @@ from typing import Any
 
 import click
 
-#: Sections of the help.
-SITE, HOSTS, CLIENTS = "A site and its plan", "Hosts", "Clients and monitoring"
+#: The section of the help with the commands that ask hosts.
+HOSTS = "Hosts"
 _FOLDER = Path(__file__).parents[2] / "extras"
 
 
@@ -42,37 +46,31 @@ class ExtraCommand:
         return command
 
 
-@dataclass(frozen=True)
-class Extra:
-    """What a folder of extras/ brings, as ``EXTRA`` of its package.
-
-    Attributes:
-        commands: commands of the command line.
-        offers: what the core or another extra may use where it is there: name -> ``module:object``.
-    """
-
-    commands: tuple[ExtraCommand, ...] = ()
-    offers: Mapping[str, str] = field(default_factory=dict)
+@cache
+def _extras() -> dict[str, dict[str, Any]]:
+    """The ``extra.json`` of every extra that is installed, by the extra's package."""
+    return {
+        f"sparkwright.extras.{file.parent.name}": json.loads(file.read_text(encoding="utf-8"))
+        for file in sorted(_FOLDER.glob("*/extra.json"))
+    }
 
 
 @cache
-def extras() -> tuple[Extra, ...]:
-    """Every extra that is installed, in the order of their names."""
-    names = sorted(module.name for module in pkgutil.iter_modules([str(_FOLDER)]))
-    return tuple(import_module(f"sparkwright.extras.{name}").EXTRA for name in names)
-
-
 def extra_commands() -> dict[str, ExtraCommand]:
     """Every command of an extra, by its words."""
-    return {command.words: command for extra in extras() for command in extra.commands}
+    return {
+        words: ExtraCommand(words, **entry | {"module": f"{package}.{entry['module']}"})
+        for package, extra in _extras().items()
+        for words, entry in extra["commands"].items()
+    }
 
 
 def offered(name: str) -> Iterator[Any]:
     """The objects that extras offer under a name."""
-    for extra in extras():
-        if name in extra.offers:
-            module, _, attribute = extra.offers[name].partition(":")
-            yield getattr(import_module(module), attribute)
+    for package, extra in _extras().items():
+        if place := extra.get("offers", {}).get(name):
+            module, _, attribute = place.partition(":")
+            yield getattr(import_module(f"{package}.{module}"), attribute)
 
 
 class ExtensibleGroup(click.Group):

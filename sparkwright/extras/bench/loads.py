@@ -16,10 +16,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sparkwright.catalog.measurements import Category
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.text.data import read
 
 #: The categories with prompts, in the order of the cards.
 CATEGORIES: tuple[Category, ...] = (
@@ -28,7 +27,6 @@ CATEGORIES: tuple[Category, ...] = (
 #: The cards' long contexts are of coding, where they say of what.
 CONTEXT_CATEGORY: Category = "coding"
 _CONTEXT_REQUESTS = 3
-_FOLDER = Path(__file__).with_name("prompts")
 
 
 @dataclass(frozen=True)
@@ -118,8 +116,7 @@ def _load(concurrency: int, prompts: int, quick: bool) -> Load:
 def texts(category: str) -> dict[str, Any]:
     """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
     or ``long-text`` with the ``notes`` that long prompts are made of."""
-    text = (_FOLDER / f"{category}.yaml").read_text(encoding="utf-8")
-    data: dict[str, Any] = yaml.safe_load(text)
+    data: dict[str, Any] = read(Path(__file__).parent / f"prompts/{category}.yaml")
     return data
 
 

@@ -7,10 +7,8 @@ direction, and how far figures may lie apart.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from sparkwright.catalog.causes import Symptom
@@ -18,6 +16,7 @@ from sparkwright.catalog.data import Scalar
 from sparkwright.catalog.measurements import Category
 from sparkwright.findings.render import count
 from sparkwright.results.page import Moment
+from sparkwright.text.data import beside
 
 #: Kind of prompt: the cards' categories, or tokens without sense (the drafters' worst case).
 Kind = Category | Literal["random"]
@@ -215,7 +214,4 @@ class Measure(BaseModel):
         return value  # type: ignore[no-any-return]
 
 
-_FILE = Path(__file__).with_name("measures.yaml")
-MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(
-    yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-)
+MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(beside(__file__, "measures.yaml"))

@@ -153,13 +153,13 @@ def resolved(name: str) -> list[str]:
 
 def _private(texts: Iterable[str]) -> tuple[str, ...]:
     """Addresses of this LAN: private, and not this machine's own."""
-    found: dict[str, None] = {}
+    private: dict[str, None] = {}
     for text in texts:
         with suppress(ValueError):
             address = ip_address(text.partition("%")[0])
             if address.is_private and not address.is_loopback and not address.is_unspecified:
-                found[str(address)] = None
-    return tuple(found)
+                private[str(address)] = None
+    return tuple(private)
 
 
 def _lines(place: Path) -> list[str]:

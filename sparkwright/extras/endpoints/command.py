@@ -66,8 +66,8 @@ def command(
     for ca in cas(exported.endpoints):
         echo(f"the client trusts: {ca}; a client in Node takes it by "
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
-    for one in keys(exported.endpoints):
-        echo(f"the client needs: {key_command(one)}", err=True)
+    for needed in keys(exported.endpoints):
+        echo(f"the client needs: {key_command(needed)}", err=True)
 
 
 def _write(output: Path, text: str) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
@@ -46,7 +45,7 @@ def export(
         what = "no host has a key of this name"
         raise UserError.of(f"--key {name}", what, suggest(name, named))
     variables: dict[Source, str] = {}
-    problems: list[Finding] = []
+    problems = Problems()
     endpoints: list[Endpoint] = []
     notes: list[str] = []
     for host, planned in hosts.items():
@@ -76,8 +75,7 @@ def export(
         what = "no service of these hosts can be reached from elsewhere"
         remedy = 'bind one to an address of its host, or to all: "bind": "0.0.0.0"'
         problems.append(mistake("services", what, remedy))
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return Exported(tuple(endpoints), (*notes, *_ambiguous(endpoints)))
 
 
@@ -88,8 +86,8 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
         return None
     source = source_of(plan.settings, name)
     if source not in variables:
-        own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
-        variable = own if variables else VARIABLE
+        longer = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
+        variable = longer if variables else VARIABLE
         while variable in variables.values():  # hosts that differ in what a variable can't have
             variable += "_"
         variables[source] = variable

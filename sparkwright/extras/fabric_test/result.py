@@ -51,7 +51,8 @@ class FabricResult:
     @property
     def well(self) -> bool:
         """Whether no error was found and nothing failed."""
-        return not errors(self.findings) and all(one.verdict != FAILED for one in self.measures)
+        failed = [measure for measure in self.measures if measure.verdict == FAILED]
+        return not failed and not errors(self.findings)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def result(
     tests = {name: _Test(**known.get(f"{name} {fabric.shape}", known[name])) for name in names}
     ranks = f"{len(fabric.states)} ranks"
 
-    def found(host: str, test: str) -> list[Measurement]:
+    def of(host: str, test: str) -> list[Measurement]:
         return [each for each in answers.get(host, ()) if each.test == test]
 
     def judged(test: str, where: str, measured: Measurement | None) -> Measure:
@@ -93,18 +94,18 @@ def result(
     for host in planned.pings:
         measures += [
             judged("ping", f"{host} {each.device} to {each.address}", each)
-            for each in found(host, "ping")
+            for each in of(host, "ping")
         ] or [judged("ping", host, None)]
     for pair in planned.pairs:
         wanted = {(stream.device, stream.address) for stream in pair.write}
         measures += [
             judged("ib_write_bw", f"{pair.client} {each.device} to {pair.server}", each)
-            for each in found(pair.client, "ib_write_bw")
+            for each in of(pair.client, "ib_write_bw")
             if (each.device, each.address) in wanted
         ] or [judged("ib_write_bw", f"{pair.client} to {pair.server}", None)]
     if planned.gathers:
         # The slowest rank, or the first that failed.
-        gathers = [each for host in planned.gathers for each in found(host, "all-gather")]
+        gathers = [each for host in planned.gathers for each in of(host, "all-gather")]
         gathers.sort(key=lambda each: (not each.wrong, each.value or 0.0))
         measure = judged("all-gather", ranks, gathers[0] if gathers else None)
         backends = sorted({each.backend for each in gathers})

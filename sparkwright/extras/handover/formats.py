@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
-from sparkwright.extras.handover.kubernetes import kubernetes
-from sparkwright.extras.handover.quadlet import quadlet
+from sparkwright.config.settings import EVERY_ADDRESS
+from sparkwright.config.templates import template
+from sparkwright.engines.vllm.arguments import amount
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import rendered_from
 from sparkwright.resolve.resolution import Resolution
 
-#: The command's choices, beside ``compose``.
-FORMATS = {"kubernetes": kubernetes, "quadlet": quadlet}
+#: Longest value of a label, and longest name of an object.
+_LONGEST = 63
+_NODE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+#: Where Podman's generator looks for quadlets.
+_FOLDER = "etc/containers/systemd"
+_CONTROL = re.compile(r"[\x01-\x1f\x7f]")
+_ASK = "import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=8)"
 
 
 @dataclass(frozen=True)
@@ -69,3 +80,93 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
         "key_name": PurePosixPath(SECRETS_MOUNT).name,
     }
     return Handover(*FORMATS[form](plan.host, context))
+
+
+def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
+    """The file of manifests, and the command that makes the key's Secret of standard input.
+
+    Raises:
+        UserError: for a host whose name no node can have.
+    """
+    node, service = host.lower(), context["service"]
+    if not _NODE.fullmatch(node) or len(node) > _LONGEST:
+        what = "no node of Kubernetes can have this name"
+        remedy = "call the host in the inventory what `kubectl get nodes` calls it"
+        raise UserError.of(f"inventory: {host}", what, remedy, host)
+    name = _object_name(f"{context['name']}-{host}")
+    labels = {"app.kubernetes.io/name": "vllm", "app.kubernetes.io/instance": name}
+    text = template("handover/kubernetes.yaml.j2").render(
+        context, name=name, labels=labels, node=node, gpus=len(service.gpus) or _ranks(service)
+    )
+    key = context["key_name"]
+    command = f"kubectl create secret generic {name} --from-file={key}=/dev/stdin"
+    return {f"{context['name']}.yaml": text}, command
+
+
+def _object_name(whole: str) -> str:
+    """A DNS label of service and host, no two the same."""
+    plain = re.sub(r"[^a-z0-9-]+", "-", whole.lower()).strip("-")
+    if plain == whole and len(plain) <= _LONGEST:
+        return plain
+    return f"{plain[: _LONGEST - 9].strip('-')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def _ranks(service: ServicePlan) -> int:
+    arguments = dict(service.arguments)
+    return math.prod(int(amount(arguments.get(name, 1)) or 1) for name in PARALLEL)
+
+
+def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
+    """The container and, for a strict service, its network; and the command that makes the key's
+    secret of standard input.
+
+    A quadlet is read twice: by Podman's generator, which takes words apart, and by systemd, which
+    the generator hands them to as a command line, where ``%`` begins a specifier and ``$`` a
+    variable.
+
+    Raises:
+        UserError: for a value that a quadlet can't hold.
+    """
+    name, service = context["name"], context["service"]
+
+    def refused(key: str, what: str) -> UserError:
+        remedy = "another value, or --format kubernetes"
+        return UserError.of(f"services.{service.name}.{key}", what, remedy, host)
+
+    def word(key: str, text: str) -> str:
+        """One word of a line of words."""
+        # The generator drops an empty word with all that follow it, and gives systemd a semicolon
+        # bare, which ends the command: what follows would run on the host.
+        if text in ("", ";") or "\0" in text:
+            raise refused(key, f"Podman's generator can't hand on the word {text!r}")
+        plain = text.replace("\\", "\\\\").replace('"', '\\"')
+        plain = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
+        return f'"{_literal(plain)}"'
+
+    def line(key: str, text: str) -> str:
+        """The whole of a line, which has no quotes of its own."""
+        if _CONTROL.search(text) or text.strip() != text or text.endswith("\\"):
+            raise refused(key, f"{text!r} does not fit on a line")
+        return _literal(text)
+
+    bind = "" if service.container.strict else service.bind
+    address = "127.0.0.1" if not bind or bind in EVERY_ADDRESS else bind
+    url = f"http://{f'[{address}]' if ':' in address else address}:{service.port}/health"
+    health = shlex.join(["python3", "-c", _ASK, url])
+    kinds = ("container", "network") if service.container.strict else ("container",)
+    files = {
+        f"{_FOLDER}/{name}.{kind}": template(f"handover/llm.{kind}.j2").render(
+            context, word=word, line=line, health=health
+        )
+        for kind in kinds
+    }
+    return files, f"sudo podman secret create {name} -"
+
+
+def _literal(text: str) -> str:
+    """Text in which systemd finds no specifier and no variable."""
+    return text.replace("%", "%%").replace("$", "$$")
+
+
+#: The command's choices, beside ``compose``.
+FORMATS = {"kubernetes": kubernetes, "quadlet": quadlet}

@@ -18,7 +18,7 @@ from sparkwright.extras.imports.formats import import_texts
 from sparkwright.extras.imports.sources import chosen, texts_of
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count, text
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import Problems
 from sparkwright.recipes.recipe import Options
 from sparkwright.text.visible import visible
 
@@ -78,12 +78,10 @@ def command(
     if options["name"] is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
     lines: list[str] = []
-    problems: list[Finding] = []
+    problems = Problems()
     for imported in results:
-        try:
+        with problems.collected():
             lines += _lines(imported, directory, replace=replace, dry=dry)
-        except UserError as error:
-            problems += error.findings
     lines += [text(problems, paint=paint)] if problems else []
     lines.append(_summary(results, len(problems)))
     findings = [*(finding for imported in results for finding in imported.findings), *problems]

@@ -10,7 +10,7 @@ import yaml
 from sparkwright.catalog.load import validated
 from sparkwright.documents import files as documents
 from sparkwright.extras.imports.entries import Imported
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake
 
 _HEAD = """\
 # Imported by `sparkwright import` from {source}
@@ -34,9 +34,9 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
     # A model that another recipe brought gets what this one adds.
     kept = [path for path in texts
             if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
-    if kept and not replace:
-        remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"
-        raise UserError(mistake(str(path), "it is there already", remedy) for path in kept)
+    remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"
+    if not replace:
+        Problems(mistake(str(path), "it is there already", remedy) for path in kept).stop()
     for path, text in texts.items():
         if changed[path]:
             documents.write(path, text)

@@ -67,13 +67,13 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     tag = tag or (f"sha256-{digest[7:19]}" if digest else "latest")
     repository = f"{host}/{path}"
     for image in catalog.images.values():
-        own = image.tags.get(tag)
-        if image.repository == repository and own and digest in (None, own.digest):
-            vllm = options.vllm or own.vllm
-            moves = tag in _MOVING and own.digest is None
+        build = image.tags.get(tag)
+        if image.repository == repository and build and digest in (None, build.digest):
+            vllm = options.vllm or build.vllm
+            moves = tag in _MOVING and build.digest is None
             # Of an import, or one that the library knows no more of than an import does.
             if image.name == _name(repository, tag) or vllm is None or moves:
-                _note_risks(foreign, repository, tag, own.digest, vllm)
+                _note_risks(foreign, repository, tag, build.digest, vllm)
             return Chosen(image.name, tag, vllm, None)
     return _new(foreign, catalog, repository, tag, digest, options)
 
@@ -81,9 +81,9 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
 def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     """Stock vLLM: the catalog's newest tag, or a newer one that the recipe asks for."""
     image, least = catalog.images[_STOCK], foreign.least_vllm or "0"
-    own = image.tags[image.newest_tag]
-    if own.vllm and release(own.vllm) >= release(least):
-        return Chosen(image.name, image.newest_tag, own.vllm, None)
+    build = image.tags[image.newest_tag]
+    if build.vllm and release(build.vllm) >= release(least):
+        return Chosen(image.name, image.newest_tag, build.vllm, None)
     tag = f"v{'.'.join(map(str, release(least)))}"
     return _new(foreign, catalog, image.repository, tag, None, options)
 
@@ -95,7 +95,7 @@ def _new(
     version = re.match(r"v?(\d+\.\d+\.\d+)", tag) if repository == _VLLMS else None
     vllm = options.vllm or (version[1] if version else None)
     _note_risks(foreign, repository, tag, digest, vllm)
-    own = {
+    build = {
         "date": foreign.text.date, "vllm": vllm,
         "architectures": [FAMILIES[GPUS[options.gpu]].architecture],
         "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
@@ -107,7 +107,7 @@ def _new(
     entry = {
         "kind": "image", "name": name, "repository": repository, "entrypoint": "vllm",
         "size": {"pull_gib": 10.0, "unpacked_gib": 24.0, "source": estimate},
-        "newest_tag": tag, "tags": {tag: own},
+        "newest_tag": tag, "tags": {tag: build},
     }  # fmt: skip
     return Chosen(name, tag, vllm, entry)
 

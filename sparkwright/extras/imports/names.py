@@ -31,11 +31,11 @@ def slug(text: str) -> str:
     return name
 
 
-def distinct(name: str, taken: bool, *what: str | None) -> str:
+def distinct(name: str, taken: bool, *shown: str | None) -> str:
     """The name; with a hash of what it stands for where another entry has it already."""
     if not taken:
         return name
-    digest = hashlib.sha256("\0".join(map(str, what)).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join(map(str, shown)).encode()).hexdigest()
     return f"{name}-{digest[:8]}"
 
 
@@ -50,14 +50,14 @@ def repository(model: str) -> str:
     try:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
-        what = repr(model[:100])
-        raise Refused("model", what, "it is no repository of the hub, organisation/name") from None
+        shown = repr(model[:100])
+        raise Refused("model", shown, "it is no repository of the hub, organisation/name") from None
 
 
 def family(model: str) -> str:
     """What rules go by: the model's name without its format."""
-    own = model.rpartition("/")[2].lower()
+    stem = model.rpartition("/")[2].lower()
     before = None
-    while own != before:
-        before, own = own, _FORMATS.sub("", own)
-    return slug(own or model)
+    while stem != before:
+        before, stem = stem, _FORMATS.sub("", stem)
+    return slug(stem or model)

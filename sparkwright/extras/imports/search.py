@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,42 +35,30 @@ class Found:
     name: str
     title: str
 
-    def has(self, words: Iterable[str], more: str = "") -> bool:
-        """Whether every word is in its name, its title, or more of it."""
-        text = f"{self.name} {self.title} {more}".lower()
-        return all(word.lower() in text for word in words)
+
+def _in_catalog(catalog: Catalog) -> Iterator[tuple[Found, str]]:
+    """Every entry, with the rest of what is looked through."""
+    for recipe in catalog.recipes.values():
+        title = f"{recipe.title} ({recipe.status})"
+        yield Found("catalog", "recipe", recipe.name, title), recipe.body.model
+    for model in catalog.models.values():
+        yield Found("catalog", "model", model.name, model.repository), model.family
+    for image in catalog.images.values():
+        yield Found("catalog", "image", image.name, image.repository), ""
 
 
-def in_catalog(catalog: Catalog, words: Sequence[str]) -> Iterator[Found]:
-    """Entries that have every word in name, title or repository."""
-    rows = [
-        *(("recipe", recipe.name, f"{recipe.title} ({recipe.status})", recipe.body.model)
-          for recipe in catalog.recipes.values()),
-        *(("model", model.name, model.repository, model.family)
-          for model in catalog.models.values()),
-        *(("image", image.name, image.repository, "") for image in catalog.images.values()),
-    ]  # fmt: skip
-    for kind, name, title, more in sorted(rows):
-        if (entry := Found("catalog", kind, name, title)).has(words, more):
-            yield entry
-
-
-def in_registry(name: str, texts: Iterable[Text], words: Sequence[str]) -> Iterator[Found]:
-    """Recipes of a registry that have every word in path, model or description."""
+def _in_registry(name: str, texts: Iterable[Text]) -> Iterator[tuple[Found, str]]:
+    """Every recipe of a registry, with its model and description."""
     for text in texts:
-        try:
+        with suppress(Refused):
             data = read_yaml(text.text)
-            if format_of(data) is None:
-                continue
-            about = mapping(data, "meta") or mapping(data, "metadata")
-        except Refused:
-            continue
-        model = data["model"]
-        named = model if isinstance(model, str) else str(model.get("model_id"))
-        title = about.get("title") or about.get("description") or data.get("description") or ""
-        entry = Found(f"@{name}", "recipe", text.name, line(f"{named}: {title}", 100))
-        if entry.has(words, f"{named} {title}"):
-            yield entry
+            if format_of(data):
+                about = mapping(data, "meta") or mapping(data, "metadata")
+                model = data["model"]
+                named = model if isinstance(model, str) else str(model.get("model_id"))
+                titles = (about.get("title"), about.get("description"), data.get("description"))
+                title = f"{named}: {next(filter(None, titles), '')}"
+                yield Found(f"@{name}", "recipe", text.name, line(title, 100)), title
 
 
 DOCUMENT = list[Found]
@@ -91,9 +80,15 @@ def command(
     A registry is fetched once per commit. Its recipes are imported with `sparkwright import
     @NAME/RECIPE`.
     """
-    entries = list(in_catalog(load_catalog(catalogs(directories)), words))
+    rows = [*_in_catalog(load_catalog(catalogs(directories)))]
+    rows.sort(key=lambda row: (row[0].kind, row[0].name))
     for registry, texts in registries_of(inventory):
-        entries += in_registry(registry, texts, words)
+        rows += _in_registry(registry, texts)
+    entries = [
+        entry
+        for entry, more in rows
+        if all(word.lower() in f"{entry.name} {entry.title} {more}".lower() for word in words)
+    ]
     if as_json:
         print_json([vars(entry) for entry in entries])
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 from sparkwright.cli.lib.options import site_inventory
 from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.config.registries import named_registries
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
 from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_registry
 from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
@@ -36,10 +36,9 @@ def texts_of(source: str, inventory: Path | None) -> list[Text]:
             raise UserError.of(source, f"there is no registry {name!r}", remedy)
         return _of_registry(known[name], _pinned(hosts, known[name]))
     path = Path(source)
-    if "://" in source or "::" in source:
-        return _of_registry(source)
-    if (path / "HEAD").is_file() and (path / "objects").is_dir():  # a bare repository
-        return _of_registry(str(path.resolve()))
+    bare = (path / "HEAD").is_file() and (path / "objects").is_dir()  # a repository
+    if bare or "://" in source or "::" in source:
+        return _of_registry(str(path.resolve()) if bare else source)
     return of_path(path)
 
 
@@ -106,7 +105,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
     if not names:
         return texts
     matching: dict[str, Text] = {}
-    problems = []
+    problems = Problems()
     for name in names:
         wanted = name.removesuffix(".yaml").removesuffix(".yml").strip("/")
         named = [text for text in texts if f"/{text.name}".endswith(f"/{wanted}")]
@@ -114,8 +113,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
             near = suggest(wanted, [text.names[0] for text in texts])
             problems.append(mistake(name, "there is no such recipe", near[:300]))
         matching |= {text.source: text for text in named}
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return list(matching.values())
 
 

@@ -127,7 +127,7 @@ def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Rema
 
 def _gib(size: Any) -> float | None:
     """``10.24gb`` -> GiB, as Docker reads it; None for what it does not take."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmg]?)b?", str(size or "").lower())
-    if found is None or not float(found[1]):
+    amount = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmg]?)b?", str(size or "").lower())
+    if amount is None or not float(amount[1]):
         return None
-    return float(found[1]) / {"g": 1, "m": 1024, "k": 1024**2, "": 1024**3}[found[2]]
+    return float(amount[1]) / {"g": 1, "m": 1024, "k": 1024**2, "": 1024**3}[amount[2]]

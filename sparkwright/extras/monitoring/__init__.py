@@ -2,15 +2,3 @@
 
 The rules judge as doctor and watch do: the same names, thresholds, reasons and remedies.
 """
-
-from __future__ import annotations
-
-from sparkwright.cli.lib.extras import CLIENTS, Extra, ExtraCommand
-
-EXTRA = Extra(
-    commands=(
-        ExtraCommand(
-            "monitoring", "Write what Prometheus and Grafana need.", f"{__name__}.command", CLIENTS
-        ),
-    ),
-)

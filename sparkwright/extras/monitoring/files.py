@@ -13,6 +13,7 @@ from sparkwright.config.settings import is_loopback
 from sparkwright.config.templates import template
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import DEFAULT, engine
+from sparkwright.findings.check import shown
 from sparkwright.host.watch import thresholds
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import own_address
@@ -91,7 +92,7 @@ def rules() -> dict[str, Any]:
 
 def _rule(alert: dict[str, str]) -> dict[str, Any]:
     check = CHECKS.texts[alert["id"]]
-    remedy = check.remedy.replace("UNIT", "sparkwright-{{ $labels.service }}")
+    remedy = shown(check.remedy).replace("UNIT", "sparkwright-{{ $labels.service }}")
     return {
         "alert": "Sparkwright" + "".join(word.title() for word in check.id.split("-")),
         "expr": alert["expr"],
@@ -102,7 +103,7 @@ def _rule(alert: dict[str, str]) -> dict[str, Any]:
         },
         "annotations": {
             "summary": f"{_SUBJECT}: {alert['summary']}",
-            "description": f"{check.reason}. {remedy}",
+            "description": f"{shown(check.reason)}. {remedy}",
             "source": check.source,
         },
     }

@@ -82,7 +82,7 @@ def _systemctl(*words: str) -> None:
     try:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
-        said = str(getattr(error, "stderr", None) or error).strip()
-        what = f"systemctl {' '.join(words)}: {said}"
+        output = str(getattr(error, "stderr", None) or error).strip()
+        what = f"systemctl {' '.join(words)}: {output}"
         remedy = "run `sparkwright notify` by a timer of your own, such as cron"
         raise UserError.of("notify --install", what, remedy) from None

@@ -237,7 +237,7 @@ class Conversation(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a request that is not valid, and end the connection."""
-        self._say(400, close=True)
+        self._head(400, 0, peer_auth.EMPTY, None, Connection="close")
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: anybody can ask."""
@@ -321,11 +321,8 @@ class Conversation(BaseHTTPRequestHandler):
         self._head(206, end - start, hashed.hexdigest(), signed, content_range)
         self._send_file(file.descriptor, start, end, _PIECE_TIME)
 
-    def _say(
-        self, status: int, body: bytes = b"", *, signed: _Signed | None = None, close: bool = False
-    ) -> None:
-        hashed = hashlib.sha256(body).hexdigest()
-        self._head(status, len(body), hashed, signed, **({"Connection": "close"} if close else {}))
+    def _say(self, status: int, body: bytes = b"", *, signed: _Signed | None = None) -> None:
+        self._head(status, len(body), hashlib.sha256(body).hexdigest(), signed)
         self.wfile.write(body)
 
     def _head(

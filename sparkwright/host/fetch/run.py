@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary, text
+from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.progress import Progress, log
 from sparkwright.host.fetch.request import FetchRequest, PullRequest, read_fetch
 from sparkwright.host.fetch.workspace import complete
@@ -32,14 +32,8 @@ def carry_out(
     Returns the exit code; the last line on stderr is the message.
     """
     stop = Event()
-    signalled = Event()
-
-    def end(*_: object) -> None:
-        signalled.set()
-        stop.set()
-
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end)
+        signal.signal(number, lambda *_: stop.set())
     progress: Progress | None = None
     try:
         request = read(path)
@@ -48,8 +42,6 @@ def carry_out(
         message, code = work(request, progress, stop), OK
     except Failed as error:
         message, code = str(error), error.exit_code
-        if signalled.is_set() and isinstance(error, Temporary):
-            message = text("stopped_by_signal")
     except OSError as error:
         message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
     except Exception as error:

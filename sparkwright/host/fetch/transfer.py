@@ -264,26 +264,16 @@ class Libraries:
         document = {**job, "runtime": str(self._runtime), "parent": os.getpid()}
         # hf_xet wants a folder of its own, and a job may not write to the user's home.
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as cache:
-            worker = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_WORKER)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                pass_fds=(self._lock,),
-                env={
-                    "TOKIO_WORKER_THREADS": _THREADS[job["downloader"]],
-                    "HF_XET_CACHE": cache,
-                    **os.environ,
-                },
-            )
-            try:
-                reason = self._watch(worker, json.dumps(document).encode(), count)
-            finally:
-                worker.kill()
-                worker.wait()
-                for pipe in (worker.stdin, worker.stdout):
-                    if pipe is not None:
-                        pipe.close()
+            own = {"TOKIO_WORKER_THREADS": _THREADS[job["downloader"]], "HF_XET_CACHE": cache}
+            with subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_WORKER)], pass_fds=(self._lock,),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                env=own | os.environ,
+            ) as worker:  # fmt: skip
+                try:
+                    reason = self._watch(worker, json.dumps(document).encode(), count)
+                finally:
+                    worker.kill()
             if reason is not None or worker.returncode == 0:
                 return reason
             errors.seek(0)

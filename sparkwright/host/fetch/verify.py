@@ -63,7 +63,10 @@ class Follower:
             while at < self._size:
                 if self._stop.is_set() or self.given_up.is_set():
                     return None
-                end = self._size if self.complete.is_set() else self._settled(at)
+                end = self._size
+                if not self.complete.is_set():
+                    gaps = holes.missing(self._part, self._size)
+                    end = gaps[0][0] // self._SETTLED * self._SETTLED if gaps else at
                 if end <= at:
                     self.complete.wait(self._POLL)
                     continue
@@ -83,10 +86,6 @@ class Follower:
                     if self._stop.is_set():
                         return None
         return digest.hexdigest()
-
-    def _settled(self, at: int) -> int:
-        missing = holes.missing(self._part, self._size)
-        return missing[0][0] // self._SETTLED * self._SETTLED if missing else at
 
 
 def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) -> ReceiptEntry | str:

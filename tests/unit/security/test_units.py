@@ -25,6 +25,7 @@ MOST = {
     "watch/unit.service.j2": 3.0,
     "exclusive/schedule.service.j2": 2.0,
     "exclusive/wake.service.j2": 2.0,
+    "peers/server.service.j2": 2.0,
 }
 
 
@@ -47,6 +48,13 @@ def rendered() -> dict[str, str]:
         "gateway/unit.service.j2": render_proxies(proxies).unit,
         "gateway/health.service.j2": health_unit(planned),
         "watch/unit.service.j2": watch.service,
+        "peers/server.service.j2": template("peers/server.service.j2").render(
+            unit="sparkwright-share-x",
+            command="/usr/bin/true",
+            root="/opt/sparkwright/root",
+            places="/opt/models",
+            modest="Nice=10",
+        ),
         **{
             f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
                 place=place, services_root="/opt/sparkwright"

@@ -29,21 +29,14 @@ def test_a_result_is_a_file_named_by_host_service_and_utc_time(tmp_path: Path) -
     assert [file.suffix for file in path.parent.iterdir()] == [".json"]
 
 
-_rates = st.none() | st.floats(0, 1e6)
 _spreads = st.none() | st.builds(Spread, p50=st.floats(0, 1e4), p95=st.none() | st.floats(0, 1e4))
 _cells = st.builds(
-    Cell,
+    cell,
     category=st.sampled_from(["coding", "random", "extraction-json"]),
-    concurrency=st.integers(1, 512),
     prompt_tokens=st.integers(0, 10**6),
-    max_tokens=st.integers(1, 10**6),
     requests=st.integers(0, 10**6),
-    errors=st.integers(0, 100),
     ttft=_spreads,
-    tpot=_spreads,
-    decode=_rates,
-    decode_total=_rates,
-    prefill=_rates,
+    decode=st.none() | st.floats(0, 1e6),
     acceptance=st.none() | st.floats(0, 1),
     acceptance_length=st.none() | st.floats(1, 16),
 )

@@ -1,9 +1,7 @@
 """What is exported, read by the clients themselves or by their own schema.
 
 LiteLLM is 250 MB with all that it needs: ``make clients`` installs it apart and runs this file,
-and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so. Open
-WebUI is a whole application: its reading of the two lists is repeated here as its
-``backend/open_webui/config.py`` does it.
+and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import pytest
@@ -78,16 +75,6 @@ def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert values["OPENAI_API_KEY"] == values["SPARKWRIGHT_3_API_KEY"] == KEY
     assert values["SPARKWRIGHT_3_MODELS"] == "qwen36-35b,qwen36-fast,qwen36-deep"
     assert values["SPARKWRIGHT_3_CONTEXT"] == "65536"
-
-
-def test_open_webui_finds_an_address_for_every_key() -> None:
-    fragment = safe_load(render("open-webui", lab()))
-    environment = fragment["services"]["open-webui"]["environment"]
-    filled = environment["OPENAI_API_KEYS"].replace(":?an API key of the fleet}", "}")
-    keys = [key.strip() for key in Template(filled).substitute({VARIABLE: KEY}).split(";")]
-    addresses = [url.strip() for url in environment["OPENAI_API_BASE_URLS"].split(";")]
-    assert keys == [KEY] * len(addresses)
-    assert environment["ENABLE_OPENAI_API"].lower() == "true"
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
 from sparkwright.extras.monitoring.files import dashboard, files, rules
+from sparkwright.findings.check import shown
 from sparkwright.host.watch import thresholds
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
@@ -62,9 +63,10 @@ def test_every_name_is_one_that_a_real_server_has(version: str) -> None:
 def test_alerts_are_the_doctors_diagnoses() -> None:
     for rule in rules()["groups"][0]["rules"]:
         check = CHECKS.texts[rule["labels"]["diagnosis"]]
-        assert check.reason in rule["annotations"]["description"]
+        assert shown(check.reason) in rule["annotations"]["description"]
         assert rule["annotations"]["source"] == check.source
         assert "UNIT" not in rule["annotations"]["description"]
+        assert not re.search(r"\{\{(?! \$labels)", rule["annotations"]["description"])
 
 
 def test_targets_say_what_they_are(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from sparkwright.extras.report.front import ago, groups, line
 from sparkwright.extras.report.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
-from sparkwright.results.run import Row
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import cell, result
 from tests.unit.extras.report.pages import page_of
@@ -134,6 +133,8 @@ def test_all_well_is_said_with_its_time() -> None:
         "2 services of 2 hosts: as planned, and none slower than usual, as of just now"
     )
     assert well.well
+    missing = page("spark-1", planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})
+    assert missing.front == "spark-2: qwen36: is not deployed"
     assert page_of(made=NOON, catalog=catalog()).front == "Nothing to show: no run, no results."
 
 
@@ -166,9 +167,3 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
 )  # fmt: skip
 def test_ages(seconds: float, words: str) -> None:
     assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == words
-
-
-def test_a_row_that_no_run_reported_is_still_there() -> None:
-    row: Row = example_report.rows(1)[0]
-    made = page(rows=(row,), planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})
-    assert made.front == "spark-2: qwen36: is not deployed"
