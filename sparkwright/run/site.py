@@ -83,36 +83,29 @@ def install() -> None:
         names = None if limit is None else [host.name for host in limit]
         _or_exit(lambda: runs.extend(_planned_by_pyinfra(inventory, names, invocation, parameters)))
 
-    def ready(state: State) -> None:
-        prepare(state)
-        hooks.never_ask_about_failed_hosts(state)
-        if runs:
-            follow(state)
-
     def reported() -> None:
         for run in runs:
             report.report(run, as_json=parameters["json_output"])
 
     _or_exit(lambda: read_files(invocation))
     hooks.quick_operation_order()
-    hooks.before_connecting(plan, ready)
+    hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
     atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
     atexit.register(reported)
 
 
-def prepare(state: State) -> None:
-    """Have pyinfra's connections bounded and safe, once all is planned."""
+def ready(state: State, *, planned: bool) -> None:
+    """Have pyinfra's connections bounded and safe, once all is planned; a planned run follows
+    connections and operations."""
     # config.py has turned it off: what is loaded by now stays, and is not looked at again.
     gc.freeze()
     gc.enable()
     hooks.guard_connections()
     hooks.load_keys_with(private_key)
-
-
-def follow(state: State) -> None:
-    """Follow connections and operations of a planned run."""
-    state.add_callback_handler(Connections())
-    others.follow(state)
+    hooks.never_ask_about_failed_hosts(state)
+    if planned:
+        state.add_callback_handler(Connections())
+        others.follow(state)
 
 
 def read_files(invocation: Invocation) -> BaseException | None:
