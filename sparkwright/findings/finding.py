@@ -10,6 +10,10 @@ from enum import StrEnum
 INPUT = "input"
 
 
+#: Texts of a finding, in the order in which they are shown.
+TEXTS = ("observed", "expected", "reason", "remedy", "source")
+
+
 class Severity(StrEnum):
     """ERROR stops a run, or refuses a host; WARNING is reported and passed."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from sparkwright.findings.finding import Finding, Severity
+from sparkwright.findings.finding import TEXTS, Finding, Severity
 from sparkwright.text.visible import visible
 
 #: How the level is written; the command line colours it.
@@ -41,14 +41,7 @@ def text(
 
 def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
     head = ": ".join(filter(None, (finding.id, hosts, str(finding.subject))))
-    details = {
-        "observed": finding.observed,
-        "expected": finding.expected,
-        "reason": finding.reason,
-        "remedy": finding.remedy,
-        "source": finding.source,
-        "silenced": finding.silenced,
-    }
+    details = {name: getattr(finding, name) for name in (*TEXTS, "silenced")}
     return [
         f"{paint(finding.level)}: {visible(head)}",
         *(f"    {f'{name}:':9} {visible(said)}" for name, said in details.items() if said),

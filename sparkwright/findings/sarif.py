@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from sparkwright.findings.finding import Finding, Subject
+from sparkwright.findings.finding import TEXTS, Finding, Subject
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -25,14 +25,10 @@ def _rule(name: str, reason: str) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    parts = {
-        "": finding.observed,
-        "Expected: ": finding.expected,
-        "Reason: ": finding.reason,
-        "Remedy: ": finding.remedy,
-        "Source: ": finding.source,
-    }
-    said = ". ".join(f"{label}{words}" for label, words in parts.items() if words)
+    parts = ((name, getattr(finding, name)) for name in TEXTS)
+    said = ". ".join(
+        text if name == "observed" else f"{name.title()}: {text}" for name, text in parts if text
+    )
     result: dict[str, Any] = {
         "ruleId": finding.id,
         "level": str(finding.severity),

@@ -99,26 +99,18 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
             key=lambda path: (path.name in needed, path.stat().st_mtime),
             reverse=True,
         )
-        for n, path in enumerate(every):
-            if n >= max(1, keep) and path.name not in needed:
+        for number, path in enumerate(every):
+            if number >= max(1, keep) and path.name not in needed:
                 beyond.append(path)
-                continue
-            text = documents.text(path / "compose.yaml")
-            if text is None:
-                continue
-            kept[f"{home.name} {path.name}{' (current)' if path.name == current else ''}"] = text
+            elif (text := documents.text(path / "compose.yaml")) is not None:
+                now = " (current)" if path.name == current else ""
+                kept[f"{home.name} {path.name}{now}"] = text
     return kept, beyond
 
 
 def our_images() -> list[str]:
     """Our images in Docker, by name: Docker's own order changes from one answer to the next."""
     return sorted(name for name in docker.image_names() if _OURS.search(name))
-
-
-def being_fetched(stage: Path) -> bool:
-    """Whether a fetch holds a stage."""
-    holder = documents.read(stage / "holder.json") or {}
-    return processes.runs(holder.get("pid"), "fetch.py")
 
 
 def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
@@ -144,11 +136,10 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
             yield item("model", name, folder, fault)
     for stage in sorted([*root.glob("*/.staging-*"), *services.glob("images/.staging-*")]):
         unfinished = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
-        yield (
-            replace(unfinished, used_by=("a fetch that runs",))
-            if being_fetched(stage)
-            else unfinished
-        )
+        holder = documents.read(stage / "holder.json") or {}
+        if processes.runs(holder.get("pid"), "fetch.py"):
+            unfinished = replace(unfinished, used_by=("a fetch that runs",))
+        yield unfinished
     for store in sorted(services.glob("images/*")):
         if REVISION.fullmatch(store.name):
             yield item("image parts", f"sha256:{store.name[:12]}", store)

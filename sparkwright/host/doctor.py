@@ -271,11 +271,9 @@ def cut(lines: list[str]) -> list[str]:
 
 def journal(unit: str, shown: dict[str, str]) -> list[str]:
     """What a unit said: since it started when it never failed, else of the last six hours."""
-    since = "-6h"
-    started = shown.get("ExecMainStartTimestamp", "")
-    if shown.get("ActiveState") == "active" and shown.get("NRestarts") == "0" and started:
-        since = started
-    return cut(journals.last(unit, _LINES, since=since))
+    unfailing = shown.get("ActiveState") == "active" and shown.get("NRestarts") == "0"
+    since = shown.get("ExecMainStartTimestamp") if unfailing else None
+    return cut(journals.last(unit, _LINES, since=since or "-6h"))
 
 
 def environment(pairs: list[str]) -> dict[str, str]:

@@ -69,15 +69,13 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
     """Check the new text, keep the old one, and start the timer; why not, where that fails."""
     if why := refused(text):
         return (f"netplan generate does not accept the new file: {why}",)
-    kept = Path(KEPT)
-    if not (kept / "devices").exists():  # a second change is undone to what was before the first
-        old = files.read(Path(NETPLAN))
-        if old is not None:
-            files.write(kept / "before.yaml", old, 0o600)
+    kept, current = Path(KEPT), files.read(Path(NETPLAN))
+    # A second change is undone to what was before the first.
+    if current is not None and not (kept / "devices").exists():
+        files.write(kept / "before.yaml", current, 0o600)
     earlier = (documents.text(kept / "devices") or "").split()
     every = tuple(dict.fromkeys((*earlier, *devices)))
     files.write(kept / "devices", "\n".join(every) + "\n", 0o600)
-    current = files.read(Path(NETPLAN))
     if current is not None:
         files.write(kept / "last.yaml", current, 0o600)
     else:
@@ -128,15 +126,11 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all answer; else take the change back now."""
     until = time.monotonic() + seconds
-    failures: list[str] = []
-    while True:
-        failures = silent(pings)
-        if not failures or time.monotonic() > until:
-            break
+    while failures := silent(pings):
+        if time.monotonic() > until:
+            run("sh", f"{KEPT}/back", timeout=_SECONDS)
+            return (*failures, "the addresses of before are back")
         time.sleep(1)
-    if failures:
-        back()
-        return (*failures, "the addresses of before are back")
     return ()
 
 
@@ -159,11 +153,6 @@ def disarm() -> None:
         (systemd.UNITS / name).unlink(missing_ok=True)
     for name in ("back", "last.yaml"):
         Path(KEPT, name).unlink(missing_ok=True)
-
-
-def back() -> None:
-    """Take the change back at once."""
-    run("sh", f"{KEPT}/back", timeout=_SECONDS)
 
 
 def undo() -> bool:

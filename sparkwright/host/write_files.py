@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkwright.host.lib import units
+from sparkwright.host.lib import systemd
 
 
 @dataclass(frozen=True)
@@ -16,5 +16,5 @@ class FilesRequest:
 
 def main(request: FilesRequest) -> list[str]:
     """Write them. Returns a description of each that changed."""
-    changed = units.write(request.files)
+    changed = systemd.write_files(request.files)
     return [f"wrote {path}" for path in request.files if path in changed]

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.smoke import outside, smoke_of
+from sparkwright.checks.smoke import outside
 from sparkwright.checks.smoke.firewalls import unreachable
 from sparkwright.checks.smoke.outside import Entrance, Outside
 from sparkwright.checks.smoke.result import Smoke
@@ -74,7 +74,7 @@ def answers(
         wrong: list[str] = []
         for name in dict.fromkeys((*found, *seen)):
             answer, last = found.get(name, SmokeAnswer(())), seen.get(name)
-            result = smoke_of([*answer.checks, *([last] if last else [])])
+            result = Smoke.of([*answer.checks, *([last] if last else [])])
             if judged and name in found:
                 judged(name, result)
             if result.failures:

@@ -36,10 +36,9 @@ class Refused(Exception):
 
     def finding(self, source: str) -> Finding:
         """The same, of a file."""
-        return Finding(
-            REFUSED, Severity.ERROR, Subject(file=source, key=self.key or None),
-            self.observed, reason=self.reason, remedy=self.remedy,
-        )  # fmt: skip
+        where = Subject(file=source, key=self.key or None)
+        texts = {"reason": self.reason, "remedy": self.remedy}
+        return Finding(REFUSED, Severity.ERROR, where, self.observed, **texts)
 
 
 @dataclass
@@ -64,10 +63,8 @@ class Remarks:
         self._add(LEFT_OUT, key, observed, reason)
 
     def _add(self, name: str, key: str, observed: str, reason: str, remedy: str = "") -> None:
-        subject = Subject(file=self.source, key=key or None)
-        finding = Finding(
-            name, Severity.WARNING, subject, observed, reason=reason, remedy=remedy
-        )  # fmt: skip
+        where = Subject(file=self.source, key=key or None)
+        finding = Finding(name, Severity.WARNING, where, observed, reason=reason, remedy=remedy)
         if finding not in self.findings:
             self.findings.append(finding)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 
-from sparkwright.checks.smoke import smoke_of
+from sparkwright.checks.smoke.result import Smoke
 from sparkwright.facts.asking import HostError
 from sparkwright.host.observation import ServiceState
 from sparkwright.host.proxy.pool import ProxySwitch
@@ -128,7 +128,7 @@ def record(
             state=state,
             release=runs,
             image=container.image if container and container.release == runs else None,
-            smoke=smoke_of(checks) if checks and state != "failed" else None,
+            smoke=Smoke.of(checks) if checks and state != "failed" else None,
         )
 
 

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from sparkwright.host.fetch import peer_auth
+from sparkwright.host.fetch.peer_server import PeerServer
 from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import HOST, Fetch
 
@@ -108,15 +110,35 @@ def signed(
     return answer.status, body, answer.headers
 
 
+def _request(root: Path, port: int, certificate: str | None = None) -> PeerServerRequest:
+    """A server's request for the keys, models and images below a directory, which are made."""
+    for name in ("keys", "images", "models"):
+        (root / name).mkdir(exist_ok=True, parents=True)
+    (root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
+    roots = PeerRoots(str(root / "models"), str(root / "images"))
+    return PeerServerRequest(port, str(root / "keys"), roots, 60, ("127.0.0.1",), certificate)
+
+
+@contextmanager
+def serving(root: Path, certificate: str | None = None) -> Iterator[tuple[PeerServer, int]]:
+    """Serve what is below a directory in this process, and the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = int(listening.getsockname()[1])
+        server = PeerServer(_request(root, port, certificate), [listening])
+        thread = Thread(target=server.run)
+        thread.start()
+        try:
+            yield server, port
+        finally:
+            server.ended.set()
+            thread.join()
+
+
 @contextmanager
 def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
     """Serve what is below the fetch's folder."""
     port = free_port()
-    for name in ("keys", "images", "models"):
-        (fetch.root / name).mkdir(exist_ok=True, parents=True)
-    (fetch.root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
-    roots = PeerRoots(str(fetch.root / "models"), str(fetch.root / "images"))
-    document = PeerServerRequest(port, str(fetch.root / "keys"), roots, 60, ("127.0.0.1",))
+    document = _request(fetch.root, port)
     request = fetch.root / "peer-server.json"
     request.write_text(json.dumps(asdict(document)))
     command = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "peer-server"]

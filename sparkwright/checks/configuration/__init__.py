@@ -80,9 +80,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
 def _origin(context: Context, key: str) -> str:
     """Where the value of a key comes from; the service's own file where it is not set at all."""
     kind, _, rest = key.partition(".")
-    name = rest.partition(".")[0]
-    singular = {"arguments": "argument", "environment": "environment"}.get(kind)
-    origins = context.service.origins
-    if singular is None:
-        return origins.get(kind, f"recipe {context.service.recipe}").partition(":")[0]
-    return origins.get(f"{singular}.{name}", f"recipe {context.service.recipe}").partition(":")[0]
+    if kind in ("arguments", "environment"):
+        kind = f"{kind.removesuffix('s')}.{rest.partition('.')[0]}"
+    origin = context.service.origins.get(kind, f"recipe {context.service.recipe}")
+    return origin.partition(":")[0]

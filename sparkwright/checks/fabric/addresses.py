@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_interface
+from pathlib import Path
 
 from sparkwright.config.fabric import FabricAddresses
-from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.check import Symptom, load
+from sparkwright.findings.finding import Finding
 from sparkwright.host.fabric import NETPLAN, FabricState, Rail
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.ranks.collective import used_rails
 
 _FIRST = 11
-_SOURCE = "NVIDIA/dgx-spark-playbooks, connect-two-sparks and multi-sparks-through-switch"
 
 
 @dataclass(frozen=True)
@@ -86,67 +87,40 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
-             present: frozenset[str]) -> Iterator[Finding]:  # fmt: skip
+             present: frozenset[str]) -> list[Finding]:  # fmt: skip
     """Why a host's addresses are left as they are.
 
     Args:
         came: the address at which the controller reached it.
         present: the hosts that take part in this run.
     """
-    if missing := [one for one in wanted.hosts if one not in present]:
-        yield _error(
-            host, f"{', '.join(missing)}: not in this run", "every host of fabric_addresses",
-            "each address is proved by its peers", "run it without --limit, with all of them on",
-        )  # fmt: skip
+    (check,) = load(Path(__file__).with_name("addresses.yaml")).values()
+    symptoms = _obstacles(wanted, state, came, present)
+    return [check.finding(symptom).on(host) for symptom in symptoms]
+
+
+def _obstacles(
+    wanted: FabricAddresses, state: FabricState, came: str | None, present: frozenset[str]
+) -> Iterator[Symptom]:
+    if missing := [name for name in wanted.hosts if name not in present]:
+        yield Symptom("", "absent", names=", ".join(missing))
     if "netplan" not in state.tools:
-        yield _error(
-            host, "netplan is not installed", "netplan", "it is what writes these addresses",
-            "sudo apt install netplan.io; or set them by hand (docs/fabric.md)",
-        )  # fmt: skip
+        yield Symptom("", "no-netplan")
     rails = used_rails(state, wanted.shape)
-    needed = 4 if wanted.shape == "ring" else 2
+    names, needed = [rail.name for rail in rails], 4 if wanted.shape == "ring" else 2
     if len(rails) < needed:
-        yield _error(
-            host, f"{len(rails)} network devices of the ConnectX are up with RDMA: "
-            f"{', '.join(one.name for one in rails) or 'none'}", f"{needed}",
-            "a cable that is not in, or a twin that is down", "sudo ip link set DEVICE up; ibstat",
-        )  # fmt: skip
-    names = {one.name for one in rails}
+        up = ", ".join(names) or "none"
+        yield Symptom("", "down", count=len(rails), names=up, needed=needed)
     for device, file in state.configured.items():
         if device in names:
-            yield _error(
-                host, f"{file} configures {device}", "one file for each device",
-                "netplan merges both, and nobody knows which address counts",
-                f"take {device} out of {file}, or move the file away",
-            )  # fmt: skip
-    yield from _ways_in(wanted, host, state, came, names)
-
-
-def _ways_in(
-    wanted: FabricAddresses, host: str, state: FabricState, came: str | None, rails: set[str]
-) -> Iterator[Finding]:
-    """What of the host's other networks is in the way."""
+            yield Symptom("", "configured", device=device, file=file)
     for name, every in state.interfaces.items():
-        for at in every:
-            one = ip_interface(at)
-            if name in rails and (str(one.ip) == came or name == state.management):
-                yield _error(
-                    host, f"it is managed over {name} ({one.ip})", "RJ45 or Wi-Fi",
-                    "the connection would be lost while addresses change",
-                    "give ssh_hostname its address in the LAN",
-                )  # fmt: skip
-            elif name not in rails and any(
-                one.version == 4 and one.network.overlaps(network) for network in wanted.networks
+        for at in map(ip_interface, every):
+            if name in names and (str(at.ip) == came or name == state.management):
+                yield Symptom("", "managed", name=name, address=at.ip)
+            elif (
+                name not in names
+                and at.version == 4
+                and any(map(at.network.overlaps, wanted.networks))
             ):
-                yield _error(
-                    host, f"{name} is in {one.network}", "networks that nothing else uses",
-                    "the host would send to the wrong interface",
-                    "another network in fabric_addresses",
-                )  # fmt: skip
-
-
-def _error(host: str, observed: str, expected: str, reason: str, remedy: str) -> Finding:
-    return Finding(
-        "fabric-addresses", Severity.ERROR, Subject(host), observed, expected, reason, remedy,
-        _SOURCE,
-    )  # fmt: skip
+                yield Symptom("", "overlaps", name=name, network=at.network)

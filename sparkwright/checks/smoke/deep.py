@@ -31,21 +31,8 @@ _LONG_SECONDS = 400
 def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> DeepRequest:
     """What the host's program must know of a service, by its plan and its model's entry."""
     arguments = dict(service.arguments)
-    own = engine(service.engine)
-    caching = arguments.get("enable_prefix_caching")
-    parser = arguments.get("tool_call_parser")
-    return DeepRequest(
-        **vars(replace(gate, warm_ups=0)),
-        tool_parser=parser if isinstance(parser, str) else None,
-        thinking_tokens=max(THINKING_TOKENS, service.smoke.max_tokens),
-        max_num_seqs=_whole(arguments.get("max_num_seqs")),
-        context=_whole(arguments.get("max_model_len")),
-        prefix_caching=caching if isinstance(caching, bool) else None,
-        skip=_skipped(service, arguments, catalog),
-        guarded=own.routes.guarded,
-        tokenizer=own.probes.tokenizer,
-        context_errors=own.probes.context_errors,
-    )
+    skip = _skipped(service, arguments, catalog)
+    return _request(gate, arguments, skip, max(THINKING_TOKENS, service.smoke.max_tokens))
 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
@@ -54,12 +41,29 @@ def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     skip = dict.fromkeys(_PROMISED, why)
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"
-    own = engine(gate.engine)
+    return _request(gate, {}, skip, THINKING_TOKENS)
+
+
+def _request(
+    gate: SmokeRequest,
+    arguments: Mapping[str, ArgumentValue],
+    skip: dict[str, str],
+    thinking_tokens: int,
+) -> DeepRequest:
+    own, caching = engine(gate.engine), arguments.get("enable_prefix_caching")
+    parser = arguments.get("tool_call_parser")
     return DeepRequest(
-        **vars(replace(gate, warm_ups=0)), thinking_tokens=THINKING_TOKENS, skip=skip,
-        guarded=own.routes.guarded, tokenizer=own.probes.tokenizer,
+        **vars(replace(gate, warm_ups=0)),
+        tool_parser=parser if isinstance(parser, str) else None,
+        thinking_tokens=thinking_tokens,
+        max_num_seqs=_whole(arguments.get("max_num_seqs")),
+        context=_whole(arguments.get("max_model_len")),
+        prefix_caching=caching if isinstance(caching, bool) else None,
+        skip=skip,
+        guarded=own.routes.guarded,
+        tokenizer=own.probes.tokenizer,
         context_errors=own.probes.context_errors,
-    )  # fmt: skip
+    )
 
 
 def deep_seconds(request: DeepRequest) -> int:

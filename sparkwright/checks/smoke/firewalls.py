@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
+from pathlib import Path
 
 from sparkwright.checks.smoke.outside import Outside
-from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.check import Symptom, load
+from sparkwright.findings.finding import Finding
 from sparkwright.host.firewall import Firewall
 
 CHECK = "unreachable"
@@ -21,58 +23,34 @@ _FAMILIES = ("ip", "ip6", "inet")
 _Chains = dict[tuple[str, str, str], list[str]]
 #: What a host calls its tables and chains becomes part of a command that somebody will paste.
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
-_REASON = "it answers on the host itself, and nobody else gets to it"
 
 
-@dataclass(frozen=True)
-class _Closed:
-    """A firewall that lets no connection in, and the command that changes that."""
-
-    what: str
-    command: str
-    after: str = ""
-
-
-def unreachable(found: Sequence[Outside], needed: Sequence[int], seen: Firewall) -> Finding | None:
+def unreachable(
+    results: Sequence[Outside], needed: Sequence[int], firewall: Firewall
+) -> Finding | None:
     """The finding of a host's ports that did not answer here; None where all did.
 
     Args:
-        found: what was seen from this machine.
+        results: what was seen from this machine.
         needed: every port that other machines are to reach.
-        seen: the host's firewall.
+        firewall: the host's.
     """
-    shut = [one for one in found if one.closed]
-    ports = sorted({one.closed[1] for one in shut if one.closed})
+    shut = [result for result in results if result.closed]
+    ports = sorted({result.closed[1] for result in shut if result.closed})
     if not ports:
         return None
-    told = "; ".join(f"{one.name}: {one.note}" for one in shut)
-    closed = next(_closing(ports, sorted({*needed, *ports}), seen), None)
-    if closed is None:
-        what = "nothing in the rules of ufw, firewalld or nftables explains it"
-        remedy = (
-            "look at what lies between: another network or VLAN, a guest Wi-Fi that separates its "
-            "devices, a VPN, the router's own rules"
-        )
-    else:
-        what, remedy = closed.what, f"{closed.command}{closed.after}"
-    return Finding(
-        CHECK, Severity.WARNING, Subject(), f"{told}; {what}",
-        "every published port takes connections from the LAN", _REASON, remedy,
-        "docs/troubleshooting.md",
-    )  # fmt: skip
+    symptom = next(_closing(ports, sorted({*needed, *ports}), firewall), Symptom(CHECK))
+    symptom.values["notes"] = "; ".join(f"{result.name}: {result.note}" for result in shut)
+    return load(Path(__file__).with_name("firewalls.yaml"))[CHECK].finding(symptom)
 
 
-def _closing(ports: list[int], needed: list[int], seen: Firewall) -> Iterator[_Closed]:
+def _closing(ports: list[int], needed: list[int], firewall: Firewall) -> Iterator[Symptom]:
     """The firewalls that let one of the ports' connections not in."""
-    lan = _network(seen.network)
-    if seen.ufw and not all(_in_ufw(port, seen.ufw) for port in ports):
-        listed = ",".join(map(str, needed))
-        yield _Closed(
-            "ufw is active and does not allow it",
-            f"sudo ufw allow proto tcp from {lan} to any port {listed}",
-        )
-    if seen.firewalld is not None:
-        zone, text = _zone(seen.firewalld, seen.interface)
+    lan = _network(firewall.network)
+    if firewall.ufw and not all(_in_ufw(port, firewall.ufw) for port in ports):
+        yield Symptom(CHECK, "ufw", lan=lan, ports=",".join(map(str, needed)))
+    if firewall.firewalld is not None:
+        zone, text = _zone(firewall.firewalld, firewall.interface)
         if zone and not all(_in_firewalld(port, text) for port in ports):
             family = "ipv6" if ":" in lan else "ipv4"
             rules = " ".join(
@@ -80,20 +58,13 @@ def _closing(ports: list[int], needed: list[int], seen: Firewall) -> Iterator[_C
                 f"port port={port} protocol=tcp accept'"
                 for port in needed
             )
-            yield _Closed(
-                f"firewalld's zone {zone} does not allow it",
-                f"sudo firewall-cmd --permanent --zone={zone} {rules} "
-                "&& sudo firewall-cmd --reload",
-            )
-    if seen.nft and not seen.ufw and seen.firewalld is None:
-        shut = [one for one in _input_chains(seen.nft) if not all(map(one.admits, ports))]
+            yield Symptom(CHECK, "firewalld", zone=zone, rules=rules)
+    if firewall.nft and not firewall.ufw and firewall.firewalld is None:
+        shut = [chain for chain in _input_chains(firewall.nft) if not all(map(chain.admits, ports))]
         if shut:
-            names = ", ".join(one.name for one in shut)
-            yield _Closed(
-                f"nftables' {names} does not accept it",
-                " && ".join(one.opened(lan, needed, iptables=seen.iptables) for one in shut),
-                " (and in /etc/nftables.conf, or where your rules are kept, to outlast a reboot)",
-            )
+            opened = (chain.opened(lan, needed, iptables=firewall.iptables) for chain in shut)
+            names = ", ".join(chain.name for chain in shut)
+            yield Symptom(CHECK, "nftables", names=names, command=" && ".join(opened))
 
 
 def _network(said: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.host.service import CheckResult
@@ -16,3 +17,14 @@ class Smoke:
     seconds: float
     failures: tuple[str, ...]
     checks: tuple[CheckResult, ...] = ()
+
+    @classmethod
+    def of(cls, checks: Sequence[CheckResult]) -> Smoke:
+        """The result of one service's checks."""
+        return cls(
+            passed=sum(check.ok for check in checks),
+            total=len(checks),
+            seconds=sum(check.seconds for check in checks),
+            failures=tuple(f"{check.name}: {check.detail}" for check in checks if not check.ok),
+            checks=tuple(checks),
+        )

@@ -4,47 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Literal
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from sparkwright.checks.smoke.checks import Cause, cause_of, checks
-from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.check import Check, Symptom, load
+from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import Paint, text
-from sparkwright.host.lib.records import encode
+from sparkwright.host.smoke.check import DeepCheckResult
 from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.visible import visible
 
+#: The entry with causes that any check may run into.
+ANY = "any"
 #: Where results lie for other commands, one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
 _WIDTH = 96
 """Characters of a detail in the table; what failed is shown in full below it."""
 #: The column of the table in which equal hosts differ.
 _SECONDS = 4
-_MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
+_MARKS = {"passed": "ok", "skipped": "skipped"}
 
 
-class CheckResult(BaseModel):
-    """One check's result.
-
-    Attributes:
-        seconds: what it took; 0 for what was skipped by the plan.
-        cause: what the host's program made of a failure; see checks.yaml.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    verdict: Literal["passed", "failed", "skipped"]
-    seconds: float
-    detail: str
-    cause: str | None = None
+@cache
+def checks() -> dict[str, Check]:
+    """Every check by name, in the order in which they are asked; ``any`` is the last, whose causes
+    each of them has."""
+    texts = load(Path(__file__).with_name("checks.yaml"))
+    common = texts[ANY].cases
+    return {name: replace(check, cases={**common, **check.cases}) for name, check in texts.items()}
 
 
 class DeepVerdict(BaseModel):
@@ -65,15 +59,21 @@ class DeepVerdict(BaseModel):
     at: str
     planned: str
     release: str | None
-    checks: tuple[CheckResult, ...]
+    checks: tuple[DeepCheckResult, ...]
     journal: tuple[str, ...] = ()
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The checks that failed, with what that means."""
-        subject = Subject(self.host, self.service)
-        return tuple(_finding(one, subject) for one in self.checks if one.verdict == "failed")
+        failed = (check for check in self.checks if check.verdict not in ("passed", "skipped"))
+        return tuple(
+            checks().get(check.name, checks()[ANY]).finding(
+                Symptom(check.name, check.cause or "", host=self.host, service=self.service,
+                        observed=check.detail)
+            )
+            for check in failed
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,24 +94,11 @@ def verdicts(host: str, answer: Mapping[str, DeepResult], now: datetime) -> list
             at=now.astimezone(UTC).isoformat(timespec="seconds"),
             planned=tested.planned,
             release=tested.release,
-            checks=tuple(CheckResult.model_validate(encode(check)) for check in tested.checks),
+            checks=tested.checks,
             journal=tested.journal,
         )
         for name, tested in answer.items()
     ]
-
-
-def _finding(check: CheckResult, subject: Subject) -> Finding:
-    known = cause_of(check.name, check.cause) or Cause(
-        meaning="the cause is not known",
-        remedy=f"journalctl -u sparkwright-{subject.service}",
-        source="sparkwright",
-    )
-    return Finding(
-        id=check.name, severity=Severity.ERROR, subject=subject, observed=check.detail,
-        expected=checks()[check.name].asks if check.name in checks() else "",
-        reason=known.meaning, remedy=known.remedy, source=known.source,
-    )  # fmt: skip
 
 
 def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
@@ -122,7 +109,7 @@ def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
             one.host,
             one.service,
             check.name,
-            _MARKS[check.verdict],
+            _MARKS.get(check.verdict, "FAILED"),
             "-" if check.verdict == "skipped" else f"{check.seconds:.1f}",
             check.detail if len(check.detail) <= _WIDTH else f"{check.detail[: _WIDTH - 1]}…",
         )

@@ -12,7 +12,7 @@ from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
 from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.arguments import amount
-from sparkwright.engines.vllm.families import SWITCH, parser
+from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, parser
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 from sparkwright.engines.vllm.questions import questions
 from sparkwright.engines.vllm.table import nearest, table
@@ -28,10 +28,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     """Make a recipe of a repository."""
     if unanswered := tuple(questions(subject, advice)):
         return Derived(subject.service, questions=unanswered)
-    parsers = {
-        "tool_call_parser": _parser(subject, "tools", advice),
-        "reasoning_parser": _parser(subject, "reasoning", advice),
-    }
+    parsers = {name: _parser(subject, kind, advice) for kind, name in ARGUMENT.items()}
     model = _model(subject, parsers, advice)
     arguments = dict(_arguments(subject, model, parsers, advice))
     service, repository = subject.service, subject.repository
@@ -65,17 +62,13 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     )
 
 
-def _parser(subject: Subject, kind: str, advice: Advice) -> str | None:
+def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
     """What the service names, else vLLM's recipe, else what is known of the family."""
-    argument = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}[kind]
-    given = {**advice.arguments, **subject.service.arguments}
-    if argument in given:
-        named = given[argument]
+    given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
+    if ARGUMENT[kind] in given:
+        named = given[ARGUMENT[kind]]
         return named if isinstance(named, str) else None
-    facts = subject.facts
-    if kind == "tools":
-        return parser("tools", facts.model_type, facts.template, subject.version)
-    return parser("reasoning", facts.model_type, facts.template, subject.version)
+    return parser(kind, facts.model_type, facts.template, subject.version)
 
 
 def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) -> Model:

@@ -12,7 +12,7 @@ from sparkwright.text.data import beside
 #: In a template that has a request's ``enable_thinking`` switch the thinking.
 SWITCH = "enable_thinking"
 Kind = Literal["tools", "reasoning"]
-_ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
+ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
 
 
 @cache
@@ -39,6 +39,6 @@ def parser(
     """
     for mark, name in families().get(model_type or "", {}).get(kind, {}).items():
         if not mark or mark in template:
-            known = table(nearest(vllm)).names[_ARGUMENT[kind]] if vllm else (name,)
+            known = table(nearest(vllm)).names[ARGUMENT[kind]] if vllm else (name,)
             return name if name in known else None
     return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.load import validated
 from sparkwright.extras.imports import sparkrun
 from sparkwright.extras.imports.entries import Imported, make
-from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.user_error import UserError
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Refused, Text
@@ -67,16 +67,12 @@ def _imported(
         findings = (*remarks.findings, refused.finding(remarks.source))
         return Imported(remarks.source, title, findings)
     except UserError as error:
-        return Imported(remarks.source, title, tuple(map(_refusal, error.findings)))
+        reason, remedy = "the catalog does not take it", "correct a copy, and import that"
+        findings = tuple(
+            replace(problem, id=REFUSED, reason=reason, remedy=remedy) for problem in error.findings
+        )
+        return Imported(remarks.source, title, findings)
     return Imported(remarks.source, title, tuple(remarks.findings), name, entries, text.text)
-
-
-def _refusal(problem: Finding) -> Finding:
-    """The finding of an entry that the catalog's own types do not take."""
-    return Finding(
-        REFUSED, Severity.ERROR, problem.subject, problem.observed,
-        reason="the catalog does not take it", remedy="correct a copy, and import that",
-    )  # fmt: skip
 
 
 def _with(catalog: Catalog, imported: Imported) -> Catalog:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkwright.config.templates import template
+from sparkwright.documents.files import write
 from sparkwright.findings.user_error import UserError
 
 NAME = "sparkwright-notify"
@@ -55,9 +56,8 @@ def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
     """
     place = folder()
     try:
-        place.mkdir(parents=True, exist_ok=True)
         for name, text in units(site, inventory, options).items():
-            (place / name).write_text(text, encoding="utf-8")
+            write(place / name, text)
     except OSError as error:
         what = f"can't be written: {error.strerror}"
         raise UserError.of(str(place), what, "make it writable") from None

@@ -66,8 +66,9 @@ class Waking:
         """The service that runs instead; None once it is awake."""
         return exclusive.sleeping(self._state).get(service)
 
-    def begin(self, service: str) -> threading.Event:
-        """Have it activated, or wait with others; ``done`` is to be called in the end.
+    def begin(self, service: str) -> tuple[threading.Event, float]:
+        """Have it activated, or wait with others; ``done`` is to be called in the end. Returns what
+        is set then, and how long a request may wait, in seconds.
 
         Raises:
             Later: when it is not to be.
@@ -94,16 +95,12 @@ class Waking:
                 self._under_way[group] = (service, ended)
                 threading.Thread(target=self._activate, args=(group, service, ended)).start()
             self._waiting[service] = self._waiting.get(service, 0) + 1
-        return ended
+        return ended, declared.wait_seconds
 
     def done(self, service: str) -> None:
         """A request waits no more."""
         with self._lock:
             self._waiting[service] -= 1
-
-    def seconds(self) -> float:
-        """How long a request may wait."""
-        return exclusive.groups(self._state).wait_seconds
 
     def port(self, service: str) -> tuple[str, int] | None:
         """Where the service itself listens, by its release."""
@@ -153,9 +150,9 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def _wait(self, service: str, *, streams: bool) -> None:
-        ended = self.waking.begin(service)
+        ended, seconds = self.waking.begin(service)
         try:
-            until = time.monotonic() + self.waking.seconds()
+            until = time.monotonic() + seconds
             last_comment = time.monotonic() - _COMMENT
             while not ended.wait(_LOOK):
                 if time.monotonic() > until:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, systemd, units
+from sparkwright.host.lib import exclusive, systemd
 from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
 from sparkwright.host.proxy import place
 
@@ -30,7 +30,7 @@ class SetupRequest:
 def main(request: SetupRequest) -> list[str]:
     """Make it so. The active member of a group stays active; at first, that is its first member."""
     state = Path(request.services_root, "state")
-    changed = units.write(request.files, parents=0o750)
+    changed = systemd.write_files(request.files, parents=0o750)
     for trigger, unit in ((TIMER, SCHEDULE), (SOCKET, WAKE)):
         _set_up(trigger, unit, request, changed)
     if not request.files:

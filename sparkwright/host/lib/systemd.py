@@ -6,9 +6,10 @@ containers: it is only worth it when systemd knows an older text of a unit. A ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from sparkwright.host.lib import files
 from sparkwright.host.lib.documents import pairs
 from sparkwright.host.lib.processes import Outcome, Running, run
 
@@ -112,3 +113,19 @@ def remove(units: Iterable[str]) -> None:
             (UNITS / name).unlink(missing_ok=True)
         reload()
         systemctl("reset-failed", *names)
+
+
+def write_files(texts: Mapping[str, tuple[str, int]], *, parents: int = 0o755) -> set[str]:
+    """Write files, by path with text and mode. Returns the paths that changed.
+
+    systemd reads its units anew only where it knew one of them with another text.
+    """
+    known = {path for path in texts if Path(path).parent == UNITS and Path(path).exists()}
+    changed = {
+        path
+        for path, (text, mode) in texts.items()
+        if files.write(Path(path), text, mode, parents=parents)
+    }
+    if changed & known:
+        reload()
+    return changed

@@ -9,7 +9,7 @@ import shutil
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import systemd, units
+from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import install, place
 from sparkwright.host.proxy import runtime_api as haproxy
@@ -39,7 +39,7 @@ def main(request: ProxyRequest) -> list[str]:
         shutil.rmtree(Path(request.config).parent, ignore_errors=True)
         return ["removed the proxy"]
     install.main(InstallRequest())
-    changed = units.write(request.files)
+    changed = systemd.write_files(request.files)
     if request.asleep:
         place.write_sleeping(Path(request.asleep))
     checked = run(HAPROXY, "-c", "-q", "-f", request.config)

@@ -67,8 +67,9 @@ CHECKS = (
     Check("tools", structured.tools, lambda _: 50.0),
     Check("json-schema", structured.json_schema, lambda _: 25.0),
     Check("image", picture.image),
-    Check("long-2k", lengths.after_2k, lambda _: 10.0),
-    Check("long-16k", lengths.after_16k, lambda _: 82.0),
+    # Where the drafters' sliding windows end, and where a drafter of before 2026-04-19 crashes.
+    Check("long-2k", partial(lengths.needle, tokens=2048), lambda _: 10.0),
+    Check("long-16k", partial(lengths.needle, tokens=16384), lambda _: 82.0),
     Check("context-limit", lengths.limit),
     Check("prefix-cache", load.prefix_cache, lambda _: 120.0),
     Check("speculation", load.speculation),

@@ -15,17 +15,8 @@ def fits(context: int, tokens: int) -> bool:
     return context >= tokens * 1.2 + 512
 
 
-def after_2k(client: DeepClient) -> str:
-    """Beyond 2048 tokens, where the drafters' sliding windows end."""
-    return _needle(client, 2048)
-
-
-def after_16k(client: DeepClient) -> str:
-    """Beyond 16384 tokens, where a drafter of before 2026-04-19 crashes."""
-    return _needle(client, 16384)
-
-
-def _needle(client: DeepClient, tokens: int) -> str:
+def needle(client: DeepClient, tokens: int) -> str:
+    """A word from the start of a prompt of more than so many tokens is remembered."""
     if not fits(client.context(), tokens):
         raise Skip(f"a context of {client.context()} tokens has no room for it")
     chance = random.SystemRandom()

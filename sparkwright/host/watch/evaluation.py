@@ -242,12 +242,12 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
 
 def _slope(points: list[tuple[float, float]]) -> float:
     """Bytes per second, by least squares."""
-    if len(points) < 3:
+    from statistics import StatisticsError, linear_regression  # for a watched disk alone: 20 ms
+
+    try:
+        return linear_regression(*zip(*points, strict=True)).slope if len(points) > 2 else 0.0
+    except StatisticsError:  # all at one time
         return 0.0
-    middle = sum(at for at, _ in points) / len(points)
-    mean = sum(value for _, value in points) / len(points)
-    spread = sum((at - middle) ** 2 for at, _ in points)
-    return sum((at - middle) * (value - mean) for at, value in points) / spread if spread else 0.0
 
 
 def _minutes(seconds: float) -> str:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.lib import systemd, trusted, units
+from sparkwright.host.lib import systemd, trusted
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def main(request: WatchInstallRequest) -> list[str]:
     if not request.files:
         return remove(request)
     trusted.take_over(Path(request.home, "metrics"))
-    units.write(request.files)
+    systemd.write_files(request.files)
     systemd.want_at_boot(request.timer, wanted=True)
     systemd.start(request.timer)
     return ["configured the watch"]

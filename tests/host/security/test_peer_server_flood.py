@@ -13,27 +13,17 @@ import pytest
 
 from sparkwright.host.fetch import peer_server
 from sparkwright.host.fetch.peer_server import Connections, PeerServer
-from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.fake_hub import COMMIT
-from tests.host.peer_sharing import RUN, SERVER_KEY, Seed, challenge, header
+from tests.host.peer_sharing import Seed, challenge, header, serving
 
 MIB = 1 << 20
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[PeerServer, tuple[str, int]]]:
+def served(tmp_path: Path) -> Iterator[tuple[PeerServer, int]]:
     """A server in this process, whose deadlines can be made short."""
-    (tmp_path / "keys").mkdir()
-    (tmp_path / "keys" / RUN).write_text(SERVER_KEY)
-    request = PeerServerRequest(1, str(tmp_path / "keys"), PeerRoots(str(tmp_path), ""), 60)
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = PeerServer(request, [listening])
-    thread = Thread(target=server.run)
-    thread.start()
-    yield server, listening.getsockname()
-    server.ended.set()
-    thread.join()
-    listening.close()
+    with serving(tmp_path) as made:
+        yield made
 
 
 def _memory(seed: Seed) -> int:
@@ -110,11 +100,11 @@ def test_a_head_without_end_ends_the_connection(seed: Seed, head: bytes) -> None
 
 
 def test_a_trickled_head_has_one_deadline(
-    served: tuple[PeerServer, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte in time does not make the whole in time."""
     monkeypatch.setattr(peer_server, "UNKNOWN", 1.0)
-    with socket.create_connection(served[1], 5) as one:
+    with socket.create_connection(("127.0.0.1", served[1]), 5) as one:
         began = time.monotonic()
         with suppress(ConnectionError):
             for byte in b"GET /challenge HTTP/1.1\r\nX: " + b"y" * 100:
@@ -126,15 +116,15 @@ def test_a_trickled_head_has_one_deadline(
 
 
 def test_who_reads_nothing_loses_the_connection(
-    seed: Seed, served: tuple[PeerServer, tuple[str, int]], monkeypatch: pytest.MonkeyPatch,
+    seed: Seed, served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(peer_server, "_PIECE_TIME", 1.0)
-    place = tmp_path / "org--model" / COMMIT / "large"
+    place = tmp_path / "models/org--model" / COMMIT / "large"
     place.parent.mkdir(parents=True)
     with place.open("wb") as file:
         file.truncate(8 * MIB)
-    seed.port = served[1][1]
+    seed.port = served[1]
     connection = seed.connect()
     path, wanted = f"/files/models/org--model/{COMMIT}/large", f"bytes=0-{8 * MIB - 1}"
     shown = header(challenge(connection), path, wanted)
@@ -179,13 +169,13 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
 
 
 def test_only_who_has_a_key_keeps_the_server_running(
-    served: tuple[PeerServer, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, address = served
+    server, port = served
     monkeypatch.setattr(server, "_idle", 2.0)
     ends = time.monotonic() + 6
     while not server.ended.is_set() and time.monotonic() < ends:
-        with suppress(OSError), socket.create_connection(address, 1) as one:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as one:
             one.sendall(b"GET /challenge HTTP/1.1\r\n\r\n")
             one.recv(100)
         time.sleep(0.1)
@@ -193,7 +183,7 @@ def test_only_who_has_a_key_keeps_the_server_running(
 
 
 def test_a_server_ends_when_its_keys_are_gone(
-    served: tuple[PeerServer, tuple[str, int]], tmp_path: Path
+    served: tuple[PeerServer, int], tmp_path: Path
 ) -> None:
     """Its directories were removed under it: it makes room for another server."""
     server, _ = served

@@ -8,19 +8,20 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
 
 from sparkwright.host.fetch import peer_server
-from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest, TlsIdentity
+from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.accepting import accepting
 from tests.host.fetch.conftest import Fetch
-from tests.host.peer_sharing import KEY, PEER, RUN, SERVER_KEY
+from tests.host.peer_sharing import KEY, PEER, RUN
+from tests.host.peer_sharing import serving as serving_from
 
 NOW = dt.datetime.now(dt.UTC)
 NAME = own_name("seed")
@@ -73,28 +74,6 @@ class Served:
         return leech.run(peers=[self.tap.address], peer_token_file=str(keys))
 
 
-@contextmanager
-def _serving(fetch: Fetch, certificate: str | None) -> Iterator[int]:
-    """A peer server in this process, on which nobody is this host's own Docker."""
-    for name in ("keys", "images", "models"):
-        (fetch.root / name).mkdir(exist_ok=True, parents=True)
-    (fetch.root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
-    roots = PeerRoots(str(fetch.root / "models"), str(fetch.root / "images"))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = int(listening.getsockname()[1])
-        request = PeerServerRequest(
-            port, str(fetch.root / "keys"), roots, 60, certificate=certificate
-        )
-        server = peer_server.PeerServer(request, [listening])
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield port
-        finally:
-            server.ended.set()
-            thread.join()
-
-
 @pytest.fixture
 def serving(
     fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -110,7 +89,7 @@ def serving(
     with ExitStack() as stack:
 
         def make(tls: bool) -> Served:
-            port = stack.enter_context(_serving(seed, str(place) if tls else None))
+            _, port = stack.enter_context(serving_from(seed.root, str(place) if tls else None))
             return Served(seed, ca, stack.enter_context(closing(Tapped(port))))
 
         yield make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -226,6 +227,9 @@ def test_json_schema(answer: Reply, cause: str, words: str) -> None:
     assert words in said[1]
 
 
+AFTER_2K = partial(lengths.needle, tokens=2048)
+
+
 def long(answer: Reply) -> Callable[[str, Any], Reply]:
     def answers(path: str, body: Any) -> Reply:
         return (200, {"count": len(body["prompt"].split())}) if path == "/tokenize" else answer
@@ -236,7 +240,12 @@ def long(answer: Reply) -> Callable[[str, Any], Reply]:
 @pytest.mark.parametrize(
     ("check", "answer", "cause", "words"),
     [
-        (lengths.after_2k, chat("lamp"), "short", "the probe has only 10 tokens"),
+        (
+            partial(lengths.needle, tokens=2048),
+            chat("lamp"),
+            "short",
+            "the probe has only 10 tokens",
+        ),
         (
             lengths.limit,
             chat("yes", usage={"prompt_tokens": 27000}),

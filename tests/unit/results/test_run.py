@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.checks.smoke import smoke_of
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult
 from sparkwright.results.run import Row, ServiceRow, render
@@ -49,7 +48,7 @@ def test_a_dry_run_promises_nothing() -> None:
 
 
 def test_a_failed_check_is_reported_in_its_own_words() -> None:
-    verdict = smoke_of(
+    verdict = Smoke.of(
         [
             CheckResult("health", True, 1.0, "200"),
             CheckResult("generation", False, 2.0, "wedged"),

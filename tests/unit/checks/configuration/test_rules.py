@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.service import container_command
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog, origin, plan
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
@@ -44,248 +46,8 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
     return {"arguments": arguments}
 
 
-#: rule -> (recipe, settings over it, key below the service that is named).
-BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
-    # vLLM's own arguments and variables
-    "unknown-argument": (HERETIC, _arguments(max_modle_len=1), "arguments.max_modle_len"),
-    "argument-type": (
-        HERETIC,
-        _arguments(enable_prefix_caching="true"),
-        "arguments.enable_prefix_caching",
-    ),
-    "argument-choice": (HERETIC, _arguments(kv_cache_dtype="fp5"), "arguments.kv_cache_dtype"),
-    "argument-range": (
-        HERETIC,
-        _arguments(gpu_memory_utilization=1.5),
-        "arguments.gpu_memory_utilization",
-    ),
-    "argument-twice": (HERETIC, {"arguments": {"max-num-seqs": 8}}, "arguments.max-num-seqs"),
-    "unknown-name": (HERETIC, _arguments(reasoning_parser="qwen9"), "arguments.reasoning_parser"),
-    "speculative-key": (
-        HERETIC,
-        _arguments(speculative_config={**DRAFT, "model": "/models/qwen36-dflash", "tokens": 3}),
-        "arguments.speculative_config.tokens",
-    ),
-    "removed-variable": (
-        HERETIC,
-        {"environment": {"VLLM_NVFP4_GEMM_BACKEND": "flashinfer-cutlass"}},
-        "environment.VLLM_NVFP4_GEMM_BACKEND",
-    ),
-    "misspelt-variable": (
-        HERETIC,
-        {"environment": {"VLLM_USE_FLASHINFER_SAMPLR": "1"}},
-        "environment.VLLM_USE_FLASHINFER_SAMPLR",
-    ),
-    "variable-not-read": (
-        DFLASH,
-        {"environment": {"ENABLE_TURBOQUANT": "1"}},
-        "environment.ENABLE_TURBOQUANT",
-    ),
-    # the container
-    "remote-code": (HERETIC, _arguments(trust_remote_code=True), "arguments.trust_remote_code"),
-    "strict-without-proxy": (
-        HERETIC,
-        {"hardening": "strict", "proxy": False, "bind": "0.0.0.0"},
-        "hardening",
-    ),
-    "low-port": (HERETIC, {"port": 80, "proxy": False}, "port"),
-    # speculation
-    "speculation-limits": (HERETIC, _arguments(max_num_seqs=None), "arguments.max_num_seqs"),
-    "open-routes": (HERETIC, {"proxy": False, "bind": "0.0.0.0"}, "bind"),
-    "speculation-budget": (
-        HERETIC,
-        _arguments(max_num_seqs=256, max_num_batched_tokens=2048),
-        "arguments.max_num_batched_tokens",
-    ),
-    "speculation-config": (
-        HERETIC,
-        _arguments(speculative_config=DRAFT),
-        "arguments.speculative_config.model",
-    ),
-    "drafter-unused": (
-        HERETIC,
-        _arguments(speculative_config=None),
-        "arguments.speculative_config",
-    ),
-    "mtp-heads": (
-        HERETIC,
-        _arguments(speculative_config={"method": "qwen3_5_mtp", "num_speculative_tokens": 3}),
-        "arguments.speculative_config.method",
-    ),
-    # the model
-    "quantization-format": (HERETIC, _arguments(quantization="modelopt"), "arguments.quantization"),
-    "context-limit": (GEMMA, _arguments(max_model_len=500_000), "arguments.max_model_len"),
-    "parser-family": (GEMMA, _arguments(reasoning_parser="qwen3"), "arguments.reasoning_parser"),
-    "tool-parser": (HERETIC, _arguments(tool_call_parser=None), "arguments.tool_call_parser"),
-    "thinking-budget": (HERETIC, {"smoke": {"thinking": True}}, "smoke.max_tokens"),
-    # memory
-    "gb10-memory-share": (
-        HERETIC,
-        _arguments(gpu_memory_utilization=0.9),
-        "arguments.gpu_memory_utilization",
-    ),
-    "gb10-batched-tokens": (
-        HERETIC,
-        _arguments(max_num_batched_tokens=65536),
-        "arguments.max_num_batched_tokens",
-    ),
-    "kv-cache": (
-        HERETIC,
-        _arguments(gpu_memory_utilization=0.19),
-        "arguments.gpu_memory_utilization",
-    ),
-    # the service
-    "gpu-count": (
-        HERETIC,
-        _arguments(pipeline_parallel_size=2),
-        "arguments.pipeline_parallel_size",
-    ),
-    "secret-in-environment": (
-        HERETIC,
-        {"environment": {"HF_TOKEN": "hf_secret"}},
-        "environment.HF_TOKEN",
-    ),
-    "mounts": (HERETIC, _arguments(tokenizer="/elsewhere"), "arguments.tokenizer"),
-    "one-served-name": (DFLASH, {"served_names": ["a", "b"]}, "served_names"),
-    "image-architecture": (QWEN_RTX, {"recipe": AEON_RTX}, "recipe"),
-    "old-tag": (GEMMA, {"image_tag": FIXED}, "image_tag"),
-    # the catalog's issues
-    "dflash-nvfp4-kv": (QWEN27, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
-    "dflash-fp8-kv": (
-        HERETIC,
-        {"image_tag": V23, "arguments": {"kv_cache_dtype": "fp8_e4m3"}},
-        "arguments.kv_cache_dtype",
-    ),
-    "flash-attn-fp8-kv": (GEMMA, _arguments(kv_cache_dtype="fp8"), "arguments.kv_cache_dtype"),
-    "flash-attn-body-fp8-kv": (
-        HERETIC,
-        _arguments(kv_cache_dtype="fp8"),
-        "arguments.kv_cache_dtype",
-    ),
-    "flashinfer-nvfp4-kv": (
-        MTP,
-        _arguments(attention_backend="flashinfer"),
-        "arguments.kv_cache_dtype",
-    ),
-    "turboquant-backend-kv": (
-        TURBO,
-        _arguments(attention_backend="turboquant"),
-        "arguments.kv_cache_dtype",
-    ),
-    "dflash-causal-backend": (
-        GEMMA,
-        {
-            "image_tag": V23,
-            "arguments": {"speculative_config": {**DRAFT, "attention_backend": "FLASHINFER"}},
-        },
-        "arguments.speculative_config.attention_backend",
-    ),
-    "drafter-triton-alone": (
-        QWEN27,
-        _arguments(attention_backend=None),
-        "arguments.speculative_config.attention_backend",
-    ),
-    "drafter-backend-inherited": (
-        QWEN27,
-        _arguments(speculative_config=DRAFT),
-        "arguments.speculative_config.attention_backend",
-    ),
-    "gemma-drafter-flash-attn": (
-        GEMMA,
-        _arguments(speculative_config={**DRAFT, "attention_backend": "flex_attention"}),
-        "arguments.speculative_config.attention_backend",
-    ),
-    "gemma-drafter-flex-attention": (
-        GEMMA,
-        {
-            "image_tag": OLD,
-            "arguments": {"speculative_config": {**DRAFT, "attention_backend": "flash_attn"}},
-        },
-        "arguments.speculative_config.attention_backend",
-    ),
-    "gemma-body-triton": (
-        GEMMA,
-        _arguments(attention_backend="FLASH_ATTN"),
-        "arguments.attention_backend",
-    ),
-    "gemma-marlin": (
-        GEMMA,
-        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
-        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
-    ),
-    "prefix-caching-corrupts": (
-        GEMMA,
-        {"image_tag": OLD, "arguments": {"enable_prefix_caching": True}},
-        "arguments.enable_prefix_caching",
-    ),
-    "drafter-window-ignored": (GEMMA, {"image_tag": OLD}, "arguments.max_model_len"),
-    "dflash-concurrency": (
-        GEMMA,
-        {"image_tag": FIXED, "arguments": {"max_num_seqs": 64}},
-        "arguments.max_num_seqs",
-    ),
-    "dflash-concurrency-at-32": (GEMMA, {"image_tag": FIXED}, "arguments.max_num_seqs"),
-    "heretic-flash-attn": (
-        HERETIC,
-        _arguments(attention_backend="TRITON_ATTN"),
-        "arguments.attention_backend",
-    ),
-    "heretic-marlin": (
-        HERETIC,
-        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "false"}},
-        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
-    ),
-    "heretic-draft-tokens": (
-        HERETIC,
-        _arguments(
-            speculative_config={
-                "method": "dflash",
-                "model": "/models/qwen36-dflash",
-                "num_speculative_tokens": 15,
-            }
-        ),
-        "arguments.speculative_config.num_speculative_tokens",
-    ),
-    "heretic-small-card": (AEON_RTX, _arguments(max_num_seqs=64), "arguments.max_num_seqs"),
-    "mamba-block-size": (HERETIC, _arguments(mamba_block_size=256), "arguments.mamba_block_size"),
-    "turboquant-nvfp4-kv": (TURBO, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
-    "turboquant-dflash": (
-        QWEN27,
-        _arguments(kv_cache_dtype="tq_k8v4"),
-        "arguments.speculative_config.method",
-    ),
-    "eager-mode": (HERETIC, _arguments(enforce_eager=True), "arguments.enforce_eager"),
-    "queue-saturation": (DFLASH, _arguments(max_num_seqs=4), "arguments.max_num_seqs"),
-    "small-token-budget": (
-        DFLASH,
-        _arguments(max_num_batched_tokens=8192),
-        "arguments.max_num_batched_tokens",
-    ),
-    "gpu-memory-on-spark": (
-        DFLASH,
-        _arguments(gpu_memory_utilization=0.87),
-        "arguments.gpu_memory_utilization",
-    ),
-    "tq-value-bits": (TQ, {"environment": {"TQ_VALUE_BITS": "2"}}, "environment.TQ_VALUE_BITS"),
-    "tq-value-bits-range": (
-        TQ,
-        {"environment": {"TQ_VALUE_BITS": "8"}},
-        "environment.TQ_VALUE_BITS",
-    ),
-    "tq-key-bits-range": (TQ, {"environment": {"TQ_KEY_BITS": "8"}}, "environment.TQ_KEY_BITS"),
-    "tq-mode": (TQ, {"environment": {"TQ_MODE": "on"}}, "environment.TQ_MODE"),
-    "tq-full-experimental": (TQ, {"environment": {"TQ_MODE": "full_tq"}}, "environment.TQ_MODE"),
-    "omni-v1.2-marlin": (
-        OMNI1,
-        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "0"}},
-        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
-    ),
-    "omni-v2-marlin": (
-        OMNI2,
-        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
-        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
-    ),
-}
+#: rule -> recipe, settings over it, and the key below the service that is named.
+BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
     "vllm-arguments",  # the roof over those of vllm/arguments.py
@@ -306,7 +68,7 @@ def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any
 
 @pytest.mark.parametrize("rule", BREAKS)
 def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
-    recipe, settings, key = BREAKS[rule]
+    recipe, settings, key = BREAKS[rule].values()
     found = _broken(recipe, settings)
     assert rule in found, found
     one = found[rule]

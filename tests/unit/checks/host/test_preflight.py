@@ -14,6 +14,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.resolve.hub import PinnedFile
 from sparkwright.resolve.lock import Lock, render_lock
 from sparkwright.text.sizes import GIB
+from tests.libyaml import safe_load
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
 NOW = 1000.0
@@ -22,8 +23,14 @@ DISK = {"device": 1, "free": 3000 * GIB, "exists": False, "read_only": False}
 ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 
+#: Faults of a host, each with its check.
+FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
+
+
 def findings(**changes: Any) -> dict[str, Any]:
     """By check, what a Spark with these changes is found to lack."""
+    if "smi" in changes:
+        changes["gpu"] = gpus(changes.pop("smi"))
     return {f.id: f for f in judge(wanted(plan()), probe(**changes), NOW)}
 
 
@@ -31,92 +38,7 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
     assert findings() == {}
 
 
-@pytest.mark.parametrize(
-    ("check", "changes", "words"),
-    [
-        ("sudo", {"sudo": "sudo: a password is required"}, "password is required"),
-        ("nvidia-driver", {"gpu": ABSENT}, "not installed"),
-        (
-            "nvidia-driver",
-            {"gpu": {"found": True, "code": None, "said": "no answer within 10 s"}},
-            "hangs",
-        ),
-        (
-            "nvidia-driver",
-            {
-                "gpu": {
-                    "found": True,
-                    "code": 9,
-                    "said": "NVIDIA-SMI has failed because it couldn't ...",
-                }
-            },
-            "exits with 9: NVIDIA-SMI has failed",
-        ),
-        (
-            "nvidia-driver",
-            {"gpu": gpus("NVIDIA GB10, 12.1, 570.86.10, [N/A]")},
-            "570.86.10",
-        ),
-        (
-            "nvidia-driver",
-            {"gpu": gpus("NVIDIA GB10, 12.1, [N/A], [N/A]")},
-            "unknown",
-        ),
-        ("gpu", {"gpu": gpus("NVIDIA H200, 9.0, 580.159.04, 143771 MiB")}, "Hopper"),
-        ("gpu", {"gpu": gpus("NVIDIA A100, 8.0, 580.1, 81920 MiB")}, "Ampere"),
-        ("gpu", {"gpu": gpus("NVIDIA L40S, 8.9, 580.1, 46068 MiB")}, "Ada"),
-        ("gpu", {"gpu": gpus("NVIDIA B200, 10.0, 580.1, 183359 MiB")}, "B200"),
-        ("docker", {"docker_found": False}, "not installed"),
-        ("docker", {"docker": None}, "does not answer"),
-        (
-            "docker",
-            {
-                "docker": {
-                    "version": "20.10.24",
-                    "root": "/",
-                    "runtimes": ["nvidia"],
-                    "driver": "overlay2",
-                }
-            },
-            "20.10.24",
-        ),
-        ("docker-compose", {"compose": {**ANSWERED, "code": 1}}, "not installed"),
-        ("docker-compose", {"compose": {**ANSWERED, "out": "1.29.2"}}, "1.29.2"),
-        ("nvidia-container-toolkit", {"toolkit": ABSENT}, "not installed"),
-        ("docker-kind", {"docker_kind": "snap"}, "snap"),
-        ("docker-kind", {"docker_kind": "desktop", "docker": None}, "Docker Desktop"),
-        ("docker-kind", {"docker_kind": "rootless", "docker": None}, "rootless"),
-        ("docker-kind", {"docker_kind": "podman"}, "podman-docker"),
-        ("wsl", {"kernel": "6.6.87.2-microsoft-standard-WSL2"}, "WSL2"),
-        ("architecture", {"architecture": "x86_64"}, "arm64"),
-        ("memory", {"memory": {"total": 64 * GIB, "available": 60 * GIB}}, "64.0 GiB"),
-        ("port", {"ports": {"8000": {"command": "nginx", "cgroup": "/system.slice"}}}, "nginx"),
-        ("systemd", {"systemd_version": None}, "does not answer"),
-        (
-            "exposed-directory",
-            {"exposed": [{"path": "/opt/models", "why": "belongs to user spark"}]},
-            "/opt/models belongs to user spark",
-        ),
-        (
-            "not-a-directory",
-            {"disks": {"/opt/sparkwright": {**DISK, "obstacle": "/opt"}}},
-            "/opt is not a directory",
-        ),
-        ("python", {"python": [3, 8]}, "3.8"),
-        ("clock", {"time": NOW - 3600}, "-3600 s"),
-        ("haproxy", {"packages": {"haproxy": {"version": "2.4.24-0ubuntu0.22.04.1"}}}, "2.4.24"),
-        (
-            "haproxy",
-            {"packages": {"haproxy": {"candidate": "2.4.24-0ubuntu0.22.04.1"}}},
-            "2.4.24-0ubuntu0.22.04.1 would be installed",
-        ),
-        (
-            "haproxy",
-            {"packages": {"haproxy": {"unreachable": "packages.example can't be reached"}}},
-            "no way to it: packages.example can't be reached",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("check", "changes", "words"), FAULTS["errors"])
 def test_each_fault_is_found_with_its_words_and_a_remedy(
     check: str, changes: dict[str, Any], words: str
 ) -> None:
@@ -160,17 +82,7 @@ def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
     assert all(version in one.observed for one in judged)
 
 
-@pytest.mark.parametrize(
-    ("check", "changes"),
-    [
-        ("docker-user", {"docker_socket": False}),
-        ("stray-service", {"unit_files": ["sparkwright-qwen36.service", "sparkwright-b.service"]}),
-        ("clock", {"clock_synchronised": False}),
-        ("kernel", {"kernel": "5.10.0-30"}),
-        ("systemd", {"system_state": "degraded"}),
-        ("memory-available", {"memory": {"total": 120 * GIB, "available": 40 * GIB}}),
-    ],
-)
+@pytest.mark.parametrize(("check", "changes"), FAULTS["warnings"])
 def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) -> None:
     found = findings(**changes)
     assert found[check].severity is Severity.WARNING

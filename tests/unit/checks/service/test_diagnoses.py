@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.logs import patterns
 from sparkwright.findings.finding import Severity
 from sparkwright.text.sizes import GIB
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import (
-    CONFIG,
     NOW,
     WORDS,
     captured,
@@ -43,140 +44,40 @@ def _running(**changes: Any) -> Facts:
     return spark(service=service(container=container(**changes)))
 
 
-def _words(*words: str) -> Facts:
-    return _running(words=[*WORDS, *words])
-
-
 def _looks(first: dict[str, float], second: dict[str, float], **changes: Any) -> Facts:
     return spark(service=service(metrics=[look(NOW - 30, **first), look(**second)], **changes))
 
 
-def _both(**changes: float) -> Facts:
-    return _looks(changes, changes)
-
-
-def _watched(name: str, severity: str = "warning") -> Facts:
-    finding = {
-        "name": name, "service": None if name == "disk-fills" else "qwen36",
-        "severity": severity, "seen": "as it was seen", "since": NOW - 7200,
-    }  # fmt: skip
-    return spark(watch={"at": NOW - 30, "findings": [finding]})
-
-
-def _down(**unit: str) -> Facts:
-    gone = {"health": {"code": None, "said": "Connection refused"}, "metrics": []}
-    return spark(service=service(unit=unit, container=None, gpu_inside=None, **gone))
-
-
-def _boots(started: str) -> Facts:
-    gone = {"health": {"code": None, "said": "Connection refused"}, "metrics": []}
-    return spark(service=service(container=container(started=started), **gone))
-
-
-_FRESH = "2027-01-15T07:59:00Z"  # a minute before
 _STILL = {"running": 3.0}
-_LOW = {
-    "drafted": 302_000.0,
-    "accepted": 15_000.0,
-}
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
-_FULL = {"running": 16.0, "waiting": 9.0}
 
-ILL: dict[str, Callable[[], Facts]] = {
-    "given-up": lambda: _down(ActiveState="failed", Result="exit-code", NRestarts="3"),
-    "stopped": lambda: _down(ActiveState="inactive"),
-    "maintenance": lambda: spark(maintenance={"by": "ann@laptop", "at": NOW - 180, "why": "a fan"}),
-    "restarts": lambda: spark(service=service(unit={"NRestarts": "2"})),
-    "stuck-collective": lambda: _rank(1, gpu=_STUCK),
-    "ranks-missing": lambda: spark(
-        service=service(waits="it waits for the other ranks: rank 1 (spark-2) is not there")
-    ),
-    "container-killed": lambda: _running(running=False, exit_code=137),
-    "gpu-lost-in-container": lambda: spark(
-        service=service(
-            gpu_inside={"code": 255, "out": "", "err": "Failed to initialize NVML: Unknown Error"}
-        )
-    ),
-    "container-without-gpu": lambda: _running(gpu=False),
-    "endless-restarts": lambda: spark(
-        others=[container(name="vllm", restart_policy="unless-stopped", restarts=35)]
-    ),
-    "weights-are-links": lambda: _running(
-        mounts=[{"source": "/models/d", "target": "/drafter", "links": ["model.safetensors"]}]
-    ),
-    "weights-are-lfs-pointers": lambda: _running(
-        mounts=[{"source": "/models/d", "target": "/drafter", "pointers": ["model.safetensors"]}]
-    ),
-    "gb10-memory-share": lambda: _words("--gpu-memory-utilization", "0.95"),
-    "gb10-batched-tokens": lambda: _words("--max-num-batched-tokens", "65536"),
-    "gb10-sequences": lambda: _words("--max-num-seqs", "64", "--num-gpu-blocks-override", "9"),
-    "dflash-without-limits": lambda: _running(
-        words=["vllm", "serve", "/model", "--speculative-config", CONFIG]
-    ),
-    "other-release": lambda: _running(release="a" * 12),
-    "unit-not-read": lambda: spark(service=service(unit={"NeedDaemonReload": "yes"})),
-    "wedge": lambda: _both(**_STILL),
-    "first-request": lambda: _looks(
-        {**_STILL, "generated": 0.0},
-        {**_STILL, "generated": 0.0},
-        container=container(started=_FRESH),
-    ),
-    "acceptance-collapse": lambda: _looks({}, {"drafted": 302_500.0, "generated": 90_200.0}),
-    "acceptance-low": lambda: _both(**_LOW),
-    "no-drafts": lambda: _both(drafted=0.0, accepted=0.0),
-    "kv-cache-full": lambda: _both(cache_used=1.0),
-    "preemptions": lambda: _looks({}, {"preempted": 4.0}),
-    "queue-saturated": lambda: _looks(_FULL, {**_FULL, "generated": 91_000.0}),
-    "answers-cut": lambda: _both(**{"ended:length": 900.0}),
-    "clients-give-up": lambda: _both(**{"ended:abort": 900.0}),
-    "booting": lambda: _boots(_FRESH),
-    "gpu-silent": lambda: spark(
-        gpu={
-            "found": True,
-            "code": 9,
-            "said": "NVIDIA-SMI has failed because it couldn't communicate",
-        }
-    ),
-    "driver-half-updated": lambda: spark(
-        gpu={
-            "found": True,
-            "code": 18,
-            "said": "Failed to initialize NVML: Driver/library version mismatch",
-        }
-    ),
-    "gpu-heat": lambda: spark(gpu=gpu(event_reasons=0x20)),
-    "gpu-power-brake": lambda: spark(gpu=gpu(event_reasons=0x80)),
-    "gb10-low-power": lambda: spark(gpu=gpu(busy_percent=96, clock_mhz=513, power_w=14.1)),
-    "xid": lambda: spark(kernel=[XID]),
-    "oom-killer": lambda: spark(
-        kernel=["Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB"]
-    ),
-    "gpu-memory-refused": lambda: spark(kernel=[NO_MEMORY]),
-    "unclean-end": lambda: spark(boot_before=["NVRM: loading", NO_MEMORY, "nvme0: I/O error"]),
-    "swap-on-unified-memory": lambda: spark(
-        memory={"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB, "SwapTotal": 15 * GIB},
-        swappiness=60,
-    ),
-    "desktop-on-unified-memory": lambda: spark(desktop=True),
-    "cpu-heat": lambda: spark(
-        kernel=["CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)"]
-    ),
-    "disk-errors": lambda: spark(kernel=["nvme nvme0: I/O tag 5 (1005) QID 3 timeout, aborting"]),
-    "disk-full": lambda: spark(disks={"/": disk(GIB, 900 * GIB)}),
-    "memory-pressure": lambda: spark(pressure={"memory": {"some": 31.0, "full": 12.0}}),
-    "memory-scarce": lambda: spark(memory={"MemTotal": 120 * GIB, "MemAvailable": 2 * GIB}),
-    "disk-pressure": lambda: spark(pressure={"io": {"some": 80.0, "full": 70.0}}),
-    "docker-silent": lambda: spark(docker=None),
-    "fetch-stuck": lambda: spark(
-        fetches=[{"unit": "sparkwright-fetch-1.service", "idle_seconds": 1800.0}]
-    ),
-    "spark-link-slow": lambda: spark(ports={"enp1s0f0np0": 100000}),
-    "acceptance-decays": lambda: _watched("acceptance-decays"),
-    "disk-fills": lambda: _watched("disk-fills"),
-    "drift": lambda: _watched("drift"),
-    "not-serving": lambda: _boots("2027-01-15T07:00:00Z"),
-    "watch-asleep": lambda: spark(watch={"at": NOW - 7200, "findings": []}),
-}
+#: Diagnosis -> what is otherwise on a host in order.
+ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.yaml").read_text())
+
+
+def _ill(name: str) -> Facts:
+    """A Spark with an illness; times are given from now."""
+    if name == "stuck-collective":
+        return _rank(1, gpu=_STUCK)
+    changes = deepcopy(ILL[name])
+    own = changes.get("service", {})
+    if own.get("container"):
+        own["container"] = container(**own["container"])
+    if "metrics" in own:
+        own["metrics"] = [look(NOW + one.pop("at"), **one) for one in own["metrics"]]
+    watch = changes.get("watch", {"findings": []})
+    for timed in (watch, *watch["findings"], changes.get("maintenance", {})):
+        for key in {"at", "since"} & set(timed):
+            timed[key] += NOW
+    if "service" in changes:
+        changes["service"] = service(**own)
+    if "others" in changes:
+        changes["others"] = [container(**one) for one in changes["others"]]
+    if "gpu" in changes:
+        changes["gpu"] = gpu(**changes["gpu"])
+    if "smi" in changes:
+        changes["gpu"] = changes.pop("smi")
+    return spark(**changes)
 
 
 def _rank(number: int, **changes: Any) -> Facts:
@@ -263,7 +164,7 @@ def _capture(name: str) -> list[str]:
 
 
 def test_every_check_is_provoked_here() -> None:
-    assert {*CHECKS.texts} == {*PATTERNS, *ILL, *APART}
+    assert {*CHECKS.texts} == {*PATTERNS, *ILL, *APART, "stuck-collective"}
 
 
 @pytest.mark.parametrize("name", sorted(PATTERNS))
@@ -288,9 +189,9 @@ def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str) -> None:
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
-@pytest.mark.parametrize("name", sorted(ILL))
+@pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
 def test_an_illness_is_found_and_nothing_else(name: str) -> None:
-    found = diagnose("spark-1", ILL[name]())
+    found = diagnose("spark-1", _ill(name))
     assert [one.id for one in found] == [name]
     (one,) = found
     assert one.observed

@@ -10,74 +10,15 @@ from sparkwright.checks.smoke.firewalls import unreachable
 from sparkwright.checks.smoke.outside import Outside
 from sparkwright.findings.finding import Severity
 from sparkwright.host.firewall import Firewall
+from tests.unit.builders import ROOT
 
+FIREWALLS = ROOT / "tests/fixtures/firewalls"
 #: chaifeng/ufw-docker#21
-UFW = """\
-Status: active
-Logging: on (low)
-Default: deny (incoming), allow (outgoing), deny (routed)
-New profiles: skip
-
-To                         Action      From
---                         ------      ----
-22/tcp (OpenSSH)           ALLOW IN    Anywhere
-22/tcp (OpenSSH (v6))      ALLOW IN    Anywhere (v6)
-
-80/tcp                     ALLOW FWD   Anywhere
-443/tcp                    ALLOW FWD   Anywhere
-80/tcp (v6)                ALLOW FWD   Anywhere (v6)
-443/tcp (v6)               ALLOW FWD   Anywhere (v6)
-"""
+UFW = (FIREWALLS / "ufw.txt").read_text()
 #: firewalld/firewalld#641, and a zone that is not active from firewalld/firewalld#1359
-FIREWALLD = """\
-block
-  target: %%REJECT%%
-  icmp-block-inversion: no
-  interfaces: 
-  sources: 
-  services: 
-  ports: 
-  protocols: 
-  masquerade: no
-  forward-ports: 
-  source-ports: 
-  icmp-blocks: 
-  rich rules: 
-\t
-home (active)
-  target: default
-  icmp-block-inversion: no
-  interfaces: br0
-  sources: 
-  services: cockpit dhcpv6-client mdns nfs ssh
-  ports: 32000/tcp 7504/tcp 2001-2003/tcp 74/tcp
-  protocols: 
-  masquerade: yes
-  forward-ports: 
-  source-ports: 
-  icmp-blocks: 
-  rich rules: 
-"""
+FIREWALLD = (FIREWALLS / "firewalld.txt").read_text()
 #: evilsocket/opensnitch#1423, its first table
-NFT = """\
-table inet filter {
-\tchain input {
-\t\ttype filter hook input priority filter; policy drop;
-\t\tct state invalid drop comment "early drop of invalid connections"
-\t\tct state { established, related } accept comment "allow tracked connections"
-\t\tiif "lo" accept comment "allow from loopback"
-\t\tip protocol icmp accept comment "allow icmp"
-\t\tmeta l4proto ipv6-icmp accept comment "allow icmp v6"
-\t\ttcp dport 22 accept comment "allow sshd"
-\t\tmeta pkttype host limit rate 5/second burst 5 packets counter packets 0 bytes 0 reject
-\t\tcounter packets 0 bytes 0
-\t}
-
-\tchain forward {
-\t\ttype filter hook forward priority filter; policy drop;
-\t}
-}
-"""
+NFT = (FIREWALLS / "nft.txt").read_text()
 LAN = {"interface": "br0", "network": "192.168.1.0/24"}
 SHUT = [Outside("qwen36", None, "192.168.1.11:8000 does not answer here: timed out",
                 ("192.168.1.11", 8000))]  # fmt: skip

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.checks.smoke.checks import ANY, cause_of, checks
-from sparkwright.checks.smoke.verdict import DeepResult, render, save, verdicts
+from sparkwright.checks.smoke.verdict import ANY, DeepResult, checks, render, save, verdicts
 from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.lib.records import decode
@@ -43,18 +42,15 @@ def test_the_checks_are_those_of_the_host_in_their_order() -> None:
 
 
 def test_every_cause_is_written_down_and_every_one_that_is_can_happen() -> None:
-    written = {cause for entry in checks().values() for cause in entry.causes}
+    written = {cause for entry in checks().values() for cause in entry.cases}
     assert written == raised()
 
 
 def test_a_check_says_more_than_what_holds_for_any() -> None:
-    own, common = cause_of("image", "marks"), cause_of("chat", "marks")
-    assert own is not None
-    assert common is not None
-    assert "vision tower" in own.meaning
-    assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own.source
-    assert own.meaning != common.meaning
-    assert cause_of("chat", "no-such-cause") is None
+    own, common = checks()["image"].cases["marks"], checks()["chat"].cases["marks"]
+    assert "vision tower" in own["reason"]
+    assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own["source"]
+    assert own["reason"] != common["reason"]
 
 
 def failing(**image: Any) -> dict[str, DeepResult]:

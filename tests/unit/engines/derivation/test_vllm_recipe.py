@@ -20,30 +20,7 @@ from tests.unit.engines.derivation.repositories import (
 )
 from tests.unit.git_registries import git, git_registry
 
-RECIPE = """
-meta: {title: Qwen3-8B, slug: qwen3-8b, provider: Qwen, hardware: {dgx_spark_gb10: verified}}
-model:
-  model_id: Qwen/Qwen3-8B
-  min_vllm_version: "0.9.0"
-  context_length: 40960
-  base_args: [--enable-prefix-caching, --max-num-seqs, "1024"]
-  base_env: {VLLM_USE_DEEP_GEMM: 0, HF_TOKEN: hf_of_somebody}
-  install: {pip: {}}
-features:
-  tool_calling: {args: [--enable-auto-tool-choice, --tool-call-parser, qwen3_xml]}
-  reasoning: {args: [--reasoning-parser, deepseek_r1]}
-  spec_decoding: {args: [--speculative-config, '{"method":"ngram","num_speculative_tokens":3}']}
-opt_in_features: [spec_decoding]
-variants:
-  default: {precision: bf16, vram_minimum_gb: 20}
-  fp8:
-    model_id: Qwen/Qwen3-8B-FP8
-    precision: fp8
-    extra_args: [--kv-cache-dtype, fp8, --gpu-memory-utilization, "0.95"]
-    hardware_overrides: {dgx_spark_gb10: {extra_args: [--block-size, "32"]}}
-guide: |
-  Long words, for people.
-"""
+RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
 
 @pytest.fixture
@@ -59,6 +36,12 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (folder / "models/Broken.yaml").write_text(f"model: [{REPOSITORY}\n")
     return git_registry(folder)
+
+
+def rewrite(registry: Path, text: str) -> None:
+    """Commit another text of the model's recipe."""
+    (registry / "models/Qwen/Qwen3-8B.yaml").write_text(text)
+    git(registry, "commit", "--quiet", "-am", "second")
 
 
 def served(registry: Path, service: dict[str, Any] | None = None, **data: Any) -> Fleet:
@@ -111,8 +94,7 @@ def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
     assert read_lock(tmp_path / "fleet.lock") == lock
     assert "Long words" not in render_lock(lock)
     before = chat(fleet).arguments
-    (registry / "models/Qwen/Qwen3-8B.yaml").write_text(RECIPE.replace("fp8, --gpu", "auto, --gpu"))
-    git(registry, "commit", "--quiet", "-am", "second")
+    rewrite(registry, RECIPE.replace("fp8, --gpu", "auto, --gpu"))
     with on_the_hub():
         again = planned(registries={"vllm": str(registry)}, lock_file=str(tmp_path / "fleet.lock"))
     assert chat(again).arguments == before
@@ -120,8 +102,7 @@ def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
 
 def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
     text = RECIPE.replace('"0.9.0"', '"9.1.0"')
-    (registry / "models/Qwen/Qwen3-8B.yaml").write_text(text)
-    git(registry, "commit", "--quiet", "-am", "second")
+    rewrite(registry, text)
     (said,) = served(registry).problems
     assert "needs vLLM 9.1.0" in said.observed
     assert (said.subject.key or "").endswith("services.chat.image_tag")
@@ -138,8 +119,7 @@ def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
 )
 def test_what_another_image_needs_is_not_taken(registry: Path, image: str, taken: bool) -> None:
     text = RECIPE.replace("precision: fp8", f"precision: fp8\n    docker_image: {image}")
-    (registry / "models/Qwen/Qwen3-8B.yaml").write_text(text)
-    git(registry, "commit", "--quiet", "-am", "second")
+    rewrite(registry, text)
     service = chat(served(registry))
     assert service.image.name == "registry-1.docker.io/vllm/vllm-openai:v0.32.0"
     assert (dict(service.arguments)["tool_call_parser"] == "qwen3_xml") == taken
@@ -151,8 +131,7 @@ def test_what_another_image_needs_is_not_taken(registry: Path, image: str, taken
 
 def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     text = RECIPE.replace('"ngram"', '"mtp"').replace("opt_in_features: [spec_decoding]", "")
-    (registry / "models/Qwen/Qwen3-8B.yaml").write_text(text)
-    git(registry, "commit", "--quiet", "-am", "second")
+    rewrite(registry, text)
     fleet = served(registry)
     assert not errors(fleet.hosts["spark-1"].violations)
     found = dict(chat(fleet).arguments)
@@ -178,8 +157,7 @@ def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(
 def test_nothing_of_it_runs_code_or_opens_the_host(registry: Path, attack: str) -> None:
     """The attack: whoever writes to the registry has the engine load code, or read files."""
     text = RECIPE.replace("--enable-prefix-caching,", f"--enable-prefix-caching, '{attack}',")
-    (registry / "models/Qwen/Qwen3-8B.yaml").write_text(text)
-    git(registry, "commit", "--quiet", "-am", "second")
+    rewrite(registry, text)
     service = chat(served(registry))
     name = attack.lstrip("-").partition("=")[0].replace("-", "_")
     assert name not in dict(service.arguments)

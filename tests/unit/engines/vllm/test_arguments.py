@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from sparkwright.engines.vllm.arguments import check_arguments
 from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
 from sparkwright.engines.vllm.table import nearest, release, table, versions
 from sparkwright.findings.finding import Finding
+from tests.libyaml import safe_load
 
 DFLASH: dict[str, Any] = {"method": "dflash", "model": "/d", "num_speculative_tokens": 11}
 
@@ -34,102 +36,18 @@ def _found(version: str, arguments: dict[str, Any], also: Any = None) -> list[tu
     return [(one.id, (one.subject.key or "").removeprefix("arguments.")) for one in findings]
 
 
-#: (version, arguments, rule, key): each breaks one thing.
-MISTAKES: list[tuple[str, dict[str, Any], str, str]] = [
-    ("0.24.0", {"swap_space": 4}, "unknown-argument", "swap_space"),
-    ("0.24.0", {"max_num_batched": 9}, "unknown-argument", "max_num_batched"),
-    (
-        "0.24.0",
-        {"device_memory_utilization": 0.5},
-        "unknown-argument",
-        "device_memory_utilization",
-    ),
-    (
-        "0.32.0",
-        {"gpu_memory_utilization": 0.5, "device_memory_utilization": 0.5},
-        "argument-twice",
-        "device_memory_utilization",
-    ),
-    ("0.24.0", {"max-model-len": 1, "max_model_len": 2}, "argument-twice", "max_model_len"),
-    ("0.24.0", {"enable_prefix_caching": "true"}, "argument-type", "enable_prefix_caching"),
-    ("0.24.0", {"max_num_seqs": True}, "argument-type", "max_num_seqs"),
-    ("0.24.0", {"max_num_seqs": 16.0}, "argument-type", "max_num_seqs"),
-    ("0.24.0", {"max_num_seqs": "1e3"}, "argument-type", "max_num_seqs"),
-    ("0.24.0", {"max_num_batched_tokens": "auto"}, "argument-type", "max_num_batched_tokens"),
-    ("0.24.0", {"max_num_batched_tokens": "1.5K"}, "argument-type", "max_num_batched_tokens"),
-    ("0.24.0", {"gpu_memory_utilization": "much"}, "argument-type", "gpu_memory_utilization"),
-    ("0.24.0", {"kv_cache_dtype": "tq_k8v4"}, "argument-choice", "kv_cache_dtype"),
-    ("0.24.0", {"moe_backend": "cutlas"}, "argument-choice", "moe_backend"),
-    (
-        "0.24.0",
-        {"collect_detailed_traces": ["model", "nonsense"]},
-        "argument-choice",
-        "collect_detailed_traces",
-    ),
-    ("0.24.0", {"gpu_memory_utilization": 1.5}, "argument-range", "gpu_memory_utilization"),
-    ("0.24.0", {"gpu_memory_utilization": 0}, "argument-range", "gpu_memory_utilization"),
-    ("0.24.0", {"port": 70000}, "argument-range", "port"),
-    ("0.24.0", {"max_model_len": -5}, "argument-range", "max_model_len"),
-    ("0.24.0", {"max_model_len": "0k"}, "argument-range", "max_model_len"),
-    ("0.24.0", {"max_num_batched_tokens": -1}, "argument-range", "max_num_batched_tokens"),
-    ("0.24.0", {"cpu_offload_gb": -4}, "argument-range", "cpu_offload_gb"),
-    ("0.24.0", {"mamba_block_size": 0}, "argument-range", "mamba_block_size"),
-    ("0.24.0", {"data_parallel_size": -1}, "argument-range", "data_parallel_size"),
-    ("0.24.0", {"kv_cache_memory_bytes": -1}, "argument-range", "kv_cache_memory_bytes"),
-    # What these versions had not yet.
-    ("0.19.1", {"speculative_config": DFLASH}, "unknown-name", "speculative_config.method"),
-    ("0.19.1", {"kv_cache_dtype": "nvfp4"}, "argument-choice", "kv_cache_dtype"),
-    ("0.20.1", {"linear_backend": "flashinfer_cutlass"}, "unknown-argument", "linear_backend"),
-    ("0.28.0", {"device_memory_utilization": 0.5}, "unknown-argument", "device_memory_utilization"),
-    ("0.24.0", {"attention_backend": "flash_atn"}, "unknown-name", "attention_backend"),
-    ("0.24.0", {"reasoning_parser": "qwen9"}, "unknown-name", "reasoning_parser"),
-    ("0.24.0", {"tool_call_parser": "qwen3coder"}, "unknown-name", "tool_call_parser"),
-    ("0.24.0", {"quantization": "compressed_tensors"}, "unknown-name", "quantization"),
-    (
-        "0.24.0",
-        {"speculative_config": {**DFLASH, "method": "dflsh"}},
-        "unknown-name",
-        "speculative_config.method",
-    ),
-    (
-        "0.24.0",
-        {"speculative_config": {**DFLASH, "quantization": "fp9"}},
-        "unknown-name",
-        "speculative_config.quantization",
-    ),
-    (
-        "0.24.0",
-        {"speculative_config": {**DFLASH, "tokens": 3}},
-        "speculative-key",
-        "speculative_config.tokens",
-    ),
-]
+#: Arguments that break one thing, and arguments that pass, by version.
+ARGUMENTS = safe_load(Path(__file__).with_name("arguments.yaml").read_text())
 
 
-@pytest.mark.parametrize(("version", "arguments", "rule", "key"), MISTAKES)
+@pytest.mark.parametrize(("version", "arguments", "rule", "key"), ARGUMENTS["mistakes"])
 def test_a_mistake_is_found_at_its_place(
     version: str, arguments: dict[str, Any], rule: str, key: str
 ) -> None:
     assert _found(version, arguments) == [(rule, key)]
 
 
-@pytest.mark.parametrize(
-    ("version", "arguments"),
-    [
-        # -1 and auto leave the length to what fits in memory.
-        ("0.24.0", {"max_model_len": -1}),
-        ("0.24.0", {"max_model_len": "auto"}),
-        ("0.24.0", {"max_model_len": "25.6k", "max_num_batched_tokens": "32K"}),
-        ("0.24.0", {"max_num_seqs": "16"}),
-        ("0.24.0", {"moe_backend": "FLASHINFER-CUTLASS", "linear_backend": "flashinfer-cutlass"}),
-        ("0.24.0", {"attention_backend": "flash_attn", "quantization": "compressed-tensors"}),
-        ("0.24.0", {"collect_detailed_traces": ["model"]}),
-        ("0.24.0", {"speculative_config": {**DFLASH, "attention_backend": "Flash_Attn"}}),
-        ("0.32.0", {"device_memory_utilization": 0.5}),
-        ("0.33.0", {"device_memory_utilization": 0.5, "enable_prefix_caching": False}),
-        ("0.22.1", {"speculative_config": DFLASH, "linear_backend": "flashinfer-cutlass"}),
-    ],
-)
+@pytest.mark.parametrize(("version", "arguments"), ARGUMENTS["passes"])
 def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -> None:
     assert _found(version, arguments) == []
 

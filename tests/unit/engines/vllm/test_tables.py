@@ -11,65 +11,20 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines.vllm.table import from_dump, nearest, table, versions
+from sparkwright.engines.vllm.table import nearest, table, versions
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 from tests.unit.engines.vllm.test_arguments import judged
 
-#: A package of vLLM's shape, with what the dump looks at.
-FAKE = {
-    "vllm/__init__.py": "__version__ = '9.9.9'\n",
-    "vllm/config.py": (
-        "from typing import Literal\n"
-        "class ModelConfig:\n"
-        "    @property\n"
-        "    def is_prefix_caching_supported(self):\n"
-        "        return self.attn_type == 'decoder'\n"
-        "    is_chunked_prefill_supported = property(lambda self: True)\n"
-        "class SpeculativeConfig:\n"
-        "    method: Literal['dflash', 'mtp'] | None\n"
-        "    num_speculative_tokens: int\n"
-    ),
-    "vllm/utils/__init__.py": "",
-    "vllm/utils/argparse_utils.py": (
-        "import argparse\nclass FlexibleArgumentParser(argparse.ArgumentParser): pass\n"
-    ),
-    "vllm/entrypoints/__init__.py": "",
-    "vllm/entrypoints/openai/__init__.py": "",
-    "vllm/entrypoints/openai/cli_args.py": (
-        "import argparse\n"
-        "print('INFO: some versions log to standard output')\n"
-        "class EnableDisableAction(argparse.BooleanOptionalAction):\n"
-        "    def __init__(self, option_strings, dest, **more):\n"
-        "        super().__init__(option_strings, dest, **more)\n"
-        "        self.option_strings = [*self.option_strings, '--disable-chunked-prefill']\n"
-        "def make_arg_parser(parser):\n"
-        "    group = parser.add_argument_group('CacheConfig')\n"
-        "    group.add_argument('--kv-cache-dtype', choices=['auto', 'fp8'], default='auto')\n"
-        "    group.add_argument('--enable-prefix-caching', action=argparse.BooleanOptionalAction)\n"
-        "    group.add_argument('--enable-chunked-prefill', action=EnableDisableAction)\n"
-        "    group.add_argument('--gpu-memory-utilization', type=float, default=0.9)\n"
-        "    group.add_argument('--max-num-seqs', type=int)\n"
-        "    group.add_argument('--served-model-name', nargs='+')\n"
-        "    parser.add_argument('model_tag', nargs='?')\n"
-        "    return parser\n"
-    ),
-    "vllm/tool_parsers.py": "class ToolParserManager:\n    tool_parsers = {'qwen3_coder': 1}\n",
-    "vllm/v1/__init__.py": "",
-    "vllm/v1/attention/__init__.py": "",
-    "vllm/v1/attention/backends/__init__.py": "",
-    "vllm/v1/attention/backends/registry.py": (
-        "import enum\nclass AttentionBackendEnum(enum.Enum):\n    FLASH_ATTN = 'a'\n"
-    ),
-}
+#: A package of vLLM's shape, with what the dump looks at: file -> text.
+FAKE = safe_load(Path(__file__).with_name("fake_package.yaml").read_text())
 
 
 def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> None:
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (
-        ROOT / "sparkwright/engines/vllm/dump.py"
-    ).open() as program:  # as `docker run ... -` gets it
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` gets it
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,
@@ -79,7 +34,12 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
             check=True,
         )
     assert "reasoning parsers: left out" in done.stderr
-    made = from_dump(json.loads(done.stdout))
+    (tmp_path / "dump.json").write_text(done.stdout)
+    printed = subprocess.run(
+        [sys.executable, str(ROOT / ".ci/vllm_table.py"), str(tmp_path / "dump.json")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    made = json.loads(printed.stdout)
     assert made["vllm"] == "9.9.9"
     assert made["arguments"] == {
         # Both forms take it back; neither is an argument of its own.

