@@ -49,18 +49,14 @@ def report(run: Run, *, as_json: bool) -> None:
 
 def _unplanned(run: Run) -> str:
     """What became of services and hosts in a run without a plan."""
-    rows = [
-        (name, service, outcome.state, outcome.release or "-")
-        for name, one in run.hosts.items()
-        for service, outcome in one.outcomes.items()
-    ]
-    failed = [
-        f"{name}: {paragraph(one.memory.failure)}"
-        for name, one in run.hosts.items()
-        if one.memory.failure
-    ]
-    lines = columns([("HOST", "SERVICE", "STATE", "RELEASE"), *rows]) if rows else []
-    return "\n".join(["", *lines, *failed])
+    rows = [("HOST", "SERVICE", "STATE", "RELEASE")]
+    failed = []
+    for name, one in run.hosts.items():
+        rows += [(name, service, outcome.state, outcome.release or "-")
+                 for service, outcome in one.outcomes.items()]  # fmt: skip
+        if one.memory.failure:
+            failed.append(f"{name}: {paragraph(one.memory.failure)}")
+    return "\n".join(["", *(columns(rows) if len(rows) > 1 else []), *failed])
 
 
 def _row(name: str, one: HostRun) -> table.Row:

@@ -32,8 +32,6 @@ from sparkwright.config.inventory import HostInput, limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError
 from sparkwright.results.answers import Answers
 from sparkwright.run import report, site
 from sparkwright.run.state import HostRun, Run
@@ -87,14 +85,14 @@ class Session:
                     memory(host).failure = str(error)
                 self.notice(host.name, "answered" if host.name in answers else "failed")
 
-        self._side_by_side(
-            asked,
-            [
-                host
-                for host in self.hosts
-                if memory(host).failure is None and (only is None or host.name in only)
-            ],
-        )
+        chosen = [host for host in self.hosts if only is None or host.name in only]
+        pool = self.inventory.state.pool
+        greenlets = [pool.spawn(asked, host) for host in chosen if memory(host).failure is None]
+        try:
+            for greenlet in greenlets:
+                greenlet.get()
+        finally:
+            gevent.killall(greenlets)
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
@@ -172,15 +170,6 @@ class Session:
         ordered = {name: answers[name] for name in self.run.hosts if name in answers}
         return Answers(ordered, failures, self.run.broken)
 
-    def _side_by_side(self, work: Callable[[Host], None], hosts: list[Host]) -> None:
-        pool = self.inventory.state.pool
-        greenlets = [pool.spawn(work, host) for host in hosts]
-        try:
-            for greenlet in greenlets:
-                greenlet.get()
-        finally:
-            gevent.killall(greenlets)
-
 
 class Progress(BaseStateCallback):
     """Reports each host that is connected to, and how its operation ended."""
@@ -257,10 +246,7 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
     if Path("config.py").exists():
         hooks.own("util").exec_file(str(Path(state.cwd, "config.py")))
     data = _configure(config, connection)
-    problems: list[Finding] = []
-    data |= overrides_by_key(invocation.overrides, problems)
-    if problems:
-        raise UserError(problems)
+    data |= overrides_by_key(invocation.overrides)
     inventory = hooks.own("inventory").make_inventory(
         invocation.inventory, cwd=state.cwd, override_data=data
     )
@@ -269,10 +255,8 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
     names = None if chosen is None else [host.name for host in chosen]
     run = site.plan(inventory, names, invocation, broken)
     state.init(inventory, config, initial_limit=chosen)
-    site.prepare(state)
-    site.follow(state)
+    site.ready(state, planned=True)
     hooks.quick_operation_order()
-    hooks.never_ask_about_failed_hosts(state)
     return Session(run, inventory, lambda _host, _event: None)
 
 

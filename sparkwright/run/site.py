@@ -21,9 +21,8 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
-from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
-from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
@@ -84,36 +83,29 @@ def install() -> None:
         names = None if limit is None else [host.name for host in limit]
         _or_exit(lambda: runs.extend(_planned_by_pyinfra(inventory, names, invocation, parameters)))
 
-    def ready(state: State) -> None:
-        prepare(state)
-        hooks.never_ask_about_failed_hosts(state)
-        if runs:
-            follow(state)
-
     def reported() -> None:
         for run in runs:
             report.report(run, as_json=parameters["json_output"])
 
     _or_exit(lambda: read_files(invocation))
     hooks.quick_operation_order()
-    hooks.before_connecting(plan, ready)
+    hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
     atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
     atexit.register(reported)
 
 
-def prepare(state: State) -> None:
-    """Have pyinfra's connections bounded and safe, once all is planned."""
+def ready(state: State, *, planned: bool) -> None:
+    """Have pyinfra's connections bounded and safe, once all is planned; a planned run follows
+    connections and operations."""
     # config.py has turned it off: what is loaded by now stays, and is not looked at again.
     gc.freeze()
     gc.enable()
     hooks.guard_connections()
     hooks.load_keys_with(private_key)
-
-
-def follow(state: State) -> None:
-    """Follow connections and operations of a planned run."""
-    state.add_callback_handler(Connections())
-    others.follow(state)
+    hooks.never_ask_about_failed_hosts(state)
+    if planned:
+        state.add_callback_handler(Connections())
+        others.follow(state)
 
 
 def read_files(invocation: Invocation) -> BaseException | None:
@@ -128,7 +120,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     files = (invocation.inventory, invocation.group_data, invocation.overrides)
     if invocation.planless:
         return emergency.check_files(*files)
-    user_files.check(*files)
+    check_inventory(*files)
     return None
 
 

@@ -17,16 +17,10 @@ from tests.unit.builders import resolution
 # One venv for all of them, also where tests run side by side (--dist loadgroup).
 pytestmark = [pytest.mark.install, pytest.mark.xdist_group("install")]
 
-HOSTS = (
-    "--host",
-    "spark-1.invalid",
-    "--gpu",
-    "gb10",
-    "--host",
-    "rtx-1.invalid",
-    "--gpu",
-    "rtx5090",
-)
+HOSTS = [
+    *("--host", "spark-1.invalid", "--gpu", "gb10"),
+    *("--host", "rtx-1.invalid", "--gpu", "rtx5090"),
+]
 
 
 @pytest.fixture(scope="module")

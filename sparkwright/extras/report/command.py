@@ -93,7 +93,10 @@ def command(
         output = _STATE / "report.html"
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(html(page), encoding="utf-8")
+        try:
+            output.write_text(html(page), encoding="utf-8")
+        except OSError as error:  # a full disk names no file
+            raise OSError(error.errno, error.strerror, str(output)) from error
     if as_json:
         print_json(plain(page))
     else:
