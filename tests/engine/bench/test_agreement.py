@@ -71,9 +71,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         FAKE_VLLM_FIRST_TOKEN_SECONDS="0.2",
         FAKE_VLLM_TOKENS_PER_SECOND="50",
     ) as server:
-        service = reach(
-            "lab/tiny", [Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))]
-        )
+        tiny = Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))
+        service = reach("lab/tiny", [tiny])
         before = _metrics(server)
         measured = measure(
             tool, service, (Batch("coding", None, LOADS),), seed="1", say=print,
