@@ -189,13 +189,16 @@ def leave_out(host: Host) -> None:
     """No further operation runs on this host.
 
     Reason: ``State.fail_hosts`` raises when no host is left, and what is reported at the end says
-    more than its message.
+    more than its message. Outside of a site it also asks whether to go on, under ``--dry`` too.
 
     Worth: the last host that is refused is reported as all others are
     (`test_a_host_that_does_not_answer_is_refused_alone`).
     """
+    state = host.state
+    asks, state.should_raise_failed_hosts = state.should_raise_failed_hosts, lambda _: False
     with suppress(PyinfraError):
-        host.state.fail_hosts({host})
+        state.fail_hosts({host})
+    state.should_raise_failed_hosts = asks
 
 
 def set_aside(host: Host) -> None:
