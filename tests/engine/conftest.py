@@ -27,7 +27,7 @@ from sparkwright.plan.service import render_service
 from sparkwright.site.resolution import pinned
 from tests.engine import registry
 from tests.held import held_for_tests
-from tests.host.lab.fake_server import free_port
+from tests.host.serving import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "a-key-of-the-test"

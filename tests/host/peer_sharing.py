@@ -20,6 +20,7 @@ from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_server import PeerServer
 from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import HOST, Fetch
+from tests.host.serving import free_port
 
 RUN = "ab" * 16
 SECRET = "the secret of the fleet, which stays on the controller"
@@ -27,13 +28,6 @@ SERVER_KEY = peer_auth.server_key(SECRET, RUN, "seed")
 PEER = "leech"
 KEY = peer_auth.peer_key(SERVER_KEY, PEER)
 DOCKER = (RUN, peer_auth.docker_password(SERVER_KEY))
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @dataclass

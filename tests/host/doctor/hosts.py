@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 from lab.fakes import GPUS
 from tests import docker_api
+from tests.host.serving import Handler, listening
 from tests.unit.checks.service.builders import STARTED, WORDS
 
 KEY = "sk-a-key-of-this-fleet"
@@ -35,41 +34,26 @@ class Vllm:
         return "\n".join(['vllm:x_bucket{le="1.0"} 5.0', *lines, ""])
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Any
+class _Handler(Handler):
+    said: Vllm
 
     def do_GET(self) -> None:
-        said: Vllm = self.server.said
+        said = self.said
         status, text = (200, said.page()) if self.path == "/metrics" else (said.health, "")
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        self.reply(status, text.encode())
 
     def do_POST(self) -> None:
         """A question, which is answered with nothing."""
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        self.body()
+        self.reply(200)
 
 
 @contextmanager
 def vllm() -> Iterator[Vllm]:
     """A server on a free port."""
     said = Vllm()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    http.said = said  # type: ignore[attr-defined]
-    said.port = http.server_port
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    try:
+    with listening(_Handler, said=said) as said.port:
         yield said
-    finally:
-        http.shutdown()
-        http.server_close()
 
 
 def program(place: Path, name: str, text: str) -> None:

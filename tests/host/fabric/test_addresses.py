@@ -64,8 +64,6 @@ def now():
             "kept": sorted(one.name for one in Path(KEPT).glob("*"))}
 out = {}
 """
-TIMER = ["fabric-addresses-back.service", "fabric-addresses-back.timer",
-         "fabric-addresses-back.timer"]  # fmt: skip
 
 
 def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
@@ -86,32 +84,6 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
     return found
-
-
-def test_what_is_proved_stays_and_the_timer_is_gone(tmp_path: Path) -> None:
-    out = _run(tmp_path, """
-out["armed"] = arm(text()), now()
-put(text())
-out["proved"] = prove(), now()
-out["kept"] = keep(), now()
-out["undone"] = program.undo(), now()
-out["again"] = program.undo()
-""")  # fmt: skip
-    wrong, armed = out["armed"]
-    assert (wrong, armed["units"], armed["file"]) == ([], TIMER, False)
-    wrong, proved = out["proved"]
-    assert (wrong, proved["units"]) == ([], TIMER)  # another host may fail yet
-    wrong, kept = out["kept"]
-    assert wrong == []
-    assert kept == {
-        "addresses": ["192.168.177.11"], "file": True, "units": [], "kept": ["devices"],
-    }  # fmt: skip
-    assert out["undone"] == [True, {"addresses": [], "file": False, "units": [], "kept": []}]
-    assert out["again"] is False
-    said = (tmp_path / "systemctl").read_text().splitlines()
-    assert said.index("restart fabric-addresses-back.timer") < said.index(
-        "stop fabric-addresses-back.timer"
-    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from lab.fabric import tree
 from lab.fabric.shapes import pair, ring, switch
 from lab.fabric.tree import Port, Spark
-from sparkwright.checks.fabric.cabling import cables, shape_of, unknown_neighbours
+from sparkwright.checks.fabric.cabling import shape_of, unknown_neighbours
 from sparkwright.host import fabric
 from sparkwright.host.fabric import FabricRequest, FabricState, Gid, Neighbour
 from sparkwright.host.lib.records import decode, encode
@@ -87,16 +87,6 @@ def test_two_nccl_libraries_in_one_process(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / f"proc/{pid}").mkdir(parents=True)
         (tmp_path / f"proc/{pid}/maps").write_text(maps)
     assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
-
-
-def test_which_port_is_cabled_to_which(look: Look) -> None:
-    found = cables(look(pair()))
-    assert [(one.rail.name, one.other_rail.name) for one in found] == [
-        ("enp1s0f1np1", "enp1s0f1np1"),
-        ("enP2p1s0f1np1", "enP2p1s0f1np1"),
-    ]
-    crossed = cables(look(pair(0, other=1)))
-    assert {(one.rail.cage, one.other_rail.cage) for one in crossed} == {(0, 1)}
 
 
 def test_shapes_are_seen(look: Look) -> None:

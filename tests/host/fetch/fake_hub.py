@@ -8,15 +8,16 @@ another address (127.0.0.2) and gives ranges.
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote, unquote
+
+from tests.host.serving import Handler, listening
 
 COMMIT = "c0ffee" + "0" * 34
 TOKEN = "hf_fake"
@@ -117,13 +118,10 @@ def blob_id(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    fake: ClassVar[FakeHub]
-    where: ClassVar[str]
+class _Handler(Handler):
+    fake: FakeHub
+    where: str
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         path = unquote(self.path.split("?")[0])
@@ -141,16 +139,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
-    def _reply(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
-        self.send_response(status)
-        for key, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
     def _refuse(self, status: int, code: str, message: str) -> None:
-        self._reply(status, {"X-Error-Code": code, "X-Error-Message": message})
+        self.reply(status, headers={"X-Error-Code": code, "X-Error-Message": message})
 
     def _hub(self, path: str) -> None:
         fake = self.fake
@@ -160,7 +150,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif COMMIT not in path:
             self._refuse(404, "RevisionNotFound", "Invalid rev id")
         elif path.startswith("/api/models/org/model/revision/"):
-            self._reply(200, {}, json.dumps({"id": "org/model", "sha": COMMIT}).encode())
+            self.reply(200, json.dumps({"id": "org/model", "sha": COMMIT}).encode())
         elif fake.gated and not good:
             self._refuse(401, "GatedRepo", "Access is restricted")
         else:
@@ -172,9 +162,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._refuse(404, "EntryNotFound", "Entry not found")
         elif name in self.fake.lfs and self.fake.redirects:
             port = self.fake.cdn_port
-            self._reply(
+            self.reply(
                 302,
-                {
+                headers={
                     "Location": f"http://127.0.0.2:{port}/{quote(name)}?X-Signature=secret",
                     "X-Repo-Commit": COMMIT,
                     "X-Linked-ETag": f'"{hashlib.sha256(content).hexdigest()}"',
@@ -188,7 +178,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         content = self.fake.files[name]
         fault = self.fake.fault(name) if self.command == "GET" else None
         if fault and fault.status:
-            self._reply(fault.status, fault.headers)
+            self.reply(fault.status, headers=fault.headers)
             return
         start, end, asked = 0, len(content), self.headers.get("Range")
         if asked and self.fake.ranges:
@@ -229,25 +219,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def serving() -> Iterator[FakeHub]:
     """Serve a fake hub on 127.0.0.1 and its CDN on 127.0.0.2, both on free ports."""
     fake = FakeHub()
-    handlers = [type("Handler", (_Handler,), {"fake": fake, "where": at}) for at in ("hub", "cdn")]
-    with listening(handlers[0]) as fake.hub_port, listening(handlers[1], "127.0.0.2") as port:
-        fake.cdn_port = port
+    with (
+        listening(_Handler, fake=fake, where="hub") as fake.hub_port,
+        listening(_Handler, "127.0.0.2", fake=fake, where="cdn") as fake.cdn_port,
+    ):
         yield fake
-
-
-@contextmanager
-def listening(
-    handler: type[http.server.BaseHTTPRequestHandler], address: str = "127.0.0.1"
-) -> Iterator[int]:
-    """Serve HTTP on a free port, which it yields."""
-    server = http.server.ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
-    server.daemon_threads = True
-    server.request_queue_size = 128
-    server.server_bind()
-    server.server_activate()
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()

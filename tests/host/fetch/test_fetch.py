@@ -7,15 +7,13 @@ import os
 import random
 import shutil
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.host.fetch.conftest import HOST, MIB, Fetch
+from tests.host.fetch.conftest import MIB, Fetch
 from tests.host.fetch.fake_hub import COMMIT, TOKEN, Fault
 
 ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
@@ -62,27 +60,6 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
     assert len(late) <= len(starts) // 20, starts
 
 
-@pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
-def test_kill_and_resume(fetch: Fetch, downloader: str) -> None:
-    fetch.hub.rate = 500_000
-    fetch.hub.add(ONE, fetch.hub.files[ONE] * 2, lfs=True)
-    process = fetch.start(downloader=downloader)
-    fetch.hub.wait_for(lambda: _allocated(fetch.stage / "parts") > 1_500_000)
-    process.kill()
-    process.wait()
-    assert process.stderr is not None
-    process.stderr.close()
-    assert not fetch.destination.exists()
-    fetch.hub.rate = 0
-    time.sleep(0.2)
-    fetch.hub.hits.clear()
-    output = fetch.complete(apart=True, downloader=downloader)
-    kept, total = fetch.progress()["bytes_kept"], fetch.progress()["bytes_total"]
-    assert kept > 1_400_000
-    assert f"kept {kept} bytes" in output
-    assert fetch.hub.sent() == total - kept
-
-
 def _allocated(directory: Path) -> int:
     """Return the bytes that the parts really have on the disk."""
     total = 0
@@ -104,29 +81,6 @@ def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
     fetch.hub.rate = 0
     fetch.complete(apart=True)
     assert fetch.progress()["bytes_kept"] > 300_000
-
-
-@pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
-def test_corrupt_byte_is_set_aside_and_fetched_again(fetch: Fetch, downloader: str) -> None:
-    fetch.hub.faults = [Fault(ONE, times=1, corrupt_at=1000)]
-    if downloader == "hf_transfer":  # its first request is a probe of one byte
-        fetch.hub.faults = [Fault(ONE, times=2, corrupt_at=1000)]
-    fetch.complete(f"{ONE}: expected sha256", "set aside", downloader=downloader)
-
-
-def test_corrupt_twice_is_an_error_with_nothing_in_place(fetch: Fetch) -> None:
-    fetch.hub.faults = [Fault(TWO, times=10_000, corrupt_at=500)]
-    code, output = fetch.here()
-    assert code == 1
-    last = output.splitlines()[-1]
-    assert TWO in last
-    assert "wrong content twice: expected sha256" in last
-    assert fetch.progress()["message"] == last
-    assert not fetch.destination.exists()
-    # The good files of that run are kept for the next.
-    fetch.hub.faults = []
-    fetch.complete()
-    assert fetch.progress()["bytes_kept"] >= 2 * MIB
 
 
 def test_corrupt_small_file(fetch: Fetch) -> None:
@@ -262,32 +216,6 @@ def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
     monkeypatch.undo()
     fetch.hub.rate = 0
     fetch.complete("kept")
-
-
-def test_full_disk(fetch: Fetch) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root for a small file system of its own")
-    small = fetch.root / "models"
-    small.mkdir()
-    request = fetch.request()
-    # The file system is filled behind the program's back, once it has looked at the free space.
-    script = (
-        f"mount -t tmpfs -o size=6m tmpfs {small} && "
-        f"(while ! ls {small}/org--model/.staging-*/parts/*.part; do sleep 0.01; done;"
-        f" head -c 5m /dev/zero > {small}/other) >/dev/null 2>&1 & "
-        f"sleep 0.3; exec {sys.executable} -I -S {HOST}/fetch.py"
-        f" --runtime {fetch.runtime} {request}"
-    )
-    fetch.hub.rate = 800_000
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "is full. Free some space" in done.stderr.splitlines()[-1]
 
 
 # What lies there already

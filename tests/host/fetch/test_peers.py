@@ -40,18 +40,6 @@ def leech(seed: Seed, tmp_path: Path) -> Fetch:
     return Fetch(seed.fetch.hub, tmp_path / "leech")
 
 
-def test_what_a_peer_has_is_taken_from_it_and_nobody_else_is_asked(
-    seed: Seed, leech: Fetch
-) -> None:
-    assert seed.fetch.run()[0] == 0
-    before = len(leech.hub.hits)
-    code, output = fetch_from(leech, seed.address)
-    assert code == 0, output
-    leech.assert_whole()
-    assert len(leech.hub.hits) == before
-    assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
-
-
 def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()

@@ -5,13 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +21,7 @@ from sparkwright.host.fetch.request import (
     PullRequest,
     document,
 )
+from tests import docker_api
 from tests.host.fetch.conftest import HOST
 from tests.host.fetch.test_registry import ACCOUNT, LAYER, MANIFEST, Registry, digest, registry
 from tests.host.peer_sharing import DOCKER, RUN, SERVER_KEY
@@ -42,38 +39,13 @@ class Docker:
     place: Path
     info: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def socket(self) -> Path:
-        return self.place / "docker.sock"
-
     def commands(self) -> list[str]:
         log = self.place / "commands"
         return log.read_text().splitlines() if log.exists() else []
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Any
-
-    def address_string(self) -> str:
-        return "socket"
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        root = self.server.docker.place / "root"
-        info = {"DockerRootDir": str(root), "Driver": "overlay2", **self.server.docker.info}
-        self._send(json.dumps(info).encode())
-
-    def _send(self, body: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @pytest.fixture
-def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
     one = Docker(tmp_path / "docker")
     (one.place / "root/image/overlay2").mkdir(parents=True)
     command = one.place / "bin/docker"
@@ -86,12 +58,9 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
     )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(command.parent), prepend=":")
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{one.socket}")
-    with socketserver.ThreadingUnixStreamServer(str(one.socket), _Handler) as server:
-        server.docker = one  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield one
-        server.shutdown()
+    root = {"DockerRootDir": str(one.place / "root"), "Driver": "overlay2"}
+    docker_api.serve(one.place, monkeypatch, lambda _: {**root, **one.info})
+    return one
 
 
 @pytest.fixture
@@ -234,7 +203,7 @@ def test_what_goes_wrong_is_the_message(docker: Docker, request_: PullRequest) -
         '#!/bin/sh\n[ "$3" = pull ] || { echo no such image >&2; exit 1; }\n'
     )
     assert pull(request_)[1] == "Docker cannot name the image: no such image."
-    docker.socket.unlink()
+    (docker.place / "docker.sock").unlink()
     assert "Docker does not answer. Start it" in pull(request_)[1]
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.server
 import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
 from tests.host.fetch.conftest import Fetch
-from tests.host.fetch.fake_hub import listening
+from tests.host.serving import Handler, listening
 
 LAYER = bytes(range(251)) * 9000  # about 2.2 MB
 MANIFEST = json.dumps({"layers": ["..."]}).encode()
@@ -42,12 +40,9 @@ class Registry:
         return f"http://127.0.0.1:{self.port}"
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Handler):
     registry: Registry
-    cdn = False
-
-    def log_message(self, *_: Any) -> None:
-        pass
+    cdn: bool
 
     def do_GET(self) -> None:
         given = self.headers.get("Authorization")
@@ -58,21 +53,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif self.path.startswith("/token?"):
             wanted = "Basic " + base64.b64encode(ACCOUNT.encode()).decode()
             if given != wanted or "scope=repository" not in self.path:
-                self._send(401, b"")
+                self.reply(401)
                 return
             with registry.lock:
                 registry.tokens += 1
                 token = f"token-{registry.tokens}"
                 registry.good[f"Bearer {token}"] = registry.lives
-            self._send(200, json.dumps({"token": token}).encode())
+            self.reply(200, json.dumps({"token": token}).encode())
         elif not self._spend(given):
             realm = f'Bearer realm="{registry.endpoint}/token",service="here",'
-            self._send(401, b"", {"WWW-Authenticate": realm + 'scope="repository:a/b:pull"'})
+            self.reply(401, b"", {"WWW-Authenticate": realm + 'scope="repository:a/b:pull"'})
         elif "/manifests/" in self.path:
             self._content(MANIFEST)
         else:
             place = f"http://127.0.0.1:{registry.cdn_port}/signed"
-            self._send(307, b"", {"Location": place})
+            self.reply(307, b"", {"Location": place})
 
     do_HEAD = do_GET
 
@@ -86,27 +81,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _content(self, content: bytes) -> None:
         asked = self.headers.get("Range")
         if not asked:
-            self._send(200, content)
+            self.reply(200, content)
             return
         start, end = (int(number) for number in asked.removeprefix("bytes=").split("-"))
         part = content[start : end + 1]
-        self._send(206, part, {"Content-Range": f"bytes {start}-{end}/{len(content)}"})
-
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
+        self.reply(206, part, {"Content-Range": f"bytes {start}-{end}/{len(content)}"})
 
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     made = Registry()
-    cdn = type("Cdn", (_Handler,), {"registry": made, "cdn": True})
-    own = type("Own", (_Handler,), {"registry": made})
-    with listening(own) as made.port, listening(cdn) as made.cdn_port:
+    with (
+        listening(_Handler, registry=made, cdn=False) as made.port,
+        listening(_Handler, registry=made, cdn=True) as made.cdn_port,
+    ):
         yield made
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from sparkwright.config.settings import HostSettings
 from sparkwright.plan.uplink import environment
 from tests.host.fetch.conftest import Fetch
-from tests.host.fetch.fake_hub import listening
+from tests.host.serving import Handler, listening
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -24,7 +23,7 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
     alone."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Proxy(Handler):
         def do_GET(self) -> None:
             to = urlsplit(self.path)
             asked.append(to.hostname or "")
@@ -36,20 +35,13 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
             except urllib.error.HTTPError as error:
                 answer = error
             body = answer.read()
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                if name.lower() not in ("connection", "transfer-encoding", "date", "server"):
-                    self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
+            dropped = ("connection", "transfer-encoding", "date", "server")
+            kept = {k: v for k, v in answer.headers.items() if k.lower() not in dropped}
+            self.reply(answer.status, body, kept)
 
         do_HEAD = do_GET
 
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    with listening(Handler) as port:
+    with listening(Proxy) as port:
         yield f"http://127.0.0.1:{port}", asked
 
 

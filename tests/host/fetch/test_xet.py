@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from typing import Any
 
 import pytest
 
-from lab.hub import access, xet
+from lab.hub import access
 from lab.hub.store import File
 from tests.host.fetch.conftest import Fetch, LabHub
-
-XORB = xet.XORB_CHUNKS * xet.CHUNK_BYTES
 
 
 def _largest(lab: LabHub) -> tuple[str, File]:
@@ -50,37 +46,6 @@ def test_large_files_come_from_there_alone(
     assert _bytes(lab, name, largest) == largest.size + 8 * -(-largest.size // (64 << 10))
     assert lab.counters()["requests"]["xet"] > 0
     assert lab.counters()["tokens_at_cdn"] == 0
-
-
-def test_what_is_there_is_kept_when_it_is_killed(lab: LabHub, fetch: Fetch) -> None:
-    name, file = _largest(lab)
-    assert file.size > 2 * XORB
-    lab.fault(match=f"/xet/xorbs/*/{file.sha256}/*", rate=2 << 20)
-    process = fetch.start(**_request(lab, fetch, name))
-    part = lab.directory(fetch, name).parent / f".staging-{lab.commit(name)}/parts"
-    part /= f"{file.path}.part"
-    deadline = time.monotonic() + 30
-    while not (part.exists() and part.stat().st_blocks * 512 >= XORB):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(0.2)  # its child ends with it
-    there = part.stat().st_blocks * 512
-    lab.reset()
-    output = fetch.complete(**_request(lab, fetch, name))
-    assert "Xet ended" not in output
-    assert "kept " in output
-    # What it lacks, from the middle of a chunk on, with the chunks' headers.
-    assert _bytes(lab, name, file) < file.size - there + (128 << 10)
-
-
-def test_a_wrong_byte_is_seen_and_fetched_by_other_means(lab: LabHub, fetch: Fetch) -> None:
-    name, file = _largest(lab)
-    lab.fault(match=f"/xet/xorbs/*/{file.sha256}/1", corrupt_at=100_000, times=1)
-    fetch.complete(f"{file.path}: expected sha256", **_request(lab, fetch, name))
-    assert lab.counters()["requests"]["cdn"] > 0
-    assert fetch.here(**_request(lab, fetch, name))[1].startswith("already complete")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -17,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
 from lab.serving.fake_vllm.arguments import parse
 from lab.serving.fake_vllm.identity import Identity
 from lab.serving.fake_vllm.settings import Settings, check_frontend, read_settings
 from lab.serving.fake_vllm.table import load_table
+from tests.host.serving import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY = "a-key-of-the-test"
@@ -108,12 +107,6 @@ class Server:
         return sum(float(line.rsplit(" ", 1)[1]) for line in found)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def launched(model: Path, *words: str, healthy: bool = True, **env: str) -> Iterator[Server]:
     """A fake started as the image starts it; ended by its own process id."""
@@ -154,11 +147,6 @@ def wait_healthy(server: Server, seconds: float = 10) -> None:
     raise AssertionError(server.log.read_text())
 
 
-def miniature(name: str) -> Miniature:
-    (found,) = (each for each in MINIATURES if each.id == name)
-    return found
-
-
 class Folders:
     """Directories with the newest revision of each miniature, made when first asked for."""
 
@@ -170,11 +158,8 @@ class Folders:
         if folder.is_dir():
             return folder
         folder.mkdir(parents=True)
-        made = miniature(name)
+        (made,) = (each for each in MINIATURES if each.id == name)
         for path, content in made.newest().items():
             chunks = iter([content]) if isinstance(content, bytes) else content()
             (folder / path).write_bytes(b"".join(chunks))
         return folder
-
-    def json(self, name: str, path: str) -> Any:
-        return json.loads((self(name) / path).read_bytes())

@@ -174,24 +174,6 @@ def test_what_a_dead_holder_wrote_is_not_who_holds_it(file: Path) -> None:
             assert f"held by process {second.pid}" in ended(late)[1]
 
 
-def test_a_link_or_an_open_directory_is_refused(file: Path, tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.write_text("mine")
-    file.parent.mkdir(mode=0o700)
-    file.symlink_to(precious)
-    with pytest.raises(OSError, match="symbolic link"), held("tests", file=file):
-        pass
-    assert precious.read_text() == "mine"
-    file.unlink()
-    file.parent.chmod(0o777)
-    with pytest.raises(SystemExit, match="0700"), held("tests", file=file):
-        pass
-    file.parent.rmdir()
-    file.parent.symlink_to(tmp_path)
-    with pytest.raises(SystemExit, match="not a directory"), held("tests", file=file):
-        pass
-
-
 class TestThroughAKeeper:
     """As a user who is not root does it: sudo starts the keeper."""
 

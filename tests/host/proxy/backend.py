@@ -1,8 +1,4 @@
-"""A replica that does what a test wants, and reports what reached it.
-
-In the test's own process it can be held between two chunks; as a program
-(``python -m tests.host.proxy.backend NAME``) it can be killed.
-"""
+"""A replica that does what a test wants, and reports what reached it."""
 
 from __future__ import annotations
 
@@ -12,13 +8,12 @@ import json
 import select
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+from tests.host.serving import Handler, listening
 
 #: The longest that anything here waits for anything: for a broken proxy, not for a slow machine.
 PATIENCE = 60.0
@@ -59,34 +54,17 @@ class Backend:
     left: threading.Event = field(default_factory=threading.Event)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Health(Handler):
     backend: Backend
 
-    def handle_error(self, *_: Any) -> None:
-        """Clients that leave are part of the tests."""
-
-
-class _Health(BaseHTTPRequestHandler):
-    server: _Server
-
     def do_GET(self) -> None:
-        right = self.path == "/generates" and self.server.backend.healthy
-        self.send_response(200 if right else 503)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing: a test reads what was seen."""
+        right = self.path == "/generates" and self.backend.healthy
+        self.reply(200 if right else 503)
 
 
-class _Requests(BaseHTTPRequestHandler):
+class _Requests(Handler):
     protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def setup(self) -> None:
-        super().setup()
-        self.backend = self.server.backend
+    backend: Backend
 
     def do_GET(self) -> None:
         self._note(b"")
@@ -98,7 +76,7 @@ class _Requests(BaseHTTPRequestHandler):
             self._answer()
 
     def do_POST(self) -> None:
-        body = self._body()
+        body = self.body()
         self._note(body)
         wanted = json.loads(body) if body.startswith(b"{") else {}
         if wanted:
@@ -114,24 +92,13 @@ class _Requests(BaseHTTPRequestHandler):
 
     do_HEAD = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET
 
-    def log_message(self, *_: Any) -> None:
-        """Nothing: a test reads what was seen."""
-
-    def _body(self) -> bytes:
-        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-
     def _note(self, body: bytes) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.backend.seen.append(Seen(self.command, self.path, headers, body))
 
     def _answer(self) -> None:
         text = json.dumps({"replica": self.backend.name}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(text)
+        self.reply(200, text, {"Content-Type": "application/json"})
 
     def _stream(self, chunks: int) -> None:
         self.send_response(200)
@@ -175,19 +142,6 @@ class _Requests(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
-def _serve(backend: Backend, tls: ssl.SSLContext | None = None) -> Iterator[_Server]:
-    for handler, name in ((_Requests, "port"), (_Health, "health_port")):
-        server = _Server(("127.0.0.1", getattr(backend, name)), handler)
-        server.backend = backend
-        if tls:
-            server.socket = tls.wrap_socket(
-                server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        setattr(backend, name, server.server_address[1])
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield server
-
-
 @contextmanager
 def serving(
     name: str, tls: ssl.SSLContext | None = None, port: int = 0, health_port: int = 0
@@ -198,26 +152,9 @@ def serving(
         tls: what it serves https with; http without.
         port, health_port: where it listens; free ones without.
     """
-    backend = Backend(name, port, health_port)
-    servers = list(_serve(backend, tls))
-    try:
+    backend = Backend(name)
+    with (
+        listening(_Requests, port=port, tls=tls, backend=backend) as backend.port,
+        listening(_Health, port=health_port, tls=tls, backend=backend) as backend.health_port,
+    ):
         yield backend
-    finally:
-        for server in servers:
-            server.shutdown()
-            server.server_close()
-
-
-def main() -> None:
-    """Serve until killed; the ports are said on the standard output."""
-    backend = Backend(sys.argv[1])
-    servers = list(_serve(backend))
-    print(backend.port, backend.health_port, flush=True)
-    # Ends with the test, even with one that was killed itself.
-    sys.stdin.read()
-    for server in servers:
-        server.shutdown()
-
-
-if __name__ == "__main__":
-    main()

@@ -43,6 +43,7 @@ from sparkwright.proxy.haproxy import (
     render_proxies,
 )
 from tests.host.proxy.backend import PATIENCE, Backend
+from tests.host.serving import free_port
 
 KEY = "sk-the-key-of-this-test-0123456789"
 ENGINE = Secret("sk-the-engine-has-this-one-0123456789")
@@ -55,13 +56,6 @@ def until(true: Callable[[], Any], what: str) -> None:
     while not true():
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.01)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def replica(backend: Backend) -> Replica:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +16,7 @@ from hypothesis import strategies as st
 
 from sparkwright.engines import client_routes
 from sparkwright.proxy.haproxy import Replica, render_proxies
-from tests.host.proxy.backend import PATIENCE, Backend
+from tests.host.proxy.backend import PATIENCE, Backend, serving
 from tests.host.proxy.conftest import Opener
 from tests.host.proxy.haproxy import (
     HAPROXY,
@@ -87,25 +84,6 @@ def test_the_sockets_are_their_owners_alone(start: Opener, one: Backend) -> None
     proxies = start(one).proxies
     for place in (proxies.admin_socket, proxies.master_socket):
         assert Path(place).stat().st_mode & 0o777 == 0o600
-
-
-def test_a_key_is_changed_while_a_stream_runs(start: Opener, one: Backend) -> None:
-    proxy = start(one)
-    stream = proxy.send("POST", CHAT, {"stream": 2})
-    one.go.release()
-    assert stream.readline() == b"data: 0 of one\n"
-
-    new = "sk-the-next-key-of-this-test-0123"
-    proxy.write(keys=(KEY, new))
-    proxy.reload()
-    assert [proxy.post(CHAT, key=key).status for key in (KEY, new)] == [200, 200]
-
-    proxy.write(keys=(new,))
-    proxy.reload()
-    assert [proxy.post(CHAT, key=key).status for key in (KEY, new)] == [401, 200]
-
-    one.go.release()
-    assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
 def test_no_key_is_no_way_in(place: Path, one: Backend) -> None:
@@ -483,34 +461,15 @@ def test_waiting_ends(start: Opener, one: Backend) -> None:
     assert answer.data["error"]["message"] == "No replica is ready."
 
 
-@contextlib.contextmanager
-def program(name: str) -> Iterator[tuple[subprocess.Popen[str], Replica]]:
-    """A replica of its own process."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.host.proxy.backend", name],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    port, health_port = map(int, process.stdout.readline().split())
-    try:
-        yield process, Replica(name, "127.0.0.1", port, health_port)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_a_killed_replica_loses_no_new_request(place: Path, one: Backend) -> None:
-    with program("mortal") as (mortal, first), program("also") as (also, second):
-        proxies = proxies_of(place, (first, second, replica(one)))
+def test_a_replica_that_is_gone_loses_no_new_request(place: Path, one: Backend) -> None:
+    with contextlib.ExitStack() as mortal:
+        others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
+        proxies = proxies_of(place, tuple(map(replica, (*others, one))))
         # No health check comes in time: the requests themselves find out.
         with opened(replace(proxies, check_milliseconds=3_600_000)) as proxy:
             names = {proxy.post(CHAT).data["replica"] for _ in range(12)}
             assert names == {"mortal", "also", "one"}
-            for process in (mortal, also):
-                os.kill(process.pid, signal.SIGKILL)
-                process.wait()
+            mortal.close()
             with ThreadPoolExecutor(8) as pool:
                 answers = list(pool.map(lambda _: proxy.post(CHAT), range(40)))
             assert [answer.status for answer in answers] == [200] * 40

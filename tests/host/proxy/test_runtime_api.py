@@ -13,7 +13,7 @@ import pytest
 
 from sparkwright.host.proxy import place, runtime_api
 from sparkwright.host.proxy.pool import Pool, Sockets
-from tests.host.accepting import accepting
+from tests.host.serving import accepting
 
 PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 10 master 1 0d00h07m15s 3.0.11-1+deb13u5

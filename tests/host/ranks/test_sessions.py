@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import socket
 import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.host.ranks.units import NEW, OLD, Cluster, until
+from tests.host.serving import free_port
 
 Make = Callable[..., Cluster]
 
@@ -49,10 +49,7 @@ def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number
 
 def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make) -> None:
     """The head's /health says nothing of the other ranks: a token is asked for."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    one = cluster(2, port)
+    one = cluster(2, free_port())
     one.start()
     before = one.whole()
     time.sleep(4)  # several questions, all of them answered
@@ -67,10 +64,7 @@ def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make
 
 
 def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    one = cluster(2, port)
+    one = cluster(2, free_port())
     (one.head.place / "stuck").touch()
     one.start()
     one.whole()

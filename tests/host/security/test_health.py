@@ -12,13 +12,13 @@ import pytest
 
 from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
+from tests.host.serving import free_port
 
 
 @pytest.fixture
 def port() -> int:
     """A health check's port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        found: int = free.getsockname()[1]
+    found = free_port()
     service = health.Service(HealthService("qwen36", 9, found, "/nothing", "m", 5), 30, {})
     service.well = True
     health.serve(service, found)

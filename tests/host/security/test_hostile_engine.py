@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,30 +11,16 @@ from sparkwright.engines import metric_names
 from sparkwright.host import second_boot
 from sparkwright.host.lib import journal
 from sparkwright.host.service import SmokeRequest
+from tests.host.serving import Handler, listening
 
 
-@contextmanager
-def saying(text: str) -> Iterator[int]:
-    """A server that answers everything with this."""
+class Engine(Handler):
+    """Answers everything with one text."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = text.encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    text: str
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
+    def do_GET(self) -> None:
+        self.reply(200, self.text.encode())
 
 
 @pytest.mark.parametrize(
@@ -48,7 +30,8 @@ def saying(text: str) -> Iterator[int]:
 def test_no_number_of_blocks_ends_a_switch(tmp_path: Path, blocks: str, read: int | None) -> None:
     secrets = tmp_path / "secrets.env"
     secrets.write_text("VLLM_API_KEY=k\n")
-    with saying(f'vllm:cache_config_info{{num_gpu_blocks="{blocks}"}} 1.0\n') as port:
+    text = f'vllm:cache_config_info{{num_gpu_blocks="{blocks}"}} 1.0\n'
+    with listening(Engine, text=text) as port:
         gate = SmokeRequest("a", "a.service", "127.0.0.1", port, str(secrets), ("a",), 1, 1,
                             metric_names=metric_names())  # fmt: skip
         assert second_boot.kv_blocks(gate) == read

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,11 +24,11 @@ from tests.host.proxy.haproxy import (
     HAPROXY,
     KEY,
     RunningProxy,
-    free_port,
     opened,
     proxies_of,
     replica,
 )
+from tests.host.serving import free_port
 
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
 CHAT = "/v1/chat/completions"
@@ -190,35 +189,3 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
     with pytest.raises(SystemExit, match="deploy this host first"):
         program.main(request(proxies, named(default=KEY)))
     assert not keys.exists()
-
-
-def test_a_rotation_fails_no_request(managed: RunningProxy) -> None:
-    new = "sk-the-next-key-of-openclaw-012345"
-    using, failed, served, ended = [OPENCLAW], list[int](), [0], threading.Event()
-
-    def client() -> None:
-        while not ended.is_set():
-            status = managed.post(CHAT, key=using[0]).status
-            served[0] += 1
-            if status != 200:
-                failed.append(status)
-
-    clients = [threading.Thread(target=client) for _ in range(4)]
-    for each in clients:
-        each.start()
-    both = key_map({"default": [Secret(KEY)], "openclaw": [Secret(OPENCLAW), Secret(new)]})
-    program.main(request(managed.proxies, both))
-    using[0] = new
-    # Those that were on their way with the old one are answered before it ends.
-    mark = served[0]
-    while served[0] < mark + 20:
-        ended.wait(0.01)
-    program.main(request(managed.proxies, named(default=KEY, openclaw=new)))
-    mark = served[0]
-    while served[0] < mark + 20:
-        ended.wait(0.01)
-    ended.set()
-    for each in clients:
-        each.join(PATIENCE)
-    assert failed == []
-    assert managed.post(CHAT, key=OPENCLAW).status == 401

@@ -20,9 +20,9 @@ from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
-from tests.host.accepting import accepting
 from tests.host.fetch.conftest import Fetch
 from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for
+from tests.host.serving import accepting
 
 MIB = 1 << 20
 HELD = b'{"ranges": [[0, %d]], "alive": true, "ended": false}'

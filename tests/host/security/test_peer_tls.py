@@ -18,10 +18,10 @@ from sparkwright.host.fetch import peer_server
 from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
-from tests.host.accepting import accepting
 from tests.host.fetch.conftest import Fetch
 from tests.host.peer_sharing import KEY, PEER, RUN
 from tests.host.peer_sharing import serving as serving_from
+from tests.host.serving import accepting
 
 NOW = dt.datetime.now(dt.UTC)
 NAME = own_name("seed")

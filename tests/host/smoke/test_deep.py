@@ -11,6 +11,7 @@ import pytest
 
 from sparkwright.host.smoke import deep
 from tests.host.lab.fake_server import Server, launched, make_model
+from tests.host.serving import Handler, listening
 from tests.host.smoke.deep import WORDS, ask, request
 
 LATE = "no answer within {} s while /health answers: the engine hangs"
@@ -200,32 +201,21 @@ def test_what_the_plan_leaves_open_the_server_is_asked(
 
 def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
     """Each check meets an answer in no shape of vLLM's, and none ends in a traceback."""
-    import http.server
-    import threading
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Other(Handler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
+            self.body()
+            self.reply(200, b"{}")
 
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.do_GET()
+        do_POST = do_GET
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
+    with listening(Other) as port:
         (tmp_path / "secrets.env").write_text("VLLM_API_KEY=x\n")
         asked = replace(
-            request(), address="127.0.0.1", port=other.server_port,
+            request(), address="127.0.0.1", port=port,
             secrets=str(tmp_path / "secrets.env"),
         )  # fmt: skip
         answer = deep.run(asked)
-        other.shutdown()
     results = {one.name: one for one in answer.checks}
     assert results["chat"].cause == "shape"
     assert "'choices'" in results["chat"].detail

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
+
+from tests.host.serving import Handler, listening
 
 
 @dataclass
@@ -24,25 +25,16 @@ class Received:
     port: int = 0
 
 
-class _Http(BaseHTTPRequestHandler):
-    server: Any
+class _Http(Handler):
+    got: Received
 
     def do_POST(self) -> None:
         """Take it, and answer as ordered."""
-        got: Received = self.server.got
-        text = self.rfile.read(int(self.headers["Content-Length"]))
-        got.requests.append((self.path, dict(self.headers), json.loads(text)))
-        self.send_response(got.status)
-        if got.location:
-            self.send_header("Location", got.location)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
+        got = self.got
+        got.requests.append((self.path, dict(self.headers), json.loads(self.body())))
+        self.reply(got.status, b"{}", {"Location": got.location} if got.location else {})
 
     do_GET = do_POST
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
 
 
 class _Smtp(StreamRequestHandler):
@@ -67,21 +59,10 @@ class _Smtp(StreamRequestHandler):
 
 
 @contextmanager
-def _serving(server: Any) -> Iterator[Received]:
-    server.got = got = Received()
-    got.port = server.server_address[1]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield got
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-@contextmanager
 def http() -> Iterator[Received]:
     """A server that takes every POST."""
-    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), _Http)) as got:
+    got = Received()
+    with listening(_Http, got=got) as got.port:
         yield got
 
 
@@ -89,5 +70,8 @@ def http() -> Iterator[Received]:
 def smtp() -> Iterator[Received]:
     """A mail server that takes every mail."""
     ThreadingTCPServer.daemon_threads = True
-    with _serving(ThreadingTCPServer(("127.0.0.1", 0), _Smtp)) as got:
+    with ThreadingTCPServer(("127.0.0.1", 0), _Smtp) as server:
+        got = server.got = Received(port=server.server_address[1])  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield got
+        server.shutdown()

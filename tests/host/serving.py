@@ -1,0 +1,81 @@
+"""Servers of tests, in their own process: each connection in a thread, until the block ends."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def accepting(listening: socket.socket, serve: Callable[[socket.socket], None]) -> None:
+    """Have connections served from now on, until the socket is closed."""
+
+    def run() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with a length, and keeps no log."""
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+    def body(self) -> bytes:
+        """The request's body."""
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def reply(
+        self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer; of a HEAD request with the head alone."""
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_: Any) -> None:
+        """Clients that leave are part of the tests."""
+
+
+@contextmanager
+def listening(
+    handler: type[BaseHTTPRequestHandler],
+    address: str = "127.0.0.1",
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
+    **known: Any,
+) -> Iterator[int]:
+    """Serve HTTP on a port, which it yields; the handler's class gets what is known."""
+    with _Server((address, port), type("Bound", (handler,), known)) as server:
+        if tls:
+            server.socket = tls.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
