@@ -161,7 +161,7 @@ def keys_for(root: Path, *addresses: str, key: str = KEY) -> str:
     return str(path)
 
 
-def fetch_from(leech: Fetch, *seeds: str, key: str = KEY, **changes: Any) -> tuple[int, str]:
-    """Fetch from peers, then from the hub."""
+def fetch_from(leech: Fetch, *seeds: str, key: str = KEY, **changes: Any) -> str:
+    """Fetch everything from peers, then from the hub. Returns what it printed."""
     keys = keys_for(leech.root, *seeds, key=key)
-    return leech.run(peers=list(seeds), peer_token_file=keys, **changes)
+    return leech.complete(apart=True, peers=list(seeds), peer_token_file=keys, **changes)

@@ -12,6 +12,7 @@ import pytest
 
 from lab.fakes import GPUS
 from tests import docker_api
+from tests.host.programs import program
 from tests.host.serving import Handler, listening
 from tests.unit.checks.service.builders import STARTED, WORDS
 
@@ -54,13 +55,6 @@ def vllm() -> Iterator[Vllm]:
     said = Vllm()
     with listening(_Handler, said=said) as said.port:
         yield said
-
-
-def program(place: Path, name: str, text: str) -> None:
-    """A program that a host has."""
-    place.mkdir(exist_ok=True)
-    (place / name).write_text(f"#!/bin/sh\n{text}\n")
-    (place / name).chmod(0o755)
 
 
 def inspected(**changes: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import doctor
-from tests.host.doctor.hosts import program
+from tests.host.programs import program
 
 _LINES = """NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)
 usb 1-1: new device"""

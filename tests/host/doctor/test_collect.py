@@ -20,7 +20,9 @@ from sparkwright.host.doctor import Mount
 from sparkwright.host.lib import processes
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import Outcome
-from tests.host.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
+from tests.host.doctor.hosts import KEY, Vllm, host, inspected, vllm
+from tests.host.programs import program
+from tests.libyaml import safe_load
 from tests.unit.checks.service.builders import RELEASE, facts
 
 
@@ -112,22 +114,10 @@ def test_of_a_container_of_others_nothing_is_collected_that_its_owner_wrote(
     assert (seen["name"], seen["restarts"], seen["image"]) == ("wiki", 5, "wiki")
 
 
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ("DATABASE_URL=postgres://app:hunter2@db/app", "DATABASE_URL=(hidden)"),
-        ("at postgres://app:hunter2@db/app", "at postgres://app:(hidden)@db/app"),
-        ("MYSQL_PWD=hunter2", "MYSQL_PWD=(hidden)"),
-        ("serve --token=hunter2 --port 1", "serve --token=(hidden) --port 1"),
-        ("serve --auth-token hunter2 --port 1", "serve --auth-token (hidden) --port 1"),
-        ("args: {'api_key': 'hunter2', 'a': 1}", "args: {'api_key': '(hidden)', 'a': 1}"),
-        ('{"password": "hunter2"}', '{"password": "(hidden)"}'),
-        ("Authorization: Basic aHVudGVyMg==", "Authorization: Basic (hidden)"),
-        ("max_num_batched_tokens=32768", "max_num_batched_tokens=32768"),
-        ("KeyError: 'layers.0'", "KeyError: 'layers.0'"),
-        ("TQ_KEY_BITS=4", "TQ_KEY_BITS=4"),
-    ],
-)
+STRUCK = safe_load(Path(__file__).with_name("struck.yaml").read_text())
+
+
+@pytest.mark.parametrize(("line", "shown"), STRUCK.items())
 def test_a_secret_is_struck_by_its_name(line: str, shown: str) -> None:
     assert collect.struck([line], []) == [shown]
 

@@ -20,7 +20,7 @@ from sparkwright.host.watch.state import WatchConfig
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
 from tests.host.doctor.hosts import host, inspected, vllm
-from tests.host.doctor.hosts import program as put
+from tests.host.programs import program as put
 from tests.unit.builders import plan, wanted
 
 NOW = 1_800_000_000
@@ -50,36 +50,32 @@ def _config(place: Path, port: int, run: Desired) -> WatchConfig:
     return decode(WatchConfig, config)
 
 
-def _deployed(place: Path, run: Desired) -> None:
-    """Files as a deploy leaves them."""
-    (release,) = run.services
-    home = place / "services/qwen36"
-    (home / f"releases/{release.release}").mkdir(parents=True)
-    files = {"compose.yaml": release.compose, "release.json": release.record}
-    for name, text in files.items():
-        text = text.replace("/opt/sparkwright", str(place))
-        (home / "releases" / release.release / name).write_text(text)
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
+    """A host as a deploy leaves it, and what it is to be."""
+    desired = run_of()
+    (release,) = desired.services
+    home = tmp_path / "services/qwen36"
+    files = {
+        home / "releases" / release.release / "compose.yaml": release.compose,
+        home / "releases" / release.release / "release.json": release.record,
+        tmp_path / f"units/{release.unit}": release.unit_text,
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("/opt/sparkwright", str(tmp_path)))
     for name in ("current", "good"):
         (home / name).symlink_to(f"releases/{release.release}")
-    (place / "state").mkdir()
-    (place / "watch/metrics").mkdir(parents=True)
-    (place / "units").mkdir()
-    unit = release.unit_text.replace("/opt/sparkwright", str(place))
-    (place / f"units/{release.unit}").write_text(unit)
-
-
-def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
-    (release,) = run.services
+    (tmp_path / "state").mkdir()
+    (tmp_path / "watch/metrics").mkdir(parents=True)
     seen = inspected()
     seen["Config"]["Labels"]["sparkwright.release"] = release.release
-    host(place, monkeypatch, [seen])
-    monkeypatch.setattr(systemd, "UNITS", place / "units")
+    host(tmp_path, monkeypatch, [seen])
+    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
+    return desired
 
 
-def test_minutes_of_a_wedge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_of()
-    _deployed(tmp_path, run)
-    _here(tmp_path, monkeypatch, run)
+def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
     said = []
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
@@ -105,10 +101,7 @@ def test_minutes_of_a_wedge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert said[1].startswith(f"over: {words}")
 
 
-def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_of()
-    _deployed(tmp_path, run)
-    _here(tmp_path, monkeypatch, run)
+def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
     (release,) = run.services
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
@@ -129,10 +122,7 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ]
 
 
-def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_of()
-    _deployed(tmp_path, run)
-    _here(tmp_path, monkeypatch, run)
+def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
     config = _config(tmp_path, 9, run)
     assert program.sample(config, NOW).switching is False
     (tmp_path / "state/switch").mkdir()

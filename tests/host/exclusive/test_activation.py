@@ -15,8 +15,9 @@ from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import decode
 from sparkwright.host.release import STEPS, SwitchRequest
+from tests.host.exclusive.waking import declare
 from tests.host.switch.test_transaction import NEW, OLD, Host, host
 from tests.unit.builders import kept_service
 
@@ -45,9 +46,7 @@ def pair(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
         files.point(home / "good", f"releases/{OLD}")
     (host.place / "running-a").write_text(OLD)
     exclusive.mark(host.place / "services/b", "sparkwright-b.service", asleep=True)
-    text = json.dumps(encode(GROUPS))
-    placed = {str(host.place / "state/exclusive.json"): (text, 0o600)}
-    setup.main(SetupRequest(str(host.place), placed))
+    declare(host.place, GROUPS)
     return host
 
 
@@ -230,8 +229,5 @@ def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
     assert not list((pair.place / "state").glob("*.json"))
     # Where a member is taken out while it runs, the first of the others is the active one.
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
-    text = json.dumps(encode(GROUPS))
-    setup.main(
-        SetupRequest(str(pair.place), {str(pair.place / "state/exclusive.json"): (text, 0o600)})
-    )
+    declare(pair.place, GROUPS)
     assert exclusive.active(pair.place / "state")["evening"].service == "a"

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import switch as transaction
-from sparkwright.host.exclusive import activate, setup, unattended
-from sparkwright.host.exclusive.setup import SetupRequest
+from sparkwright.host.exclusive import activate, unattended
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchRequest
 from tests.host.exclusive.test_activation import GROUPS, _state, pair
+from tests.host.exclusive.waking import declare
 from tests.host.switch.test_transaction import Host, host
 
 __all__ = ["host", "pair"]
@@ -26,7 +26,7 @@ __all__ = ["host", "pair"]
 def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     """``b`` is to run on Mondays from 08:00 to 18:00; what systemd starts is run at once."""
     known = replace(GROUPS, groups={"evening": Group(("a", "b"), ((480, 1080, "b"),))})
-    _declare(pair, json.dumps(encode(known)))
+    declare(pair.place, known)
 
     def started(*_: object) -> object:
         place = pair.place / "state/switch"
@@ -36,11 +36,6 @@ def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
 
     monkeypatch.setattr(activate, "run", started)
     return pair
-
-
-def _declare(host: Host, text: str) -> None:
-    place = str(host.place / "state/exclusive.json")
-    setup.main(SetupRequest(str(host.place), {place: (text, 0o600)}))
 
 
 def _at(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.host.programs import program
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 _ROOT = Path(__file__).parents[3]
 _HOST = """
@@ -68,10 +70,8 @@ out = {}
 
 def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
     tools = tmp_path / "bin"
-    tools.mkdir()
+    program(tools, "systemctl", f'# FAKE\necho "$@" >> {tmp_path}/systemctl')
     (tools / "netplan").symlink_to(_ROOT / "lab/fabric/netplan")
-    (tools / "systemctl").write_text(f'#!/bin/sh\n# FAKE\necho "$@" >> {tmp_path}/systemctl\n')
-    (tools / "systemctl").chmod(0o755)
     for name in ("netplan", "systemd/system"):
         (tmp_path / "over/etc" / name).mkdir(parents=True)
     words = ["unshare", "--net", "--mount", "sh", "-c", _HOST, "sh", str(tmp_path / "over"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.findings.finding import Finding
 from tests.host.fabric.looking import Look
+from tests.libyaml import safe_load
 
 Sparks = tuple[Spark, ...]
 Plant = Callable[[Sparks], None]
@@ -50,47 +52,31 @@ def _elsewhere(sparks: Sparks) -> None:
             port.sees = (f"aa:bb:cc:dd:ee:{spark.number:02x}",)
 
 
-_inactive = _set(0, (1, 0), active=False)
 _slow = _set(1, (1, 0), speed=100000)
 _small = _set(port=(1, 0), mtu=1500)
 _no_gid = _set(1, (1, 0), roce=False)
 _no_cma = _set(cma_kib=0, kernel="7.0.0-1019-nvidia")
 _kernels = _set(1, kernel="6.17.0-1032-nvidia")
-PLANTED: dict[str, tuple[Plant, str, str]] = {
-    "fabric-twin-down": (
-        _twin_down, "spark-1", "port 1: enp1s0f1np1 is up, enP2p1s0f1np1 is not"
-    ),
-    "fabric-speed": (_slow, "spark-2", "enp1s0f1np1: 100000 Mb/s"),
-    "fabric-mtu": (_small, "spark-1", "enp1s0f1np1: MTU 1500"),
-    "fabric-mtus-differ": (
-        _set(0, (1, 0), mtu=9216), "spark-1", "enp1s0f1np1: MTU 9216, enp1s0f1np1 of spark-2: 9000"
-    ),
-    "fabric-no-address": (_set(0, (1, 1), address=""), "spark-1", "enP2p1s0f1np1: no IPv4 address"),
-    "fabric-one-subnet": (
-        _one_subnet, "spark-1", "enp1s0f1np1 192.168.177.11/24, enP2p1s0f1np1 192.168.177.21/24"
-    ),
-    "fabric-rdma-down": (_inactive, "spark-1", "rocep1s0f1 (enp1s0f1np1): DOWN"),
-    "fabric-no-gid": (_no_gid, "spark-2", "rocep1s0f1: GIDs of 192.168.177.12: IB/RoCE v1"),
-    "fabric-cma": (_no_cma, "spark-1", "CmaTotal 0 kB, kernel 7.0.0-1019-nvidia"),
-    "fabric-second-cable": (_second_cable, "spark-1", "both ports have a link"),
-    "fabric-other-host": (_elsewhere, "spark-1", "its ports see aa:bb:cc:dd:ee:01"),
-    "fabric-subnets-differ": (
-        _set(1, (1, 0), address="192.168.179.12/24"), "spark-1",
-        "enp1s0f1np1 192.168.177.11/24, and at its other end enp1s0f1np1 of spark-2 "
-        "192.168.179.12/24",
-    ),
-    "fabric-address-twice": (
-        _set(1, (1, 0), address="192.168.177.11/24"), "spark-1",
-        "192.168.177.11 is spark-1 enp1s0f1np1 and spark-2 enp1s0f1np1",
-    ),
-    "fabric-drivers-differ": (
-        _set(1, driver="580.126.09"), "", "driver: spark-1 580.95.05, spark-2 580.126.09"
-    ),
-    "fabric-driver-590": (_set(driver="590.44.01"), "spark-1", "driver 590.44.01"),
-    "fabric-kernels-differ": (
-        _kernels, "", "kernel: spark-1 6.17.0-1031-nvidia, spark-2 6.17.0-1032-nvidia"
-    ),
-}  # fmt: skip
+PLANTED: dict[str, Plant] = {
+    "fabric-twin-down": _twin_down,
+    "fabric-speed": _slow,
+    "fabric-mtu": _small,
+    "fabric-mtus-differ": _set(0, (1, 0), mtu=9216),
+    "fabric-no-address": _set(0, (1, 1), address=""),
+    "fabric-one-subnet": _one_subnet,
+    "fabric-rdma-down": _set(0, (1, 0), active=False),
+    "fabric-no-gid": _no_gid,
+    "fabric-cma": _no_cma,
+    "fabric-second-cable": _second_cable,
+    "fabric-other-host": _elsewhere,
+    "fabric-subnets-differ": _set(1, (1, 0), address="192.168.179.12/24"),
+    "fabric-address-twice": _set(1, (1, 0), address="192.168.177.11/24"),
+    "fabric-drivers-differ": _set(1, driver="580.126.09"),
+    "fabric-driver-590": _set(driver="590.44.01"),
+    "fabric-kernels-differ": _kernels,
+}
+#: Host and observation of each.
+OBSERVED = safe_load(Path(__file__).with_name("planted.yaml").read_text())
 #: Those that have a test of their own below.
 APART = {
     "fabric-no-connectx", "fabric-link-down", "fabric-two-nccl", "fabric-wrong-port",
@@ -108,9 +94,9 @@ def test_every_check_is_provoked() -> None:
 
 @pytest.mark.parametrize("id_", sorted(PLANTED))
 def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
-    plant, host, observed = PLANTED[id_]
+    host, observed = OBSERVED[id_]
     sparks = pair()
-    plant(sparks)
+    PLANTED[id_](sparks)
     found = CHECKS.findings(Fabric(look(sparks), "pair"))
     assert (id_, host, observed) in _said(found)
     assert {one.id for one in found} == {id_}

@@ -15,6 +15,8 @@ from sparkwright.host.fabric import FabricRequest, FabricState, Gid, Neighbour
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.ranks.collective import NoFabric, collective_environment, entrance
 from tests.host.fabric.looking import Look
+from tests.host.programs import program
+from tests.libyaml import safe_load
 
 
 def test_the_ports_of_a_pair(look: Look) -> None:
@@ -58,8 +60,7 @@ def test_a_tool_that_says_something_else(
 ) -> None:
     tree.write(pair()[0], tmp_path)
     for name in ("ip", "lldpcli"):
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ncat <<'E'\n{said}\nE\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+        program(tmp_path / "bin", name, f"cat <<'E'\n{said}\nE")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     assert len(fabric.main(FabricRequest(str(tmp_path))).rails) == 4
 
@@ -71,8 +72,7 @@ def test_lldp_names_the_other_host(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         '"port": {"id": {"type": "mac", "value": "4C:BB:47:00:02:02"}, '
         '"descr": "enp1s0f1np1"}}}]}}'
     )
-    (tmp_path / "bin/lldpcli").write_text(f"#!/bin/sh\ncat <<'E'\n{said}\nE\n")
-    (tmp_path / "bin/lldpcli").chmod(0o755)
+    program(tmp_path / "bin", "lldpcli", f"cat <<'E'\n{said}\nE")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     rail = fabric.main(FabricRequest(str(tmp_path), ask=False)).rails[2]
     assert Neighbour("4c:bb:47:00:02:02", "lldp", name="spark-2 enp1s0f1np1") in rail.neighbours
@@ -109,23 +109,8 @@ def test_a_cable_to_somebody_else(look: Look) -> None:
 def test_variables_of_a_pair(look: Look) -> None:
     states = look(pair())
     assert entrance(states["spark-2"], "pair") == ("enp1s0f1np1", "192.168.177.12")
-    assert collective_environment(states["spark-2"], "pair") == {
-        "NCCL_SOCKET_IFNAME": "enp1s0f1np1",
-        "GLOO_SOCKET_IFNAME": "enp1s0f1np1",
-        "TP_SOCKET_IFNAME": "enp1s0f1np1",
-        "UCX_NET_DEVICES": "enp1s0f1np1",
-        "OMPI_MCA_btl_tcp_if_include": "enp1s0f1np1",
-        "MN_IF_NAME": "enp1s0f1np1",
-        "NCCL_NET": "IB",
-        "NCCL_IB_DISABLE": "0",
-        "NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
-        "NCCL_IB_ADDR_FAMILY": "AF_INET",
-        "NCCL_IB_ROCE_VERSION_NUM": "2",
-        "NCCL_IGNORE_CPU_AFFINITY": "1",
-        "NCCL_CUMEM_ENABLE": "0",
-        "NCCL_NVLS_ENABLE": "0",
-        "NCCL_CROSS_NIC": "1",
-    }
+    expected = safe_load(Path(__file__).with_name("pair.yaml").read_text())
+    assert collective_environment(states["spark-2"], "pair") == expected
 
 
 @pytest.mark.parametrize("number", [3, 4])

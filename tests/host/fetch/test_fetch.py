@@ -287,32 +287,6 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     fetch.assert_whole()
 
 
-# Requests
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"revision": "main"}, "must be a full commit"),
-        ({"downloader": "carrier-pigeon"}, "must be hf_transfer, xet or http"),
-        ({"endpoint": "ftp://x"}, "not a valid http(s) address"),
-        ({"destination": "relative"}, "absolute path"),
-        ({"files": [{"path": "../x", "size": 1, "blob_id": "0" * 40}]}, "would be outside"),
-        ({"files": [{"path": "x", "size": 1}]}, "could not be verified"),
-        (
-            {"files": [{"path": "x", "size": "1", "blob_id": "0" * 40}]},
-            "files.size: '1' is not of type int",
-        ),
-    ],
-)
-def test_bad_request_is_one_message(fetch: Fetch, changes: dict[str, object], message: str) -> None:
-    code, output = fetch.here(**changes)
-    assert code == 1
-    assert message in output
-    assert len(output.splitlines()) == 1
-    assert not fetch.hub.hits
-
-
 def test_commit_is_checked(fetch: Fetch) -> None:
     fetch.complete()
     receipt = fetch.destination / ".sparkwright-receipt.json"

@@ -25,6 +25,7 @@ from tests import docker_api
 from tests.host.fetch.conftest import HOST
 from tests.host.fetch.test_registry import ACCOUNT, LAYER, MANIFEST, Registry, digest, registry
 from tests.host.peer_sharing import DOCKER, RUN, SERVER_KEY
+from tests.host.programs import program
 
 __all__ = ["registry"]
 
@@ -48,15 +49,14 @@ class Docker:
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
     one = Docker(tmp_path / "docker")
     (one.place / "root/image/overlay2").mkdir(parents=True)
-    command = one.place / "bin/docker"
-    command.parent.mkdir()
-    command.write_text(
-        f'#!/bin/sh\necho "$@" >> {one.place}/commands\n'
+    command = program(
+        one.place / "bin",
+        "docker",
+        f'echo "$@" >> {one.place}/commands\n'
         f'[ "$1" != build ] || cp -a "$4" {one.place}/context\n'
         f'[ "$1" != --config ] || cp "$2/config.json" {one.place}/account\n'
-        f'[ "$3" != pull -o ! -e {one.place}/full ] || {{ echo no space left >&2; exit 1; }}\n'
+        f'[ "$3" != pull -o ! -e {one.place}/full ] || {{ echo no space left >&2; exit 1; }}\n',
     )
-    command.chmod(0o755)
     monkeypatch.setenv("PATH", str(command.parent), prepend=":")
     root = {"DockerRootDir": str(one.place / "root"), "Driver": "overlay2"}
     docker_api.serve(one.place, monkeypatch, lambda _: {**root, **one.info})

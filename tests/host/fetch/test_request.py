@@ -56,6 +56,8 @@ PULL = PullRequest(
     fetch=FETCH,
     build=ImageBuild("base:tag", {"Dockerfile": BuildFile("eA=="), "run": BuildFile("eA==", True)}),
 )
+FILE = {"path": "x", "size": 1, "blob_id": "0" * 40}
+HUB = {**asdict(FETCH), "source": "hub", "revision": "c" * 40, "manifests": [], "files": [FILE]}
 PEER_SERVER = PeerServerRequest(18650, "/keys", PeerRoots("/models", "/images"), 900)
 
 
@@ -88,12 +90,20 @@ def test_what_the_controller_writes_is_what_the_host_reads(
         (request.read_fetch, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
         (request.read_fetch, {**asdict(FETCH), "files": []}, "at least one file"),
         (request.read_fetch, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
+        (request.read_fetch, {**HUB, "revision": "main"}, "must be a full commit"),
+        (request.read_fetch, {**HUB, "downloader": "pigeon"}, "must be hf_transfer, xet or http"),
+        (request.read_fetch, {**HUB, "endpoint": "ftp://x"}, "not a valid http(s) address"),
+        (request.read_fetch, {**HUB, "destination": "relative"}, "absolute path"),
+        (request.read_fetch, {**HUB, "files": [{**FILE, "path": "../x"}]}, "would be outside"),
+        (request.read_fetch, {**HUB, "files": [{"path": "x", "size": 1}]}, "not be verified"),
+        (request.read_fetch, {**HUB, "files": [{**FILE, "size": "1"}]},
+         "files.size: '1' is not of type int"),
         (request.read_fetch, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
         (request.read_pull, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
         (request.read_peer_server, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
         (request.read_peer_server, {"port": 1}, "keys is missing"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_request_is_one_message_that_names_the_key(
     tmp_path: Path, read: Callable[[Path], Any], document: Any, message: str
 ) -> None:

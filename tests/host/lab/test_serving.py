@@ -12,6 +12,7 @@ import pytest
 
 from lab.serving.fake_vllm.arguments import parse
 from lab.serving.fake_vllm.table import load_table
+from tests.engine.captures import shape
 from tests.host.lab.fake_server import KEY, NGRAM, Server, identity, launched, make_model
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,15 +49,6 @@ def server(shared_model: Path) -> Iterator[Server]:
     words += ["--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"]
     with launched(shared_model, *words) as started:
         yield started
-
-
-def shape(value: Any) -> Any:
-    """Keys in their order and types of a JSON value, without its contents."""
-    if isinstance(value, dict):
-        return [(name, shape(part)) for name, part in value.items()]
-    if isinstance(value, list):
-        return [shape(part) for part in value]
-    return type(value).__name__
 
 
 def captured(name: str) -> tuple[str, list[str], str]:

@@ -115,6 +115,14 @@ class RunningProxy:
             secret.touch(mode=0o600)
             secret.write_text(text)
 
+    def change(self, *, replicas: tuple[Replica, ...] | None = None, **settings: Any) -> None:
+        """Change settings, or the replicas, and take them."""
+        if replicas is not None:
+            settings["proxies"] = (replace(self.proxies.proxies[0], replicas=replicas),)
+        self.proxies = replace(self.proxies, **settings)
+        self.write()
+        self.reload()
+
     def command(self) -> list[str]:
         """The command line of the unit."""
         found = re.search(r"^ExecStart=(.*)$", render_proxies(self.proxies).unit, re.MULTILINE)

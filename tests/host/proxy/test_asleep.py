@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sparkwright.host.exclusive import setup
-from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group, Groups
-from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import place as proxy_place
+from tests.host.exclusive.waking import declare
 from tests.host.proxy.backend import Backend
 from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica, until
 
@@ -28,8 +25,7 @@ def evening(place: Path, one: Backend) -> Iterator[RunningProxy]:
     (own,) = proxies.proxies
     proxies = replace(proxies, proxies=(replace(own, exclusive="evening", engine_key=True),))
     known = Groups({"evening": Group(("coder", "llm"))}, admin=proxies.admin_socket)
-    text = json.dumps(encode(known))
-    setup.main(SetupRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
+    declare(place, known)
     (place / "gateway").mkdir()
     assert proxies.asleep == str(place / "gateway/asleep.map")
     proxy_place.write_sleeping(Path(proxies.asleep))

@@ -16,6 +16,7 @@ from typing import Any
 
 from sparkwright.host.lib.ranks import STATE, RankConfig
 from sparkwright.host.lib.records import encode
+from tests.host.programs import program
 
 #: Nobody else of this machine has these.
 NETWORK = "127.77.{}.{}"
@@ -81,14 +82,9 @@ class Unit:
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
-        (place / "bin").mkdir(parents=True)
-        (place / "units").mkdir()
-        tool = place / "bin/systemctl"
-        tool.write_text(SYSTEMCTL.format(place=place))
-        tool.chmod(0o755)
-        for name in ("journalctl",):
-            (place / "bin" / name).write_text("#!/bin/sh\n")
-            (place / "bin" / name).chmod(0o755)
+        (place / "units").mkdir(parents=True)
+        program(place / "bin", "systemctl", SYSTEMCTL.format(place=place))
+        program(place / "bin", "journalctl", "")
         (self.home / "releases").mkdir(parents=True)
         Path(config.secrets).write_text(f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n")
         self.stage(OLD)

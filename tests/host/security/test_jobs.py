@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from sparkwright.host import jobs
 from sparkwright.host.jobs import Job, JobsRequest
 from sparkwright.host.lib import sandbox
+from tests.host.programs import program
 
 TOKEN = "hf_a-token-of-the-users-own"
 #: As much of systemd-run as is asked: loads credentials as systemd does, and notes its words.
@@ -38,24 +38,18 @@ sys.exit({code})
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine's directories and its systemd."""
-    (tmp_path / "bin").mkdir()
     (tmp_path / "run").mkdir()
     monkeypatch.setattr("sparkwright.host.lib.credentials.RUN", str(tmp_path / "run"))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    _program(tmp_path / "bin/systemctl", "#!/bin/sh\nexit 0\n")
+    program(tmp_path / "bin", "systemctl", "exit 0")
     yield tmp_path
     assert list((tmp_path / "run").iterdir()) == []
-
-
-def _program(place: Path, text: str) -> None:
-    place.write_text(text)
-    place.chmod(place.stat().st_mode | stat.S_IXUSR)
 
 
 def _systemd_run(root: Path, code: int = 0) -> Path:
     said = root / "said.json"
     text = SYSTEMD_RUN.format(python=sys.executable, place=str(said), code=code)
-    _program(root / "bin/systemd-run", text)
+    program(root / "bin", "systemd-run", text)
     return said
 
 
@@ -92,7 +86,7 @@ def test_a_token_is_loaded_by_systemd_and_in_no_file(root: Path, code: int) -> N
 
 
 def test_a_token_that_nobody_fetches_does_not_hold_the_start(root: Path) -> None:
-    _program(root / "bin/systemd-run", "#!/bin/sh\nexit 0\n")
+    program(root / "bin", "systemd-run", "exit 0")
     jobs.main(JobsRequest(start=(_job(root),)))
     assert _files_with(root, TOKEN) == []
 

@@ -18,7 +18,7 @@ from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
 from tests.host.proxy.backend import PATIENCE, Backend
-from tests.host.proxy.conftest import one, place  # noqa: F401
+from tests.host.proxy.conftest import one, place
 from tests.host.proxy.haproxy import (
     ENGINE,
     HAPROXY,
@@ -30,6 +30,7 @@ from tests.host.proxy.haproxy import (
 )
 from tests.host.serving import free_port
 
+__all__ = ["one", "place"]
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
 CHAT = "/v1/chat/completions"
 OPENCLAW = "sk-the-key-of-openclaw-0123456789"
@@ -48,13 +49,13 @@ def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator
 
 
 @pytest.fixture
-def proxy(place: Path, one: Backend) -> Iterator[RunningProxy]:  # noqa: F811
+def proxy(place: Path, one: Backend) -> Iterator[RunningProxy]:
     """A host's own proxy."""
     with own_proxy(place, one) as found:
         yield found
 
 
-def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, one: Backend) -> None:  # noqa: F811
+def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, one: Backend) -> None:
     for key in (KEY, OPENCLAW, LAPTOP):
         assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
     assert {seen.headers["authorization"] for seen in one.seen} == {f"Bearer {ENGINE.value}"}
@@ -97,7 +98,7 @@ def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> N
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, one: Backend) -> None:  # noqa: F811
+def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, one: Backend) -> None:
     """Another address of this machine stands for another machine: it is not the one asked."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
@@ -111,7 +112,7 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, one: B
     assert len(one.seen) == 2
 
 
-def test_a_load_balancer_passes_the_clients_key_on(place: Path, one: Backend) -> None:  # noqa: F811
+def test_a_load_balancer_passes_the_clients_key_on(place: Path, one: Backend) -> None:
     """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
     with opened(proxies_of(place, (replica(one),))) as balancer:
         balancer.write(named={"openclaw": OPENCLAW})

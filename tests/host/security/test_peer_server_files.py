@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.peer_sharing import Seed
+from tests.libyaml import safe_load
 
 CONTAINER = "c" * 64
+TABLES = safe_load(Path(__file__).with_name("tables.yaml").read_text())
 KEPT = b'"VLLM_API_KEY=sk-of-the-fleet"'
 
 
@@ -29,68 +33,23 @@ def kept(seed: Seed, tmp_path: Path) -> Path:
     return file
 
 
-UP = "..%2F..%2F..%2F"
+def _paths(name: str) -> Any:
+    """A table, with the names that are made here."""
+    text = json.dumps(TABLES[name])
+    return json.loads(text.replace("{commit}", COMMIT).replace("{container}", CONTAINER))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        # As it was found: a separator within one name, and an image's hexadecimal name above.
-        f"/files/models/org--model%2F{UP}docker%2Fcontainers/{CONTAINER}/config.v2.json",
-        f"/files/models/..%2F..%2Fdocker%2Fcontainers/{CONTAINER}/config.v2.json",
-        f"/files/models/org--model%5C..%5C..%2Fdocker%2Fcontainers/{CONTAINER}/config.v2.json",
-        f"/files/models/%2Fdocker%2Fcontainers/{CONTAINER}/config.v2.json",
-        f"/files/models/../docker/{CONTAINER}/config.v2.json",
-        f"/files/models/%2e%2e/{CONTAINER}/config.v2.json",
-        f"/files/models/.%2e/{CONTAINER}/config.v2.json",
-        f"/files/models/%252e%252e%252fdocker/{CONTAINER}/config.v2.json",
-        f"/files/models/%c0%ae%c0%ae%c0%af/{CONTAINER}/config.v2.json",
-        f"/files/models/org--model%00/{COMMIT}/config.json",
-        f"/files/models/org--model/{COMMIT}%0a/config.json",
-        f"/files/models/org--model/{COMMIT}%2F..%2Fbeside/config.json",
-        f"/files/models/org--model/{COMMIT}/..%2Fbeside",
-        f"/files/models/org--model/{COMMIT}/../beside",
-        f"/files/models/org--model/{COMMIT}/%2e%2e/beside",
-        f"/files/models/org--model/{COMMIT}/%2e%2e%2fbeside",
-        f"/files/models/org--model/{COMMIT}/x/../../beside",
-        f"/files/models/org--model/{COMMIT}/..%5c..%5cbeside",
-        f"/files/models/org--model/{COMMIT}/config.json%00.txt",
-        f"/files/models/org--model/{COMMIT}//config.json",
-        f"/files/models/org--model/{COMMIT}/./config.json",
-        f"/files/models/org--model/{COMMIT}/",
-        f"/files/models/org--model/{COMMIT}",
-        f"/files/models/.staging-{COMMIT}/{COMMIT}/config.json",
-        f"/files/images/..%2Fdocker%2Fcontainers%2F{CONTAINER}/config.v2.json",
-        f"/files/images/{CONTAINER}/..%2F..%2F..%2Fdocker%2Fcontainers%2F{CONTAINER}",
-        f"/files/keys/{'ab' * 16}",
-        "/files",
-        "/files/models",
-        f"/files/models/org--model/{COMMIT}/{'d/' * 30}config.json",
-    ],
-)
+@pytest.mark.parametrize("path", _paths("peer_paths"))
 @pytest.mark.parametrize("query", ["", "?ranges"])
 def test_no_name_leads_out_of_the_roots(seed: Seed, path: str, query: str) -> None:
     status, body, _ = seed.get(path + query, **({} if query else {"Range": "bytes=0-9"}))
     assert (status, body) == (404, b"")
 
 
-@pytest.mark.parametrize(
-    ("script", "path"),
-    [
-        ('ln -s "$KEPT" model.safetensors', f"org--model/{COMMIT}/model.safetensors"),
-        ('ln -s "$FOLDER" sub', f"org--model/{COMMIT}/sub/config.v2.json"),
-        ('ln -s "$CONTAINERS" ../../evil--model', f"evil--model/{CONTAINER}/config.v2.json"),
-        (f'ln -s "$FOLDER" ../{"d" * 40}', f"org--model/{'d' * 40}/config.v2.json"),
-        (
-            f'mkdir "$CONTAINERS/files" && cp "$KEPT" "$CONTAINERS/files" && '
-            f'ln -s "$CONTAINERS" ../.staging-{"e" * 40}',
-            f"org--model/{'e' * 40}/config.v2.json",
-        ),
-        ("mkfifo pipe", f"org--model/{COMMIT}/pipe"),
-        ("mkdir folder", f"org--model/{COMMIT}/folder"),
-    ],
-    ids=["file", "directory", "model", "revision", "stage", "pipe", "folder"],
-)
+LINKS = _paths("peer_links")
+
+
+@pytest.mark.parametrize(("script", "path"), LINKS.values(), ids=LINKS)
 def test_no_link_is_followed_and_only_regular_files_are_given(
     seed: Seed, kept: Path, script: str, path: str
 ) -> None:

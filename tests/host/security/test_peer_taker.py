@@ -237,11 +237,8 @@ def test_a_redirect_is_not_followed(
     def redirect(connection: socket.socket, asked: Asked) -> None:
         signed(connection, asked, 302, b"", f"Location: {elsewhere.address}/x")
 
-    code, said = fetch_from(fetch, fake(redirect).address)
-    assert code == 0, said
-    assert "HTTP 302" in said
+    assert "HTTP 302" in fetch_from(fetch, fake(redirect).address)
     assert elsewhere.asked == []
-    fetch.assert_whole()
 
 
 # What follows needs shorter deadlines than the program's own: it runs in this process.

@@ -66,12 +66,12 @@ class Served:
     ca: Authority
     tap: Tapped
 
-    def take(self, leech: Fetch, identity: TlsIdentity | None) -> tuple[int, str]:
-        """Fetch from it, as a host that verifies it so."""
+    def take(self, leech: Fetch, identity: TlsIdentity | None) -> str:
+        """Fetch everything from it or the hub, as a host that verifies it so."""
         keys = leech.root / "peer-keys"
         tls = {self.tap.address: identity} if identity else {}
         keys.write_text(json.dumps(asdict(PeerKeys(RUN, PEER, {self.tap.address: KEY}, tls))))
-        return leech.run(peers=[self.tap.address], peer_token_file=str(keys))
+        return leech.complete(apart=True, peers=[self.tap.address], peer_token_file=str(keys))
 
 
 @pytest.fixture
@@ -109,9 +109,7 @@ def test_who_listens_in_reads_no_weights_and_no_names(
     """The other case shows that the tap would hear them."""
     served = serving(tls)
     asked = len(leech.hub.hits)
-    code, output = served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
-    assert code == 0, output
-    leech.assert_whole()
+    served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
     assert len(leech.hub.hits) == asked
     assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
     heard = bytes(served.tap.heard)
@@ -127,7 +125,7 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
     """Nor is it told what is wanted: the run's key is shown to nobody else."""
     served = serving(True)
     other = authority(NOW, tmp_path / "other")
-    code, output = served.take(
+    output = served.take(
         leech,
         {
             "another CA": TlsIdentity(NAME, other.pem),
@@ -135,8 +133,6 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
             "a public CA": TlsIdentity(NAME, None),
         }[wrong],
     )
-    assert code == 0, output
-    leech.assert_whole()
     assert leech.progress()["bytes_peers"] == 0
     assert f"the peer {served.tap.address} fails (its certificate: " in output
 
@@ -145,9 +141,7 @@ def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(False)
-    code, output = served.take(leech, TlsIdentity(NAME, served.ca.pem))
-    assert code == 0, output
-    leech.assert_whole()
+    output = served.take(leech, TlsIdentity(NAME, served.ca.pem))
     assert leech.progress()["bytes_peers"] == 0
     assert "(no TLS: " in output
     assert b"Authorization" not in served.tap.heard
@@ -166,8 +160,7 @@ def test_who_asks_in_clear_gets_nothing_and_keeps_nobody_waiting(
                 answer += block
         assert b"HTTP" not in answer
     began = time.monotonic()
-    code, output = served.take(leech, TlsIdentity(NAME, served.ca.pem))
-    assert code == 0, output
+    served.take(leech, TlsIdentity(NAME, served.ca.pem))
     assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
     assert time.monotonic() - began < 10
     for one in silent:

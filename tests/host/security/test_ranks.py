@@ -17,6 +17,7 @@ from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.ranks import firewall
 from sparkwright.host.ranks.link import follower_proof
 from tests.host.ranks.units import KEY, OLD, Cluster, until
+from tests.libyaml import safe_load
 
 
 @pytest.fixture
@@ -48,19 +49,10 @@ def test_another_address_is_not_even_greeted(serving: Cluster) -> None:
     assert serving.session == session
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"rank": 1, "nonce": "n", "mac": "0" * 64},
-        {"rank": 0, "nonce": "n", "mac": "0" * 64},
-        {"rank": True, "nonce": "n", "mac": "0" * 64},
-        {"rank": 99, "nonce": "n", "mac": "0" * 64},
-        {"rank": "1", "nonce": 1, "mac": None},
-        {"ended": "rank 1 is broken"},
-        [1, 2],
-        "x" * 100_000,
-    ],
-)
+JOINS = safe_load(Path(__file__).with_name("tables.yaml").read_text())["joins"]
+
+
+@pytest.mark.parametrize("said", [*JOINS, "x" * 100_000])
 def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, said: object) -> None:
     """From a rank's own address, as another user of its host has it."""
     session = serving.session

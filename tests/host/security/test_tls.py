@@ -4,14 +4,13 @@ takes the port of a proxy."""
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 import socket
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -20,26 +19,20 @@ from cryptography.hazmat.primitives import serialization
 from sparkwright.config.secrets import SecretText
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
-from sparkwright.proxy.haproxy import Proxy, Replica, ReplicaTls
+from sparkwright.proxy.haproxy import Replica, ReplicaTls
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.proxy.backend import Backend, serving
+from tests.host.proxy.conftest import one, place
 from tests.host.proxy.haproxy import HAPROXY, KEY, RunningProxy, opened, proxies_of, replica, until
 
+__all__ = ["one", "place"]
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
 
 CHAT = "/v1/chat/completions"
 NOW = dt.datetime.now(dt.UTC)
 #: Of one host: what it is reached by, and what others verify.
 NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory with a name short enough for sockets."""
-    path = Path(tempfile.mkdtemp(prefix="tls-"))
-    yield path
-    shutil.rmtree(path)
 
 
 @pytest.fixture
@@ -52,13 +45,6 @@ def ca(place: Path) -> Authority:
 def other(place: Path) -> Authority:
     """A CA of an attacker's."""
     return authority(NOW, place / "other-ca")
-
-
-@pytest.fixture
-def one() -> Iterator[Backend]:
-    """A replica that serves http."""
-    with serving("one") as backend:
-        yield backend
 
 
 def pem(signer: Authority, host: str = "spark-1", names: tuple[str, ...] = NAMES) -> SecretText:
@@ -91,13 +77,15 @@ def proxy(place: Path, one: Backend, ca: Authority) -> Iterator[RunningProxy]:
         yield running
 
 
-def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localhost") -> str | None:
-    """The protocol that client and proxy agree on."""
+def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localhost") -> Any:
+    """Protocol that client and proxy agree on, and the serial number of its certificate."""
     with (
         socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as plain,
         context.wrap_socket(plain, server_hostname=name) as secured,
     ):
-        return secured.version()
+        certificate = secured.getpeercert()
+        assert certificate
+        return secured.version(), certificate["serialNumber"]
 
 
 # --- Clients -----------------------------------------------------------------------------------
@@ -105,11 +93,14 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 @pytest.mark.parametrize("name", NAMES)
 def test_clients_that_know_the_ca_get_in(
-    proxy: RunningProxy, ca: Authority, one: Backend, name: str
+    proxy: RunningProxy,
+    ca: Authority,
+    one: Backend,
+    name: str,
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}
     assert proxy.post(CHAT, key="wrong").status == 401
-    assert handshake(proxy, trusting(ca), name) == "TLSv1.3"
+    assert handshake(proxy, trusting(ca), name)[0] == "TLSv1.3"
     assert len(one.seen) == 1
 
 
@@ -129,7 +120,7 @@ def test_old_tls_and_weak_ciphers_are_refused(proxy: RunningProxy, ca: Authority
         context.set_ciphers(f"{ciphers}:@SECLEVEL=0")
         return context
 
-    assert handshake(proxy, limited(ssl.TLSVersion.TLSv1_2, "ALL")) == "TLSv1.2"
+    assert handshake(proxy, limited(ssl.TLSVersion.TLSv1_2, "ALL"))[0] == "TLSv1.2"
     for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             handshake(proxy, limited(version, "ALL"))
@@ -199,7 +190,9 @@ def test_a_replica_of_this_ca_gets_requests(place: Path, ca: Authority) -> None:
 
 
 def test_a_replica_that_nobody_can_verify_gets_no_request(
-    place: Path, ca: Authority, other: Authority
+    place: Path,
+    ca: Authority,
+    other: Authority,
 ) -> None:
     """One of another CA, one of another host's certificate, one in clear: none is ever asked."""
     with ExitStack() as stack:
@@ -217,7 +210,9 @@ def test_a_replica_that_nobody_can_verify_gets_no_request(
 
 
 def test_who_takes_a_replica_s_port_gets_no_request(
-    place: Path, ca: Authority, other: Authority
+    place: Path,
+    ca: Authority,
+    other: Authority,
 ) -> None:
     """Between two checks: each connection is verified, too."""
     with serving("one", served(pem(ca), place)) as first:
@@ -233,30 +228,19 @@ def test_who_takes_a_replica_s_port_gets_no_request(
 
 
 def test_a_certificate_is_renewed_while_a_stream_runs(
-    proxy: RunningProxy, one: Backend, ca: Authority
+    proxy: RunningProxy,
+    one: Backend,
+    ca: Authority,
 ) -> None:
     stream = proxy.send("POST", CHAT, {"stream": 2})
     one.go.release()
     assert stream.readline() == b"data: 0 of one\n"
-    before = presented(proxy, ca)
-    proxy.proxies = replace(proxy.proxies, tls=pem(ca, names=(*NAMES, "spark-1")))
-    proxy.write()
-    proxy.reload()
-    assert presented(proxy, ca) != before
+    _, before = handshake(proxy, trusting(ca))
+    proxy.change(tls=pem(ca, names=(*NAMES, "spark-1")))
+    assert handshake(proxy, trusting(ca))[1] != before
     assert proxy.post(CHAT).status == 200
     one.go.release()
     assert stream.read().endswith(b"data: 1 of one\n\n")
-
-
-def presented(proxy: RunningProxy, ca: Authority) -> object:
-    """The serial number that the proxy shows."""
-    with (
-        socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as plain,
-        trusting(ca).wrap_socket(plain, server_hostname="localhost") as secured,
-    ):
-        found = secured.getpeercert()
-        assert found
-        return found["serialNumber"]
 
 
 def test_turning_it_on_and_off_cuts_nobody_off(place: Path, one: Backend, ca: Authority) -> None:
@@ -264,14 +248,10 @@ def test_turning_it_on_and_off_cuts_nobody_off(place: Path, one: Backend, ca: Au
         clear = proxy.send("POST", CHAT, {"stream": 2})
         one.go.release()
         assert clear.readline() == b"data: 0 of one\n"
-        proxy.proxies = replace(proxy.proxies, tls=pem(ca))
-        proxy.write()
-        proxy.reload()
+        proxy.change(tls=pem(ca))
         proxy.context = trusting(ca)
         secured = proxy.send("POST", CHAT, {"stream": 1})
-        proxy.proxies = replace(proxy.proxies, tls=None)
-        proxy.write()
-        proxy.reload()
+        proxy.change(tls=None)
         proxy.context = None
         assert proxy.post(CHAT).status == 200
         for _ in range(2):
@@ -289,16 +269,10 @@ def test_replicas_turn_it_on_and_off_with_their_load_balancer(place: Path, ca: A
             ((balancing(clear, ca),), served(pem(ca), place)),
             (plain, None),
         ):
-            balancer.proxies = replace(balancer.proxies, proxies=(_llm(balancer, replicas),))
-            balancer.write()
-            balancer.reload()
+            balancer.change(replicas=replicas)
             with serving("one", context, clear.port, clear.health_port):
                 balancer.until_status("one", "UP")
                 assert balancer.post(CHAT).data == {"replica": "one"}
-
-
-def _llm(balancer: RunningProxy, replicas: tuple[Replica, ...]) -> Proxy:
-    return replace(balancer.proxies.proxies[0], replicas=replicas)
 
 
 # --- The smoke test of the host ----------------------------------------------------------------
@@ -319,7 +293,10 @@ def test_the_smoke_test_speaks_https(proxy: RunningProxy, asked: SmokeRequest) -
 
 
 def test_the_smoke_test_shows_its_key_to_nobody_else(
-    place: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
+    place: Path,
+    asked: SmokeRequest,
+    ca: Authority,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A local user takes the proxy's port while it is away, with a certificate of the same CA."""
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)

@@ -15,6 +15,7 @@ from sparkwright.host.jobs import Job
 from sparkwright.host.lib import files, systemd, trusted
 from sparkwright.host.lock import Owner
 from tests.host.security.conftest import UID, as_user
+from tests.libyaml import safe_load
 
 
 @pytest.fixture
@@ -129,22 +130,10 @@ def test_what_is_roots_alone_is_not_exposed(place: Path, path: str) -> None:
     assert trusted.exposed(place / path) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "where"),
-    [
-        ("home", "home"),
-        ("home/not-there/x", "home"),
-        ("home/file", "home"),
-        ("link/x", "home"),
-        ("all/x", "all"),
-        ("group/x", "group"),
-        ("tmp", "tmp"),
-        ("tmp/theirs/x", "tmp/theirs"),
-        ("tmp/to-root/x", "tmp/to-root"),
-        ("mine/theirs", "mine/theirs"),
-        ("mine/for-all", "mine/for-all"),
-    ],
-)
+EXPOSED = safe_load(Path(__file__).with_name("tables.yaml").read_text())["exposed"]
+
+
+@pytest.mark.parametrize(("path", "where"), EXPOSED.items())
 def test_what_another_user_can_change_is_named(
     place: Path, users: Path, path: str, where: str
 ) -> None:

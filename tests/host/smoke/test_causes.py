@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from sparkwright.host.lib.http import Answer, Server
 from sparkwright.host.smoke import lengths, load, picture, reasoning, routes, structured
 from sparkwright.host.smoke.client import DeepClient, Fault
 from tests.host.smoke.deep import request
+from tests.libyaml import safe_load
 
 Reply = tuple[int, Any]
 
@@ -54,19 +56,42 @@ def always(answer: Reply) -> Callable[[str, Any], Reply]:
     return lambda _path, _body: answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "cause", "words"),
-    [
-        (chat("about 40"), "wrong", "the answer to 17 + 25 is 'about 40'"),
-        (chat("42", usage={"total_tokens": 16}), "miscount", "usage: 10 + 5 is not 16"),
-        (chat(finish="length"), "silent", "5 tokens without any text (finish_reason length)"),
-        (chat(finish="length", reasoning="Hm"), "budget", "reasoning took them all: Hm"),
-        ((404, {"error": {"message": "no such model"}}), "refused", "HTTP 404: no such model"),
-        ((503, "upstream"), "broken", "/v1/chat/completions answers HTTP 503: upstream"),
-    ],
-)
-def test_chat(answer: Reply, cause: str, words: str) -> None:
-    said = fault(routes.chat, scripted(always(answer)))
+def call(arguments: str) -> dict[str, Any]:
+    function = {"name": "get_weather", "arguments": arguments}
+    return {"id": "call-1", "type": "function", "function": function}
+
+
+def reply(answer: Any) -> Reply:
+    """A reply of the table: status and body, or the parts of a chat's answer."""
+    if isinstance(answer, list):
+        return answer[0], answer[1]
+    calls = [call(arguments) for arguments in answer.get("tool_calls", ())]
+    return chat(**(answer | ({"tool_calls": calls} if calls else {})))
+
+
+CHECKS: dict[str, Callable[[DeepClient], str]] = {
+    "chat": routes.chat,
+    "image": picture.image,
+    "thinking-off": reasoning.switched_off,
+    "tools": structured.tools,
+    "json-schema": structured.json_schema,
+    "needle": partial(lengths.needle, tokens=2048),
+    "limit": lengths.limit,
+}
+CASES = safe_load(Path(__file__).with_name("causes.yaml").read_text())
+
+
+@pytest.mark.parametrize(("check", "answers", "cause", "words"), CASES)
+def test_an_answer_is_of_its_own_cause(
+    check: str, answers: list[Any], cause: str, words: str
+) -> None:
+    def answered(path: str, body: Any) -> Reply:
+        if path == "/tokenize":
+            return 200, {"count": len(body["prompt"].split())}
+        later = body["messages"][-1]["role"] == "tool"
+        return reply(answers[-1 if later else 0])
+
+    said = fault(CHECKS[check], scripted(answered))
     assert said[0] == cause
     assert words in said[1]
 
@@ -117,13 +142,6 @@ def test_stream(events: list[Any], cause: str, words: str) -> None:
     assert words in said[1]
 
 
-def test_a_picture_that_is_not_taken() -> None:
-    refusal = (400, {"error": {"message": "At most 0 image(s) may be provided in one prompt."}})
-    cause, words = fault(picture.image, scripted(always(refusal)))
-    assert cause == "refused"
-    assert "HTTP 400: At most 0 image(s)" in words
-
-
 def test_a_name_that_says_nothing() -> None:
     def answers(path: str, body: Any) -> Reply:
         if path == "/v1/models":
@@ -171,95 +189,11 @@ def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
     assert "within 8192" in said
 
 
-def test_thoughts_that_stay_wrong_without_them() -> None:
-    assert fault(reasoning.switched_off, scripted(always(chat("41"))))[0] == "wrong"
-
-
-def call(arguments: str, name: str = "get_weather") -> dict[str, Any]:
-    function = {"name": name, "arguments": arguments}
-    return {"id": "call-1", "type": "function", "function": function}
-
-
-RIGHT = '{"city": "Oslo", "unit": "celsius"}'
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "cause", "words"),
-    [
-        (chat("It is cold."), None, "uncalled", "no tool is called; the answer is 'It is cold.'"),
-        (chat(tool_calls=[call("{city")]), None, "garbled", "arguments that are not JSON: {city"),
-        (chat(tool_calls=[call('{"city": "Oslo"}')]), None, "garbled", "$.unit is missing"),
-        (chat(tool_calls=[call(RIGHT)]), None, "garbled", "finish_reason stop, not tool_calls"),
-        (
-            chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
-            chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
-            "again",
-            "called again instead of its result being used",
-        ),
-        (
-            chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
-            chat("It is 4 degrees."),
-            "unused",
-            "the tool returned 23 degrees, the answer is 'It is 4 degrees.'",
-        ),
-    ],
-)
-def test_tools(first: Reply, second: Reply | None, cause: str, words: str) -> None:
-    def answers(_: str, body: Any) -> Reply:
-        later = body["messages"][-1]["role"] == "tool"
-        return second if later and second else first
-
-    said = fault(structured.tools, scripted(answers))
-    assert said[0] == cause
-    assert words in said[1]
-
-
-@pytest.mark.parametrize(
-    ("answer", "cause", "words"),
-    [
-        (chat('{"city": "Oslo"}'), "misfit", "$.country is missing"),
-        (chat('{"city": "Os', finish="length"), "endless", "256 tokens end within the JSON"),
-    ],
-)
-def test_json_schema(answer: Reply, cause: str, words: str) -> None:
-    said = fault(structured.json_schema, scripted(always(answer)))
-    assert said[0] == cause
-    assert words in said[1]
-
-
-AFTER_2K = partial(lengths.needle, tokens=2048)
-
-
 def long(answer: Reply) -> Callable[[str, Any], Reply]:
     def answers(path: str, body: Any) -> Reply:
         return (200, {"count": len(body["prompt"].split())}) if path == "/tokenize" else answer
 
     return answers
-
-
-@pytest.mark.parametrize(
-    ("check", "answer", "cause", "words"),
-    [
-        (
-            partial(lengths.needle, tokens=2048),
-            chat("lamp"),
-            "short",
-            "the probe has only 10 tokens",
-        ),
-        (
-            lengths.limit,
-            chat("yes", usage={"prompt_tokens": 27000}),
-            "longer",
-            "27000 tokens are answered, but the context is 24576",
-        ),
-        (lengths.limit, (400, "Bad Request"), "unclear", "HTTP 400: Bad Request"),
-        (lengths.limit, (413, "too long"), "unclear", "HTTP 413: too long"),
-    ],
-)
-def test_lengths(check: Callable[[DeepClient], str], answer: Reply, cause: str, words: str) -> None:
-    said = fault(check, scripted(long(answer)))
-    assert said[0] == cause
-    assert words in said[1]
 
 
 def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from sparkwright.host.smoke import deep
 from tests.host.lab.fake_server import Server, launched, make_model
+from tests.host.programs import program
 from tests.host.serving import Handler, listening
 from tests.host.smoke.deep import WORDS, ask, request
+from tests.libyaml import safe_load
 
 LATE = "no answer within {} s while /health answers: the engine hangs"
 ALL = ["health", *(one.name for one in deep.CHECKS)]
@@ -33,9 +35,7 @@ def well(model: Path) -> Iterator[Server]:
 def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whoever runs the tests may have another systemd, or none."""
     for name, says in (("systemctl", "activating"), ("journalctl", "a line of the journal")):
-        program = tmp_path / name
-        program.write_text(f"#!/bin/sh\necho {says}\n")
-        program.chmod(0o755)
+        program(tmp_path, name, f"echo {says}")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
 
@@ -55,49 +55,12 @@ def test_all_is_well(well: Server, tmp_path: Path) -> None:
     assert "tokens from the cache in request 2" in details["prefix-cache"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "failing", "cause", "words"),
-    [
-        ("no-alias", "aliases", "unlisted", "not served: tiny2; served: tiny"),
-        ("open-door", "key", "open", "where it must be 401: POST /v1/completions (HTTP 4"),
-        ("never-stops", "chat", "endless", "does not end by itself (finish_reason length"),
-        ("no-completions", "completion", "empty", "an empty completion"),
-        ("no-stream", "stream", "lump", "tokens arrived at once"),
-        ("no-usage", "stream", "usage", "ends without usage"),
-        ("always-thinks", "thinking-off", "thinks", "reasons although enable_thinking is false"),
-        ("leaks-thoughts", "thinking-on", "leaks", "reasoning is in the content: <think>"),
-        (
-            "no-tools",
-            "tools",
-            "unparsed",
-            "where the parser qwen3_coder did not find it: <tool_call>",
-        ),
-        ("ignores-schema", "json-schema", "prose", "the answer is not JSON: "),
-        ("blind", "image", "marks", "the answer to a picture is nothing but '!'"),
-        ("no-sight", "image", "unseen", "answer: 'I see a grey cat.'"),
-        ("forgets=2048", "long-2k long-16k", "forgot", "the word from the start, "),
-        ("forgets=8192", "long-16k", "forgot", "is lost: "),
-        ("hangs-at-limit", "context-limit", "hang", "neither answered nor refused within 2 s"),
-        ("breaks-at-limit", "context-limit", "broken", "breaks it: HTTP 500: EngineCore"),
-        ("no-prefix-hits", "prefix-cache", "missed", "the same prompt 3 times, "),
-        ("no-drafts", "speculation", "undrafted", "no token was drafted: the drafter is not used"),
-        (
-            "no-acceptance",
-            "speculation",
-            "unaccepted",
-            "drafted tokens was accepted: drafter and body differ",
-        ),
-        (
-            "drops-at-concurrency",
-            "concurrency",
-            "dropped",
-            "answers are not complete; one: /v1/chat",
-        ),
-    ],
-)
-def test_a_fault_fails_its_check_alone(
-    model: Path, tmp_path: Path, fault: str, failing: str, cause: str, words: str
-) -> None:
+FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) -> None:
+    failing, cause, words = FAULTS[fault]
     # A hang has to be waited for.
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
     # Requests that are over at once would not meet each other.

@@ -20,6 +20,7 @@ from sparkwright.host.proxy.pool import Pool, ProxyRequest, ProxySwitch, Sockets
 from sparkwright.host.release import ServiceSwitch, SwitchRequest
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
+from tests.host.programs import program
 from tests.unit.builders import kept_service
 
 OLD, NEW = "a" * 12, "b" * 12
@@ -176,10 +177,8 @@ WAS, IS = (OLD, OLD, "old unit", "old key"), (NEW, NEW, "new unit", "new key")
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     programs = tmp_path / "bin"
-    programs.mkdir()
     for name, text in (("systemctl", SYSTEMCTL), ("docker", DOCKER), ("journalctl", "#!/bin/sh\n")):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+        program(programs, name, text)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("HOST", str(tmp_path))
     monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")

@@ -20,6 +20,7 @@ from sparkwright.extras.fabric_test.fabric_measure import (
     Stream,
 )
 from sparkwright.host.lib import docker, memory
+from tests.host.programs import program as put
 
 #: As perftest prints it.
 _SAID = """\
@@ -36,8 +37,7 @@ GATHER = Gather("vllm:a", "print(1)", 1, 2, "192.168.177.11", 29555, 1 << 20,
 
 
 def _tool(folder: Path, name: str, text: str) -> None:
-    (folder / name).write_text(f'#!/bin/sh\n# FAKE\necho "{name} $@" >> {folder}/said\n{text}')
-    (folder / name).chmod(0o755)
+    put(folder, name, f'# FAKE\necho "{name} $@" >> {folder}/said\n{text}')
 
 
 @pytest.fixture

@@ -1,0 +1,14 @@
+"""Small programs that a host has on its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def program(folder: Path, name: str, text: str) -> Path:
+    """Write a program; a shell script, unless its text begins with another ``#!``."""
+    folder.mkdir(exist_ok=True)
+    place = folder / name
+    place.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    place.chmod(0o755)
+    return place
