@@ -40,6 +40,14 @@ class Docker:
     place: Path
     info: dict[str, Any] = field(default_factory=dict)
 
+    def has_layer(self, driver: str) -> None:
+        """Lay the image's layer into Docker's own store."""
+        drivers = self.place / "root/image" / driver
+        known = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
+        known.parent.mkdir(parents=True)
+        known.write_text(f"sha256:{'d' * 64}")
+        (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
+
     def commands(self) -> list[str]:
         log = self.place / "commands"
         return log.read_text().splitlines() if log.exists() else []
@@ -125,11 +133,7 @@ def test_parts_stay_for_peers(docker: Docker, request_: PullRequest) -> None:
 def test_layers_that_docker_has_are_not_fetched(
     docker: Docker, registry: Registry, request_: PullRequest
 ) -> None:
-    drivers = docker.place / "root/image/overlay2"
-    known = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
-    known.parent.mkdir(parents=True)
-    known.write_text(f"sha256:{'d' * 64}")
-    (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
+    docker.has_layer("overlay2")
     code, output, progress = pull(request_)
     assert code == 0, output
     assert progress["bytes_total"] == len(MANIFEST)
@@ -145,11 +149,7 @@ def test_layers_that_are_in_containerds_store_are_not_fetched(
         "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],
         "Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"},
     }
-    drivers = docker.place / "root/image/overlayfs"
-    before = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
-    before.parent.mkdir(parents=True)
-    before.write_text(f"sha256:{'d' * 64}")
-    (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
+    docker.has_layer("overlayfs")
     assert pull(request_)[2]["bytes_total"] == len(LAYER) + len(MANIFEST)
     registry.seen_at_cdn.clear()
     content = "root/containerd/daemon/io.containerd.content.v1.content/blobs/sha256"

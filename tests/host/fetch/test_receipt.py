@@ -8,7 +8,6 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from sparkwright.host.lib import receipt
 from sparkwright.host.verify_models import VerifyRequest
 
 COMMIT = "a" * 40
+SHA256 = hashlib.sha256(b"content").hexdigest()
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def model(tmp_path: Path) -> Path:
     for name in ("a.bin", "sub/b.bin"):
         (directory / name).write_bytes(b"content")
         found = (directory / name).stat()
-        files[name] = {"size": 7, "mtime_ns": found.st_mtime_ns, "sha256": "0" * 64}
+        files[name] = {"size": 7, "mtime_ns": found.st_mtime_ns, "sha256": SHA256}
     document = {"version": 1, "repo": "o/m", "endpoint": "x", "commit": COMMIT, "files": files}
     (directory / ".sparkwright-receipt.json").write_text(json.dumps(document), encoding="utf-8")
     return directory
@@ -69,31 +69,17 @@ def test_takes_milliseconds(model: Path) -> None:
 
 
 def test_hashing_again_finds_what_size_and_time_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
-    content = {"a.bin": b"a" * 5000, "folder/b.bin": b"b" * 70}
-    entries: dict[str, Any] = {}
-    for name, data in content.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(data)
-        found = (tmp_path / name).stat()
-        entries[name] = {
-            "size": found.st_size,
-            "mtime_ns": found.st_mtime_ns,
-            "sha256": hashlib.sha256(data).hexdigest(),
-        }
-    note = {"version": 1, "repo": "o/m", "endpoint": "", "commit": "c", "files": entries}
-    (tmp_path / receipt.NAME).write_text(json.dumps(note))
-    request = VerifyRequest((str(tmp_path), str(tmp_path / "nowhere")))
+    place, nowhere = str(model), str(model / "nowhere")
+    request = VerifyRequest((place, nowhere))
     answer = rehash.main(request)
-    assert answer[str(tmp_path)].wrong == ()
-    assert answer[str(tmp_path)].bytes == 5070
-    assert answer[str(tmp_path / "nowhere")].wrong == ("it has no receipt",)
-    (tmp_path / "a.bin").write_bytes(b"a" * 4999 + b"!")
-    os.utime(tmp_path / "a.bin", ns=(0, entries["a.bin"]["mtime_ns"]))
-    assert receipt.check(str(tmp_path), "c") is None
-    assert rehash.main(request)[str(tmp_path)].wrong == (
-        "a.bin has other content than was verified",
-    )
-    assert receipt.check(str(tmp_path), "c") == "has no receipt"
+    assert (answer[place].wrong, answer[place].bytes) == ((), 14)
+    assert answer[nowhere].wrong == ("it has no receipt",)
+    before = (model / "a.bin").stat().st_mtime_ns
+    (model / "a.bin").write_bytes(b"conten!")
+    os.utime(model / "a.bin", ns=(0, before))
+    assert receipt.check(place, COMMIT) is None
+    assert rehash.main(request)[place].wrong == ("a.bin has other content than was verified",)
+    assert receipt.check(place, COMMIT) == "has no receipt"

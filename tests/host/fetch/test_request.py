@@ -57,7 +57,7 @@ PULL = PullRequest(
     build=ImageBuild("base:tag", {"Dockerfile": BuildFile("eA=="), "run": BuildFile("eA==", True)}),
 )
 FILE = {"path": "x", "size": 1, "blob_id": "0" * 40}
-HUB = {**asdict(FETCH), "source": "hub", "revision": "c" * 40, "manifests": [], "files": [FILE]}
+HUB = {**asdict(FETCH), "source": "hub", "repo": "org/x", "revision": "c" * 40, "files": [FILE]}
 PEER_SERVER = PeerServerRequest(18650, "/keys", PeerRoots("/models", "/images"), 900)
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
 from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    RepositoryNotFoundError,
-)
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
 from lab.hub.access import MEMBER_TOKEN, STRANGER_TOKEN
 from lab.hub.repositories import make
 from lab.hub.serving import running
-from lab.hub.store import Commit, Repository, Store
+from lab.hub.store import Commit, Store
 
 BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 DRAFTER = "z-lab/Qwen3.6-35B-A3B-DFlash"
@@ -26,43 +22,28 @@ SHARD = "model-00001-of-00009.safetensors"
 BODY_COMMIT = "7113055e88243402e70f170964d148cf3dc9119c"
 DRAFTER_COMMIT = "7c1458e4a6a64ecb437b8009127979bb9e38f242"
 
-Answer = requests.Response
-
 
 class Lab:
     """A running hub and what lies in it."""
 
     def __init__(self, url: str, data: Path) -> None:
         self.url = url
-        self.data = data
         self.api = HfApi(endpoint=url, token=False)
         self.store = Store(data)
 
-    def repository(self, name: str) -> Repository:
+    def main(self, name: str) -> Commit:
         found = self.store.load(name)
         assert found is not None
-        return found
-
-    def main(self, name: str) -> Commit:
-        return self.repository(name).commits[-1]
+        return found.commits[-1]
 
     def content(self, name: str, path: str) -> bytes:
         file = self.main(name).file(path)
         assert file is not None
         return self.store.blob(file.sha256).read_bytes()
 
-    def get(self, path: str, **headers: str) -> Answer:
-        return requests.get(self.url + path, headers=headers, timeout=10)
-
-    def fault(self, **order: Any) -> dict[str, Any]:
-        answer = requests.post(f"{self.url}/control", json=order, timeout=10)
-        answer.raise_for_status()
-        state: dict[str, Any] = answer.json()
-        return state
-
-    def counters(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.get("/control/counters").json()
-        return state
+    def tokens_at_cdn(self) -> int:
+        counters = requests.get(f"{self.url}/control/counters", timeout=10).json()
+        return int(counters["tokens_at_cdn"])
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +66,6 @@ def apart(data: Path) -> Iterator[Lab]:
         yield Lab(url, data)
 
 
-@pytest.fixture
-def hub(served: Lab) -> Iterator[Lab]:
-    yield served
-    requests.delete(f"{served.url}/control", timeout=10)
-    requests.delete(f"{served.url}/control/counters", timeout=10)
-
-
 # --- the miniature repositories ---------------------------------------------------------------
 
 
@@ -103,9 +77,9 @@ def test_commit_ids_are_the_same_on_every_machine(served: Lab) -> None:
 # --- metadata ---------------------------------------------------------------------------------
 
 
-def test_model_info_has_sizes_and_hashes(hub: Lab) -> None:
-    info = hub.api.model_info(BODY, files_metadata=True)
-    commit = hub.main(BODY)
+def test_model_info_has_sizes_and_hashes(served: Lab) -> None:
+    info = served.api.model_info(BODY, files_metadata=True)
+    commit = served.main(BODY)
     assert info.sha == commit.id
     assert info.last_modified is not None
     assert info.last_modified.isoformat() == "2026-06-19T16:45:00+00:00"
@@ -143,17 +117,17 @@ def test_file_metadata(origin: str, request: pytest.FixtureRequest) -> None:
 # --- refusals ---------------------------------------------------------------------------------
 
 
-def test_private_repository(hub: Lab) -> None:
+def test_private_repository(served: Lab) -> None:
     for token in (False, STRANGER_TOKEN):
         with pytest.raises(RepositoryNotFoundError):
-            hub.api.model_info("lab/private-tiny", token=token)
-    assert hub.api.model_info("lab/private-tiny", token=MEMBER_TOKEN).private is True
+            served.api.model_info("lab/private-tiny", token=token)
+    assert served.api.model_info("lab/private-tiny", token=MEMBER_TOKEN).private is True
 
 
-def test_gated_repository(hub: Lab, tmp_path: Path) -> None:
+def test_gated_repository(served: Lab, tmp_path: Path) -> None:
     # Its listing is open, its files are not.
-    assert hub.api.model_info("lab/gated-tiny").gated == "manual"
-    url = f"{hub.url}/lab/gated-tiny/resolve/main/model.safetensors"
+    assert served.api.model_info("lab/gated-tiny").gated == "manual"
+    url = f"{served.url}/lab/gated-tiny/resolve/main/model.safetensors"
     for token, status in ((False, 401), (STRANGER_TOKEN, 403)):
         with pytest.raises(GatedRepoError) as refused:
             get_hf_file_metadata(url, token=token)
@@ -170,12 +144,12 @@ def test_token_stays_with_the_hub(apart: Lab, tmp_path: Path) -> None:
         token=MEMBER_TOKEN,
     )
     assert Path(path).read_bytes() == apart.content("lab/gated-tiny", "model.safetensors")
-    assert apart.counters()["tokens_at_cdn"] == 0
+    assert apart.tokens_at_cdn() == 0
     link = get_hf_file_metadata(
         f"{apart.url}/lab/gated-tiny/resolve/main/model.safetensors", token=MEMBER_TOKEN
     ).location
     requests.get(link, headers={"Authorization": f"Bearer {MEMBER_TOKEN}"}, timeout=10)
-    assert apart.counters()["tokens_at_cdn"] == 1
+    assert apart.tokens_at_cdn() == 1
 
 
 # --- faults and counters ----------------------------------------------------------------------

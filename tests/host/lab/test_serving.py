@@ -18,6 +18,7 @@ from tests.host.lab.fake_server import KEY, NGRAM, Server, identity, launched, m
 ROOT = Path(__file__).resolve().parents[3]
 CAPTURES = ROOT / "tests/fixtures/vllm"
 COMMANDS = json.loads((CAPTURES / "serve_commands.json").read_text("utf-8"))
+CHAT = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}]}
 VERSIONS = ("0.23.0", "0.24.0", "0.32.0")
 
 
@@ -76,12 +77,7 @@ def test_health_and_models_look_as_captured(server: Server) -> None:
 
 
 def test_a_truncated_chat_looks_as_captured(server: Server) -> None:
-    body: dict[str, Any] = {
-        "model": "tiny",
-        "messages": [{"role": "user", "content": "hello"}],
-        "max_tokens": 5,
-    }
-    status, headers, text = server.ask("POST", "/v1/chat/completions", body)
+    status, headers, text = server.ask("POST", "/v1/chat/completions", {**CHAT, "max_tokens": 5})
     _, names, expected = captured("0.24.0/chat.txt")
     answer = json.loads(text)
     assert (status, names_of(headers)) == (200, names)
@@ -95,8 +91,7 @@ def test_a_truncated_chat_looks_as_captured(server: Server) -> None:
 
 @pytest.mark.parametrize("name", ["chat_stream", "chat_stream_nousage"])
 def test_a_stream_looks_as_captured(server: Server, name: str) -> None:
-    body: dict[str, Any] = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}]}
-    body |= {"max_tokens": 12, "stream": True}
+    body: dict[str, Any] = {**CHAT, "max_tokens": 12, "stream": True}
     if name == "chat_stream":
         body["stream_options"] = {"include_usage": True}
     _, headers, text = server.ask("POST", "/v1/chat/completions", body)
@@ -132,13 +127,11 @@ def test_errors_are_word_for_word(server: Server, version: str, shared_model: Pa
     with contextlib.ExitStack() as stack:
         if version != "0.24.0":
             server = stack.enter_context(launched(shared_model, FAKE_VLLM_VERSION=version))
-        messages = [{"role": "user", "content": "hi"}]
         for name, change in (
             ("chat_too_long", {"max_tokens": 100000}),
             ("chat_unknown_model", {"model": "nope"}),
         ):
-            body: dict[str, Any] = {"model": "tiny", "messages": messages, **change}
-            status, headers, text = server.ask("POST", "/v1/chat/completions", body)
+            status, headers, text = server.ask("POST", "/v1/chat/completions", {**CHAT, **change})
             line, names, expected = captured(f"{version}/{name}.txt")
             assert str(status) in line
             assert names_of(headers) == names
@@ -154,12 +147,7 @@ def test_errors_are_word_for_word(server: Server, version: str, shared_model: Pa
 
 
 def test_the_key_guards_what_it_guards_in_vllm(server: Server) -> None:
-    body: dict[str, Any] = {
-        "model": "tiny",
-        "messages": [{"role": "user", "content": "hi"}],
-        "prompt": "hi",
-    }
-    body |= {"tokens": [1, 2], "max_tokens": 4}
+    body = {**CHAT, "prompt": "hi", "tokens": [1, 2], "max_tokens": 4}
     for line in (CAPTURES / "0.24.0/apikey_matrix.txt").read_text().splitlines():
         method, path, *expected = line.split()
         sent = body if method == "POST" else None

@@ -86,9 +86,7 @@ def test_a_request_that_runs_is_not_cut_off_when_its_service_is_put_to_sleep(
     assert answer.result(60).body.count(b"data:") == 2
 
 
-def test_a_host_without_a_proxy_or_with_one_that_is_stopped_writes_what_it_can(
-    place: Path,
-) -> None:
+def test_a_host_without_a_proxy_or_with_one_that_is_stopped_writes_what_it_can(place: Path) -> None:
     proxy_place.tell_sleeping(place / "state")
     files.write(place / "gateway/asleep.map", "llm coder\n", 0o644)
     proxy_place.tell_sleeping(place / "state")

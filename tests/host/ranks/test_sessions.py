@@ -89,27 +89,6 @@ def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:
     assert [len(unit.engines) for unit in one.units] == [2, 2, 2]
 
 
-def test_a_head_that_falls_silent_is_waited_for(cluster: Make) -> None:
-    one = cluster()
-    one.start()
-    before = one.whole()
-    one.head.cut(signal.SIGSTOP)
-    until(lambda: "the head (spark-1" in str(one.followers[0].state["missing"]))
-    one.head.cut()
-    one.whole(before)
-    assert one.followers[0].codes == [0]
-
-
-def test_every_start_of_the_head_has_fresh_followers(cluster: Make) -> None:
-    one = cluster()
-    one.start()
-    before = one.whole()
-    (old,) = one.followers[0].engines
-    one.head.cut()
-    one.whole(before)
-    assert one.followers[0].engines[-1] != old
-
-
 def test_a_release_that_a_follower_lacks_is_named_and_waited_for(cluster: Make) -> None:
     one = cluster()
     one.head.stage(NEW)

@@ -25,7 +25,7 @@ def body(connection: socket.socket) -> None:
         connection.sendall(_CHUNK)
 
 
-def head(connection: socket.socket) -> None:
+def head(connection: socket.socket, *_more: object) -> None:
     """A head without an end, of lines that are short enough for any client."""
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
     for _ in range(FLOOD // 1000):
@@ -39,7 +39,7 @@ def line(connection: socket.socket) -> None:
         connection.sendall(_CHUNK)
 
 
-def going_on(connection: socket.socket) -> None:
+def going_on(connection: socket.socket, *_more: object) -> None:
     """Heads that only say that an answer will come."""
     for _ in range(FLOOD // 1000):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40)

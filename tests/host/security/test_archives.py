@@ -37,10 +37,7 @@ HOSTILE = {
     "absolute": [_member("/etc/cron.d/evil", size=4)],
     "above": [_member("../../escaped", size=4)],
     "above-in-the-middle": [_member("a/../../../escaped", size=4)],
-    "link-out": [
-        _member("a", type=tarfile.SYMTYPE, linkname="/etc"),
-        _member("a/passwd", size=4),
-    ],
+    "link-out": [_member("a", type=tarfile.SYMTYPE, linkname="/etc"), _member("a/passwd", size=4)],
     "link-within": [_member("a", type=tarfile.SYMTYPE, linkname="b")],
     "hard-link": [_member("a", type=tarfile.LNKTYPE, linkname="/etc/shadow")],
     "device": [_member("a", type=tarfile.BLKTYPE, devmajor=8)],
@@ -61,10 +58,7 @@ def _request(home: Path, tar: bytes, digest: str | None = None) -> RuntimeReques
 @pytest.mark.parametrize("filtered", [True, False], ids=["filter", "old-python"])
 @pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_archive_is_refused_whole(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    members: list[tarfile.TarInfo],
-    filtered: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: list[tarfile.TarInfo], filtered: bool
 ) -> None:
     if not filtered:  # as Python 3.10 before 3.10.12
         monkeypatch.delattr(tarfile, "data_filter")

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import verify_models
 from sparkwright.host.lib import receipt
-from sparkwright.host.verify_models import VerifyRequest
 from tests.host.fetch.conftest import Fetch
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.security.conftest import UID, as_user
@@ -74,32 +72,6 @@ def _hard_linked(fetching: Fetch, users: Path) -> Path:
     os.chown(blob, UID, UID)
     os.link(blob, file)
     return blob
-
-
-def test_a_hard_link_of_before_is_found_and_replaced_by_a_copy(
-    fetching: Fetch, users: Path
-) -> None:
-    blob = _hard_linked(fetching, users)
-    directory = str(fetching.destination)
-    assert receipt.check(directory, COMMIT) == f"{ONE} belongs to user nobody"
-    fetching.hub.hits.clear()
-    fetching.complete()
-    assert fetching.hub.sent() == 0
-    _rewrite(blob)
-    fetching.assert_whole()
-    assert receipt.check(directory, COMMIT) is None
-    assert blob.stat().st_uid == UID
-    assert fetching.here()[1].startswith("already complete")
-
-
-def test_verification_names_files_of_another_user(
-    fetching: Fetch, users: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
-    _hard_linked(fetching, users)
-    directory = str(fetching.destination)
-    answer = verify_models.main(VerifyRequest((directory,)))
-    assert answer[directory].wrong == (f"{ONE} belongs to user nobody",)
 
 
 def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
@@ -167,16 +139,6 @@ def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, place: Path) -> N
     assert {path.name: path.read_text() for path in victim.iterdir()} == {
         "holder.json": "root's own"
     }
-
-
-def test_a_root_that_belongs_to_a_user_is_refused(fetching: Fetch) -> None:
-    models = fetching.destination.parent.parent
-    models.mkdir()
-    os.chown(models, UID, UID)
-    code, output = fetching.here()
-    assert code == 1
-    assert output.splitlines() == [f"{models}: belongs to user nobody."]
-    assert not list(models.iterdir())
 
 
 def test_a_state_directory_that_a_user_has_linked_is_not_written_to(

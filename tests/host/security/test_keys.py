@@ -19,15 +19,7 @@ from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import one, place
-from tests.host.proxy.haproxy import (
-    ENGINE,
-    HAPROXY,
-    KEY,
-    RunningProxy,
-    opened,
-    proxies_of,
-    replica,
-)
+from tests.host.proxy.haproxy import ENGINE, HAPROXY, KEY, RunningProxy, opened, proxies_of, replica
 from tests.host.serving import free_port
 
 __all__ = ["one", "place"]

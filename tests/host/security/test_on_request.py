@@ -94,14 +94,19 @@ def test_those_who_wait_are_few_and_small(night: Waking) -> None:
     assert sum(one.result(60).status == 200 for one in asked) == on_request._WAITING
 
 
-@pytest.mark.parametrize("length", ["99999999999", "-1", "1e3", "²", "9" * 400])
-def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) -> None:
+def _answered(night: Waking, length: str) -> bytes:
+    """Answer to a head whose body never comes."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         connection.connect(str(night.place / "wake.sock"))
         head = f"POST {CHAT} HTTP/1.1\r\nX-Sparkwright-Service: llm\r\nContent-Length: {length}\r\n"
         connection.sendall(head.encode() + b"\r\n")
-        assert b"HTTP/1.1 503" in connection.recv(65536)
+        return connection.recv(65536)
+
+
+@pytest.mark.parametrize("length", ["99999999999", "-1", "1e3", "²", "9" * 400])
+def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) -> None:
+    assert b"HTTP/1.1 503" in _answered(night, length)
     assert night.begun == []
 
 
@@ -110,12 +115,7 @@ def test_a_body_that_never_comes_holds_nobody_up(
 ) -> None:
     monkeypatch.setattr(on_request.Handler, "timeout", 0.3)
     began = time.monotonic()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
-        connection.connect(str(night.place / "wake.sock"))
-        head = f"POST {CHAT} HTTP/1.1\r\nX-Sparkwright-Service: llm\r\nContent-Length: 5\r\n\r\n"
-        connection.sendall(head.encode())
-        assert connection.recv(65536) == b""
+    assert _answered(night, "5") == b""
     assert time.monotonic() - began < 10
     assert night.begun == []
 

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+from contextlib import closing
 
 import pytest
 
@@ -29,6 +30,17 @@ from tests.host.peer_sharing import (
 PATH = f"/files/models/org--model/{COMMIT}/config.json"
 OTHER = f"/files/models/org--model/{COMMIT}/other.json"
 BASIC = "Basic " + base64.b64encode(":".join(DOCKER).encode()).decode()
+
+
+def _status(
+    seed: Seed, path: str, wanted: str = "", headers: dict[str, str] | None = None,
+    method: str = "GET", key: str = KEY, others: dict[str, str] | None = None,
+) -> int:  # fmt: skip
+    """Answer to a request that shows the signature of a GET of PATH."""
+    with closing(seed.connect()) as connection:
+        shown = header(challenge(connection), PATH, wanted, key, **(others or {}))
+        connection.request(method, path, headers={"Authorization": shown, **(headers or {})})
+        return connection.getresponse().status
 
 
 def _refused(seed: Seed, shown: str, path: str = PATH, **headers: str) -> None:
@@ -65,11 +77,7 @@ def test_nothing_is_given_without_a_signed_challenge(seed: Seed, shown: str) -> 
     ],
 )
 def test_another_key_opens_nothing(seed: Seed, key: str, others: dict[str, str]) -> None:
-    connection = seed.connect()
-    shown = header(challenge(connection), PATH, "", key, **others)
-    connection.request("GET", PATH, headers={"Authorization": shown})
-    assert connection.getresponse().status == 401
-    connection.close()
+    assert _status(seed, PATH, key=key, others=others) == 401
 
 
 def test_a_request_that_was_heard_is_worth_nothing(seed: Seed) -> None:
@@ -96,18 +104,10 @@ def test_a_challenge_counts_on_its_own_connection_only(seed: Seed) -> None:
 
 def test_a_signed_request_cannot_be_made_into_another(seed: Seed) -> None:
     for path, wanted in ((OTHER, "bytes=0-1"), (PATH, "bytes=1-1"), (f"{PATH}?ranges", "")):
-        connection = seed.connect()
-        shown = header(challenge(connection), PATH, "bytes=0-1")
-        headers = {"Authorization": shown, **({"Range": wanted} if wanted else {})}
-        connection.request("GET", path, headers=headers)
-        assert connection.getresponse().status == 401
-        connection.close()
+        assert _status(seed, path, "bytes=0-1", {"Range": wanted} if wanted else {}) == 401
     for method in ("POST", "HEAD", "DELETE"):
-        connection = seed.connect()
-        shown = header(challenge(connection), PATH, "bytes=0-1")
-        connection.request(method, PATH, headers={"Authorization": shown, "Range": "bytes=0-1"})
-        assert connection.getresponse().status in (400, 401)
-        connection.close()
+        sent = {"Range": "bytes=0-1"}
+        assert _status(seed, PATH, "bytes=0-1", sent, method=method) in (400, 401)
 
 
 def test_two_readings_of_one_request_are_none(seed: Seed) -> None:

@@ -22,6 +22,7 @@ from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from tests.host.fetch.conftest import Fetch
 from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for
+from tests.host.security import hostile
 from tests.host.serving import accepting
 
 MIB = 1 << 20
@@ -47,6 +48,8 @@ class Asked:
 
 #: Answers a request on a connection, whose later requests it answers too.
 _Behaviour = Callable[[socket.socket, Asked], None]
+Fake = Callable[[_Behaviour], "FakePeer"]
+Take = Callable[..., "Taker"]
 
 
 @dataclass
@@ -100,9 +103,13 @@ def answer(
 
 
 def signed(
-    connection: socket.socket, asked: Asked, status: int, body: bytes, *headers: str,
+    connection: socket.socket,
+    asked: Asked,
+    status: int,
+    body: bytes,
+    *headers: str,
     content_range: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """Answer as a peer with the key."""
     if content_range:
         headers = (*headers, f"Content-Range: {content_range}")
@@ -160,17 +167,6 @@ def _large_without_a_length(connection: socket.socket, asked: Asked) -> None:
         connection.sendall(b"100000\r\n" + b"[" * MIB + b"\r\n")
 
 
-def _endless_head(connection: socket.socket, asked: Asked) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    for _ in range(100_000):
-        connection.sendall(b"X: " + b"y" * 1000 + b"\r\n")
-
-
-def _endless_continue(connection: socket.socket, asked: Asked) -> None:
-    for _ in range(100_000):
-        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-
 def _nested(connection: socket.socket, asked: Asked) -> None:
     body = b"[" * 100_000
     signed(connection, asked, 200, body)
@@ -189,14 +185,14 @@ def _nothing_like_http(connection: socket.socket, asked: Asked) -> None:
     "behaviour",
     [
         _without_the_key, _unsigned, _signed_for_another, _body_changed, _large,
-        _large_without_a_length, _endless_head, _endless_continue, _nested, _ranges_outside,
+        _large_without_a_length, hostile.head, hostile.going_on, _nested, _ranges_outside,
         _nothing_like_http,
     ],
     ids=lambda one: one.__name__,
 )  # fmt: skip
 def test_a_fetch_goes_on_without_a_hostile_peer(
-    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer], behaviour: _Behaviour
-) -> None:  # fmt: skip
+    fetch: Fetch, fake: Fake, behaviour: _Behaviour
+) -> None:
     peer = fake(behaviour)
     fetch.root.mkdir(exist_ok=True)
     keys = keys_for(fetch.root, peer.address)
@@ -229,9 +225,7 @@ def _most_memory(process: subprocess.Popen[str]) -> int:
     return most
 
 
-def test_a_redirect_is_not_followed(
-    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer]
-) -> None:  # fmt: skip
+def test_a_redirect_is_not_followed(fetch: Fetch, fake: Fake) -> None:
     elsewhere = fake(_unsigned)
 
     def redirect(connection: socket.socket, asked: Asked) -> None:
@@ -281,9 +275,8 @@ def _alive(connection: socket.socket, asked: Asked) -> None:
 
 
 def test_a_peer_that_is_alive_and_brings_nothing_is_left(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(peers, "WINDOW", 2.0)
     one = taker(fake(_alive))
     assert 2 <= one.take() < 4
@@ -292,9 +285,8 @@ def test_a_peer_that_is_alive_and_brings_nothing_is_left(
 
 
 def test_a_peer_that_brings_a_page_now_and_then_is_left(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some progress is not enough progress."""
     monkeypatch.setattr(peers, "WINDOW", 3.0)
     held, size = [0], 64 * MIB
@@ -320,9 +312,8 @@ def _piece(connection: socket.socket, asked: Asked, size: int) -> None:
 
 @pytest.mark.parametrize("at", ["head", "list", "piece"])
 def test_a_peer_that_trickles_is_left(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
-    monkeypatch: pytest.MonkeyPatch, at: str,
-) -> None:  # fmt: skip
+    taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
     """Each byte in time does not make the whole in time."""
     for name in ("_ANSWER", "_PIECE_TIME"):
         monkeypatch.setattr(peers, name, 1.0)
@@ -348,9 +339,7 @@ def test_a_peer_that_trickles_is_left(
     assert not one.peers.any
 
 
-def test_nothing_unproved_reaches_the_disk(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer]
-) -> None:  # fmt: skip
+def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -367,9 +356,7 @@ def test_nothing_unproved_reaches_the_disk(
     assert one.part.stat().st_blocks == 0
 
 
-def test_another_range_than_the_one_asked_for_is_not_taken(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer]
-) -> None:
+def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -381,7 +368,7 @@ def test_another_range_than_the_one_asked_for_is_not_taken(
 
 
 def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer], tmp_path: Path
+    taker: Take, fake: Fake, tmp_path: Path
 ) -> None:
     peer = fake(_alive)
     one = taker(peer)
@@ -393,9 +380,7 @@ def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
 
 
 def test_a_proxy_of_the_environment_hears_nothing(
-    taker: Callable[..., Taker],
-    fake: Callable[[_Behaviour], FakePeer],
-    monkeypatch: pytest.MonkeyPatch,
+    taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, gone = fake(_unsigned), fake(_unsigned)
     gone.close()
@@ -409,9 +394,8 @@ def test_a_proxy_of_the_environment_hears_nothing(
 
 
 def test_a_disk_that_loses_what_is_written_ends_the_fetch(
-    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As ZFS makes holes of zeros: the same range would be fetched for ever."""
     monkeypatch.setattr(holes, "missing", lambda _, size: [(0, size)])
 

@@ -93,10 +93,7 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 @pytest.mark.parametrize("name", NAMES)
 def test_clients_that_know_the_ca_get_in(
-    proxy: RunningProxy,
-    ca: Authority,
-    one: Backend,
-    name: str,
+    proxy: RunningProxy, ca: Authority, one: Backend, name: str
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}
     assert proxy.post(CHAT, key="wrong").status == 401
@@ -190,9 +187,7 @@ def test_a_replica_of_this_ca_gets_requests(place: Path, ca: Authority) -> None:
 
 
 def test_a_replica_that_nobody_can_verify_gets_no_request(
-    place: Path,
-    ca: Authority,
-    other: Authority,
+    place: Path, ca: Authority, other: Authority
 ) -> None:
     """One of another CA, one of another host's certificate, one in clear: none is ever asked."""
     with ExitStack() as stack:
@@ -210,9 +205,7 @@ def test_a_replica_that_nobody_can_verify_gets_no_request(
 
 
 def test_who_takes_a_replica_s_port_gets_no_request(
-    place: Path,
-    ca: Authority,
-    other: Authority,
+    place: Path, ca: Authority, other: Authority
 ) -> None:
     """Between two checks: each connection is verified, too."""
     with serving("one", served(pem(ca), place)) as first:
@@ -228,9 +221,7 @@ def test_who_takes_a_replica_s_port_gets_no_request(
 
 
 def test_a_certificate_is_renewed_while_a_stream_runs(
-    proxy: RunningProxy,
-    one: Backend,
-    ca: Authority,
+    proxy: RunningProxy, one: Backend, ca: Authority
 ) -> None:
     stream = proxy.send("POST", CHAT, {"stream": 2})
     one.go.release()
@@ -265,10 +256,7 @@ def test_replicas_turn_it_on_and_off_with_their_load_balancer(place: Path, ca: A
     with serving("one") as clear:
         plain = (replica(clear),)
     with opened(proxies_of(place, plain)) as balancer:
-        for replicas, context in (
-            ((balancing(clear, ca),), served(pem(ca), place)),
-            (plain, None),
-        ):
+        for replicas, context in (((balancing(clear, ca),), served(pem(ca), place)), (plain, None)):
             balancer.change(replicas=replicas)
             with serving("one", context, clear.port, clear.health_port):
                 balancer.until_status("one", "UP")
@@ -293,10 +281,7 @@ def test_the_smoke_test_speaks_https(proxy: RunningProxy, asked: SmokeRequest) -
 
 
 def test_the_smoke_test_shows_its_key_to_nobody_else(
-    place: Path,
-    asked: SmokeRequest,
-    ca: Authority,
-    monkeypatch: pytest.MonkeyPatch,
+    place: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A local user takes the proxy's port while it is away, with a certificate of the same CA."""
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)

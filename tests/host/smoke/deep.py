@@ -37,13 +37,18 @@ def request(**service: Any) -> DeepRequest:
     return deep_request(decided, rendered.gate, catalog())
 
 
+def at(port: int, place: Path, asked: DeepRequest | None = None, **changes: Any) -> DeepRequest:
+    """A request for what listens on a port, with its key in a directory."""
+    secrets = place / "secrets.env"
+    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    own: dict[str, Any] = {"address": "127.0.0.1", "port": port, "secrets": str(secrets)}
+    return replace(asked or request(), **own, **changes)
+
+
 def ask(
     server: Server, place: Path, asked: DeepRequest, **changes: Any
 ) -> dict[str, DeepCheckResult]:
     """Every check's result, by name."""
-    secrets = place / f"secrets-{server.port}.env"
-    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
-    own = {"address": "127.0.0.1", "port": server.port, "secrets": str(secrets)}
     limits = {"boot_seconds": 1, "first_answer_seconds": 20, "unit": "sparkwright-none.service"}
-    answer = deep.run(replace(asked, **{**own, **limits, **changes}))
+    answer = deep.run(replace(at(server.port, place, asked), **{**limits, **changes}))
     return {one.name: one for one in answer.checks}

@@ -13,7 +13,7 @@ from sparkwright.host.smoke import deep
 from tests.host.lab.fake_server import Server, launched, make_model
 from tests.host.programs import program
 from tests.host.serving import Handler, listening
-from tests.host.smoke.deep import WORDS, ask, request
+from tests.host.smoke.deep import WORDS, ask, at, request
 from tests.libyaml import safe_load
 
 LATE = "no answer within {} s while /health answers: the engine hangs"
@@ -95,11 +95,7 @@ def test_a_host_without_the_service_says_so(well: Server, tmp_path: Path) -> Non
 def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None:
     (tmp_path / "releases/0123456789ab").mkdir(parents=True)
     (tmp_path / "current").symlink_to("releases/0123456789ab")
-    (tmp_path / "secrets.env").write_text("VLLM_API_KEY=x\n")
-    asked = replace(
-        request(), skip=dict.fromkeys(ALL, "not now"), boot_seconds=1,
-        secrets=str(tmp_path / "secrets.env"), address="127.0.0.1", port=well.port,
-    )  # fmt: skip
+    asked = at(well.port, tmp_path, skip=dict.fromkeys(ALL, "not now"), boot_seconds=1)
     answer = deep.run(asked)
     assert answer.release == "0123456789ab"
     assert {one.verdict for one in answer.checks[1:]} == {"skipped"}
@@ -173,12 +169,7 @@ def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
         do_POST = do_GET
 
     with listening(Other) as port:
-        (tmp_path / "secrets.env").write_text("VLLM_API_KEY=x\n")
-        asked = replace(
-            request(), address="127.0.0.1", port=port,
-            secrets=str(tmp_path / "secrets.env"),
-        )  # fmt: skip
-        answer = deep.run(asked)
+        answer = deep.run(at(port, tmp_path))
     results = {one.name: one for one in answer.checks}
     assert results["chat"].cause == "shape"
     assert "'choices'" in results["chat"].detail

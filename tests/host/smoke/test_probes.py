@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from sparkwright.host.smoke.client import DeepClient
 from sparkwright.host.smoke.deep import DeepRequests
 from sparkwright.host.smoke.structured import _schema, misfits
 from tests.host.lab.fake_server import launched, make_model
-from tests.host.smoke.deep import WORDS, request
+from tests.host.smoke.deep import WORDS, at, request
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
@@ -107,11 +107,7 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")
     with launched(model, *WORDS) as server:
-        (tmp_path / "secrets.env").write_text(f"VLLM_API_KEY={server.key}\n")
-        asked = replace(
-            request(), skip=skip, secrets=str(tmp_path / "secrets.env"), boot_seconds=2,
-            address="127.0.0.1", port=server.port,
-        )  # fmt: skip
+        asked = at(server.port, tmp_path, skip=skip, boot_seconds=2)
         ran = subprocess.run(
             ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT, "label"],
             input=programs.payload(deep, encode(DeepRequests((asked,)))),

@@ -23,15 +23,6 @@ from sparkwright.host.lib import docker, memory
 from tests.host.programs import program as put
 
 #: As perftest prints it.
-_SAID = """\
----------------------------------------------------------------------------------------
-                    RDMA_Write BW Test
- Dual-port       : OFF\t\tDevice         : rocep1s0f1
----------------------------------------------------------------------------------------
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      5000             92.73              92.57              0.176563
----------------------------------------------------------------------------------------
-"""
 GATHER = Gather("vllm:a", "print(1)", 1, 2, "192.168.177.11", 29555, 1 << 20,
                 {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1"})  # fmt: skip
 
@@ -44,20 +35,6 @@ def _tool(folder: Path, name: str, text: str) -> None:
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return tmp_path
-
-
-def test_both_twins_write_at_once(tools: Path) -> None:
-    _tool(tools, "ib_write_bw", f"sleep 1\ncat <<'E'\n{_SAID}E\n")
-    streams = (Stream("rocep1s0f1", 12000, "192.168.177.11"),
-               Stream("roceP2p1s0f1", 12001, "192.168.178.11"))  # fmt: skip
-    found = program.main(MeasureRequest(write=streams)).measured
-    assert found == (
-        Measurement("ib_write_bw", "rocep1s0f1", "192.168.177.11", 92.57),
-        Measurement("ib_write_bw", "roceP2p1s0f1", "192.168.178.11", 92.57),
-    )
-    assert sorted((tools / "said").read_text().splitlines())[1] == (
-        "ib_write_bw -d rocep1s0f1 -i 1 -p 12000 -F --report_gbits 192.168.177.11"
-    )
 
 
 def test_a_stream_that_fails_says_why(tools: Path) -> None:
