@@ -18,7 +18,7 @@ from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
 from sparkwright.findings.exit_codes import MISTAKEN
-from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.finding import errors
 from sparkwright.findings.render import count, counts, text
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
@@ -52,10 +52,7 @@ def command(
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
-        problems: list[Finding] = []
-        data |= overrides_by_key(overrides, problems)
-        if problems:
-            raise UserError(problems)
+        data |= overrides_by_key(overrides)
         data |= _cluster_of(recipe, data)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:

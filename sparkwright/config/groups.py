@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.text.values import short
 
 #: A name becomes a directory of `sparkwright render`, a file of the site's CA, a server of HAProxy.
@@ -33,7 +33,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
         UserError: for every host and group of a shape that pyinfra can't read.
     """
     groups: dict[str, Group] = {}
-    problems: list[Finding] = []
+    problems = Problems()
     for name, value in variables.items():
         if name.startswith("_") or not isinstance(value, list | tuple):
             continue
@@ -50,8 +50,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
             problems += wrong
         else:
             groups[name] = Group([_pair(host) for host in hosts], dict(data), {})
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return groups
 
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparkwright.config import python_files
 from sparkwright.config.groups import Group, groups_of
 from sparkwright.documents.bounds import Unusable, bounded
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def site_inventory() -> Path:
     if len(found) != 1:
         there = ", ".join(map(str, found)) or "none in ./inventory"
         remedy = "name one, or run this in the folder of a site (`sparkwright init` makes one)"
-        raise UserError([mistake("INVENTORY", f"none is named, and there is {there}", remedy)])
+        raise refusal("INVENTORY", f"none is named, and there is {there}", remedy)
     return found[0]
 
 
@@ -85,31 +83,28 @@ def read_inventory(
         UserError: for files that can't be read or run, and for an inventory without hosts.
     """
     if not path.exists():
-        raise UserError(
-            [mistake(str(path), "this file does not exist", "name one, such as inventory/lab.py")]
-        )
-    problems: list[Finding] = []
+        raise refusal(str(path), "this file does not exist", "name one, such as inventory/lab.py")
+    problems = Problems()
     groups: dict[str, Group] = {}
     variables: Mapping[str, Any] | None = None
-    try:
+    given: dict[str, Any] = {}
+    with problems.collected():
         variables = _run(path, for_pyinfra=for_pyinfra)[1]
         groups = groups_of(str(path), variables or {})
-    except UserError as error:
-        problems += error.findings
-    given = overrides_by_key(overrides, problems)
+    with problems.collected():
+        given = overrides_by_key(overrides)
     if group_data:
         folders = (Path("group_data").resolve(), path.parent.resolve() / "group_data")
         for folder in dict.fromkeys(folders):
-            problems += _add_group_data(folder, groups, for_pyinfra=for_pyinfra)
-    if problems:
-        raise UserError(problems)
+            _add_group_data(folder, groups, problems, for_pyinfra=for_pyinfra)
+    problems.stop()
     every = groups.pop("all", None) or Group([], {}, {})
     listed = every.hosts or [pair for group in groups.values() for pair in group.hosts]
     names = list(dict.fromkeys(name for name, _ in listed))
     if not names and variables is not None:
         what = "this inventory has no hosts"
         remedy = "name some in a list, such as sparks = ['spark-1']"
-        raise UserError([mistake(str(path), what, remedy)])
+        raise refusal(str(path), what, remedy)
     # pyinfra puts all hosts into a group of the file's name too.
     alone = groups.get(path.stem)
     if alone is not None and not alone.hosts:
@@ -117,21 +112,57 @@ def read_inventory(
     return [_host(name, path, every, groups, given) for name in names]
 
 
+def check_inventory(
+    inventory: str,
+    group_data: Iterable[str],
+    overrides: Iterable[str] = (),
+    *,
+    own_folder: bool = True,
+) -> None:
+    """Read inventory and group_data files once, before pyinfra does: no traceback for a typo.
+
+    Args:
+        group_data: further folders of them.
+        overrides: ``key=value``, pyinfra's ``--data``.
+        own_folder: whether the site's group_data is read, or the inventory alone.
+
+    Raises:
+        UserError: with file and line of everything that can't be read or run.
+    """
+    problems = Problems()
+    path = Path(inventory)
+    folders = [Path(folder) for folder in group_data]
+    for folder in folders:
+        if not folder.is_dir():
+            where = f"command line: --group-data {folder}"
+            problems.append(mistake(where, "this folder does not exist", "check its spelling"))
+    if path.suffix == ".py" or (inventory and path.exists()):
+        with problems.collected():
+            read_inventory(path, overrides, for_pyinfra=True, group_data=own_folder)
+    elif own_folder:  # hosts by name: their settings are in group_data alone
+        folders.insert(0, Path("group_data"))
+    for folder in folders:
+        _add_group_data(folder, {}, problems, for_pyinfra=True)
+    problems.stop()
+
+
 def _add_group_data(
-    folder: Path, groups: dict[str, Group], *, for_pyinfra: bool
-) -> Iterator[Finding]:
-    """Add the data of a group_data folder to its groups, and yield problems of its files."""
-    yield from wrong_endings(folder)
+    folder: Path, groups: dict[str, Group], problems: Problems, *, for_pyinfra: bool
+) -> None:
+    """Add the data of a group_data folder to its groups."""
+    for file in sorted(folder.glob("*.y*ml")):
+        what = "group_data is Python, and nobody reads this file"
+        remedy = f"write it as {file.stem}.py (KEY = value), or remove it"
+        problems.append(mistake(_shown(file), what, remedy))
     for file in sorted(folder.glob("*.py")):
-        try:
-            values = _values(file, for_pyinfra=for_pyinfra)
-        except UserError as error:
-            yield from error.findings
-            continue
-        if values is not None:
-            group = groups.setdefault(file.stem, Group([], {}, {}))
-            group.data.update(values)
-            group.places.update(dict.fromkeys(values, _shown(file)))
+        with problems.collected():
+            # As it is written there, in messages too.
+            tree, values = _run(Path(_shown(file)), for_pyinfra=for_pyinfra)
+            if values is not None:
+                group = groups.setdefault(file.stem, Group([], {}, {}))
+                own = values.keys() - python_files.imported(tree)
+                group.data.update({key: values[key] for key in values if key in own})
+                group.places.update(dict.fromkeys(own, _shown(file)))
 
 
 def _host(
@@ -155,7 +186,10 @@ def _host(
                 origins.update(dict.fromkeys(values, str(path)))
     data.update(overrides)
     origins.update(dict.fromkeys(overrides, "--data"))
-    origin = partial(_origin, origins, str(path))
+
+    def origin(key: str) -> str:
+        return origins.get(key, str(path))
+
     return HostInput(name, data, origin, frozenset(("all", path.stem, *member)))
 
 
@@ -169,26 +203,17 @@ def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]
         return list(hosts)
     groups = {group for host in hosts for group in host.groups}
     chosen: set[str] = set()
-    problems = []
-    for one in limit:
-        meant = {host.name for host in hosts if one in host.groups}
-        meant = meant or {host.name for host in hosts if fnmatch(host.name, one)}
+    problems = Problems()
+    for pattern in limit:
+        meant = {host.name for host in hosts if pattern in host.groups}
+        meant = meant or {host.name for host in hosts if fnmatch(host.name, pattern)}
         chosen |= meant
         if not meant:
-            known = [*(host.name for host in hosts), *sorted(groups)]
-            problems.append(
-                mistake(
-                    f"--limit {one}", "no host or group of the inventory is meant",
-                    suggest(one, known),
-                )
-            )  # fmt: skip
-    if problems:
-        raise UserError(problems)
+            remedy = suggest(pattern, [*(host.name for host in hosts), *sorted(groups)])
+            what = "no host or group of the inventory is meant"
+            problems.append(mistake(f"--limit {pattern}", what, remedy))
+    problems.stop()
     return [host for host in hosts if host.name in chosen]
-
-
-def _origin(origins: Mapping[str, str], default: str, key: str) -> str:
-    return origins.get(key, default)
 
 
 def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] | None]:
@@ -198,33 +223,20 @@ def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] |
     return tree, python_files.run(path, code)
 
 
-def _values(file: Path, *, for_pyinfra: bool) -> dict[str, Any] | None:
-    """What a group_data file says, without the names it imports; None for one that is not run."""
-    # As it is written there, in messages too.
-    tree, found = _run(Path(_shown(file)), for_pyinfra=for_pyinfra)
-    imported = python_files.imported(tree)
-    return found and {key: value for key, value in found.items() if key not in imported}
-
-
-def wrong_endings(folder: Path) -> Iterator[Finding]:
-    """Files of group_data that nobody reads, because of their names."""
-    for file in sorted(folder.glob("*.y*ml")):
-        yield mistake(
-            _shown(file),
-            "group_data is Python, and nobody reads this file",
-            f"write it as {file.stem}.py (KEY = value), or remove it",
-        )
-
-
 def _shown(file: Path) -> str:
     """A path as the user would write it."""
     here = Path.cwd().resolve()
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
 
-def overrides_by_key(overrides: Iterable[str], problems: list[Finding]) -> dict[str, Any]:
-    """``--data`` by key, read as pyinfra does; what can't be used is added to the problems."""
+def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
+    """``--data`` by key, read as pyinfra does.
+
+    Raises:
+        UserError: for each that can't be used.
+    """
     found = {}
+    problems = Problems()
     for text in overrides:
         try:
             key, sign, value = text.partition("=")
@@ -233,6 +245,7 @@ def overrides_by_key(overrides: Iterable[str], problems: list[Finding]) -> dict[
             found[key] = _as_pyinfra(value)
         except Unusable as error:
             problems.append(mistake(f"command line: --data {text[:80]}", error.what, error.remedy))
+    problems.stop()
     return found
 
 

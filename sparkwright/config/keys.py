@@ -17,7 +17,7 @@ from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake, refusal
 
 #: The name of the fleet's own key (``api_key_file``).
 DEFAULT = "default"
@@ -119,23 +119,12 @@ def keys_of(
     Raises:
         UserError: for a key that can't be used, and for two names of one key.
     """
-    default = settings.api_key_source
-    if VARIABLE in environment or isinstance(default, tuple):
-        main: tuple[Secret, ...] = (api_key(default, environment),)
-    else:
-        main = KeyFile(Path(default)).values(dry=dry)
-    clients = {DEFAULT: main}
-    for name in settings.keys:
-        source = source_of(settings, name)
-        if isinstance(source, tuple):
-            where = f"keys.{name}.command"
-            clients[name] = (checked(line(source, where), where),)
-        else:
-            clients[name] = KeyFile(Path(source)).values(dry=dry)
-    if problems := list(_shared(host, clients)):
-        raise UserError(problems)
+    problems = Problems()
+    clients = _clients(host, settings, environment, problems, dry=dry)
+    problems.stop()
+    main = clients[DEFAULT]
     # Where the key comes from elsewhere, so does this: every controller then makes the same.
-    elsewhere = VARIABLE in environment or isinstance(default, tuple)
+    elsewhere = VARIABLE in environment or isinstance(settings.api_key_source, tuple)
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
 
     def made_of(purpose: str) -> Secret:
@@ -148,19 +137,37 @@ def keys_of(
 
 def key_problems(
     host: str, settings: HostSettings, environment: Mapping[str, str]
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """What is wrong with the keys that are here already. No command is run, no key is made."""
+    problems = Problems()
+    _clients(host, settings, environment, problems, dry=True, commands=False)
+    return [problem.on(host) for problem in problems]
+
+
+def _clients(
+    host: str,
+    settings: HostSettings,
+    environment: Mapping[str, str],
+    problems: Problems,
+    *,
+    dry: bool,
+    commands: bool = True,
+) -> dict[str, tuple[Secret, ...]]:
+    """The values of each client's key. Keys of commands are left out unless these may run."""
     clients: dict[str, tuple[Secret, ...]] = {}
     for name in (DEFAULT, *settings.keys):
         source = source_of(settings, name)
-        try:
-            if name == DEFAULT and VARIABLE in environment:
+        given = name == DEFAULT and VARIABLE in environment
+        with problems.collected():
+            if isinstance(source, str) and not given:
+                clients[name] = KeyFile(Path(source)).values(dry=dry)
+            elif name == DEFAULT and (given or commands):
                 clients[name] = (api_key(source, environment),)
-            elif isinstance(source, str):
-                clients[name] = KeyFile(Path(source)).values(dry=True)
-        except UserError as error:
-            yield from (one.on(host) for one in error.findings)
-    yield from _shared(host, clients)
+            elif isinstance(source, tuple) and commands:
+                where = f"keys.{name}.command"
+                clients[name] = (checked(line(source, where), where),)
+    problems += _shared(host, clients)
+    return clients
 
 
 def rotated(settings: HostSettings, name: str) -> KeyFile:
@@ -172,12 +179,12 @@ def rotated(settings: HostSettings, name: str) -> KeyFile:
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:
         what = f"the environment's {VARIABLE} goes before the key's file"
-        raise UserError([mistake(f"environment: {VARIABLE}", what, "unset it, then run again")])
+        raise refusal(f"environment: {VARIABLE}", what, "unset it, then run again")
     if isinstance(source, tuple):
         where = "api_key_command" if name == DEFAULT else f"keys.{name}.command"
         what = "the key comes from a command, and is changed where that takes it from"
         remedy = "change it there and deploy; a second name in keys has both valid meanwhile"
-        raise UserError([mistake(where, what, remedy)])
+        raise refusal(where, what, remedy)
     return KeyFile(Path(source))
 
 

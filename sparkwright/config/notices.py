@@ -19,7 +19,9 @@ from pydantic_core import PydanticCustomError
 
 from sparkwright.config.secret_commands import printed
 from sparkwright.config.secrets import Command, Secret, refuse_readable
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.documents import files
+from sparkwright.documents.bounds import Unusable
+from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.findings.validation import HIDDEN, problems_of
 
 KINDS = ("ntfy", "mailto", "webhook")
@@ -103,21 +105,18 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
     Raises:
         UserError: for what is no address, and for a secret that can't be had.
     """
-    problems, found = [], dict[Address, None]()
+    problems, found = Problems(), dict[Address, None]()
     for name, data in hosts:
         try:
             settings = NoticeSettings.model_validate(dict(data))
         except ValidationError as error:
-            problems += [one.on(name) for one in problems_of(error, "settings")]
+            problems += (problem.on(name) for problem in problems_of(error, "settings"))
             continue
-        try:
+        with problems.collected():
             found |= dict.fromkeys(_of(settings))
-        except UserError as error:
-            problems += error.findings
     if len(found) > MOST:
         problems.append(mistake("notify", f"{len(found)} addresses", f"name {MOST} at most"))
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return tuple(found)
 
 
@@ -126,12 +125,11 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
     if settings.notify_file:
         path = Path(settings.notify_file)
         try:
-            refuse_readable(path, "the addresses of notices")
-            text = path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            what = f"can't be read: {getattr(error, 'strerror', None) or 'no text'}"
+            text = files.read(path)
+        except Unusable as error:
             remedy = "write one address per line into it"
-            raise UserError([mistake(f"notify_file: {path}", what, remedy)]) from None
+            raise refusal(f"notify_file: {path}", error.what, remedy) from None
+        refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
         text = printed(settings.notify_command, "notify_command")
@@ -146,7 +144,7 @@ def _lines(text: str, where: str) -> Iterator[Address]:
             except ValueError as error:
                 # Without the line itself: it is a secret.
                 remedy = "see docs/monitoring.md, Notices"
-                raise UserError([mistake(f"{where}, line {number}", str(error), remedy)]) from None
+                raise refusal(f"{where}, line {number}", str(error), remedy) from None
 
 
 def address(text: str, place: str) -> Address:

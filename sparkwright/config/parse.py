@@ -22,7 +22,7 @@ from sparkwright.config.settings import (
 )
 from sparkwright.documents.bounds import Unusable, bounded
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, UserError, mistake
 from sparkwright.findings.validation import problems_of
 
 #: Keys by depth: at the top, and in ``services.<name>``.
@@ -57,7 +57,7 @@ def parse_settings(
     Raises:
         UserError: every problem of this host.
     """
-    problems: list[Finding] = []
+    problems = Problems()
     own = dict(_within_bounds(host, data, origin, problems))
     problems += connection_problems(host, own, origin)
     own = {
@@ -67,9 +67,11 @@ def parse_settings(
     }
     if "services" not in own:
         if "services" not in data:
-            remedy = "put it into a group whose group_data has services, or name some in the "
             what = "this host has no services"
-            problems.append(mistake("services", what, f"{remedy}inventory", host))
+            remedy = (
+                "put it into a group whose group_data has services, or name some in the inventory"
+            )
+            problems.append(mistake("services", what, remedy, host))
         own["services"] = {}
     try:
         settings = HostSettings.model_validate(own)
@@ -79,8 +81,7 @@ def parse_settings(
             where = f"{origin(top)}: {'.'.join((top, *rest))}"
             problems.append(mistake(where, problem.observed, problem.remedy, host))
         raise UserError(problems) from None
-    if problems:
-        raise UserError(problems)
+    problems.stop()
     return settings
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from sparkwright.documents import files
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 #: Bytes of a file.
 _LARGEST = 1024**2
@@ -48,7 +48,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
             raise Unusable(what, "save it in UTF-8 without one", 1)
         return _compiled(files.read(path, _LARGEST), path)
     except Unusable as error:
-        raise UserError([mistake(error.place(str(path)), error.what, error.remedy)]) from None
+        raise refusal(error.place(str(path)), error.what, error.remedy) from None
 
 
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
         what, remedy = _said(error), "fix that line"
         line = _line(error, path)
         where = f"{path}: line {line}" if line else str(path)
-        raise UserError([mistake(where, what, remedy)]) from None
+        raise refusal(where, what, remedy) from None
     finally:
         sys.stdin, sys.dont_write_bytecode = before
     return {
@@ -94,16 +94,13 @@ def imported(tree: ast.Module) -> set[str]:
 
 def imports_pyinfra(tree: ast.Module) -> bool:
     """Whether a file may ask for pyinfra's own context, which is not there before its run."""
-    return any(
-        name.split(".")[0] == "pyinfra"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in (
-            [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else [alias.name for alias in node.names]
-        )
-    )
+    modules = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            modules.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return any(name.split(".")[0] == "pyinfra" for name in modules)
 
 
 def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:

@@ -9,7 +9,7 @@ import threading
 from functools import cache
 from typing import IO
 
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 #: Seconds: somebody may have to unlock the store first.
 TIMEOUT = 60.0
@@ -38,7 +38,7 @@ def printed(command: tuple[str, ...], setting: str) -> str:
         )
     except (OSError, ValueError) as error:
         what = f"can't be started: {getattr(error, 'strerror', None) or error}"
-        raise _wrong(where, what, "install the program, or write its full path") from None
+        raise refusal(where, what, "install the program, or write its full path") from None
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -46,21 +46,21 @@ def printed(command: tuple[str, ...], setting: str) -> str:
         try:
             data = out.get(timeout=TIMEOUT)
             if len(data) > LARGEST:
-                raise _wrong(where, f"prints more than {LARGEST} bytes", "print the secret alone")
+                raise refusal(where, f"prints more than {LARGEST} bytes", "print the secret alone")
             code = process.wait(TIMEOUT)
             text = data.decode().strip()
             if code:
                 shown = _shown(said.get(timeout=TIMEOUT), text)
-                raise _wrong(where, f"exit code {code}: {shown}", "run it by hand")
+                raise refusal(where, f"exit code {code}: {shown}", "run it by hand")
         except (queue.Empty, subprocess.TimeoutExpired):
             what = f"took longer than {TIMEOUT:.0f} s"
-            raise _wrong(where, what, "unlock the store first, then run again") from None
+            raise refusal(where, what, "unlock the store first, then run again") from None
         except UnicodeDecodeError:
-            raise _wrong(where, "prints what is no text", "print the secret alone") from None
+            raise refusal(where, "prints what is no text", "print the secret alone") from None
         finally:
             process.kill()
     if not text:
-        raise _wrong(where, "prints nothing", "run it by hand: it must print the secret")
+        raise refusal(where, "prints nothing", "run it by hand: it must print the secret")
     return text
 
 
@@ -73,7 +73,7 @@ def line(command: tuple[str, ...], setting: str) -> str:
     text = printed(command, setting)
     if len(lines := text.splitlines()) > 1:
         what = f"prints {len(lines)} lines, and a secret is one"
-        raise _wrong(f"{setting}: {shlex.join(command)}", what, "print the secret alone")
+        raise refusal(f"{setting}: {shlex.join(command)}", what, "print the secret alone")
     return text
 
 
@@ -91,7 +91,3 @@ def _shown(said: bytes, secret: str) -> str:
         text = text.replace(part, "(secret)")
     words = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return words[-300:] or "without a word on standard error"
-
-
-def _wrong(where: str, what: str, remedy: str) -> UserError:
-    return UserError([mistake(where, what, remedy)])

@@ -21,7 +21,7 @@ from pydantic import Field, StringConstraints
 from sparkwright.config.secret_commands import LARGEST, line
 from sparkwright.documents import files
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 VARIABLE = "SPARKWRIGHT_API_KEY"
 #: Where a secret comes from: a file of the controller, or a command that prints it.
@@ -93,7 +93,7 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
     """
     if VARIABLE not in environment and isinstance(source, str) and not Path(source).exists():
         remedy = f"deploy first, which makes it, or give the fleet's key in {VARIABLE}"
-        raise UserError([mistake(source, "there is no API key of a fleet here", remedy)])
+        raise refusal(source, "there is no API key of a fleet here", remedy)
     return api_key(source, environment)
 
 
@@ -117,7 +117,7 @@ def private_text(path: Path, what: str) -> str:
     try:
         text = files.read(path, LARGEST).strip()
     except Unusable as error:
-        raise UserError([mistake(error.place(str(path)), error.what, error.remedy)]) from None
+        raise refusal(error.place(str(path)), error.what, error.remedy) from None
     refuse_readable(path, what)
     return text
 
@@ -126,9 +126,7 @@ def refuse_readable(path: Path, what: str) -> None:
     """Raises UserError when others than its owner may read a file with a secret."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        raise UserError(
-            [mistake(str(path), f"others may read {what} (mode {mode:o})", f"chmod 600 {path}")]
-        )
+        raise refusal(str(path), f"others may read {what} (mode {mode:o})", f"chmod 600 {path}")
 
 
 def made(path: Path, text: str) -> None:
@@ -145,13 +143,9 @@ def made(path: Path, text: str) -> None:
 def checked(key: str, where: str) -> Secret:
     """A key in a form that survives an environment file and an HTTP header. Raises UserError."""
     if not _FORM.fullmatch(key):
-        raise UserError(
-            [
-                mistake(
-                    where,
-                    "this is no usable API key (an empty one would switch vLLM's check off)",
-                    "use 16 to 256 letters, digits or ._~+/=-, or drop it to have one made",
-                )
-            ]
+        raise refusal(
+            where,
+            "this is no usable API key (an empty one would switch vLLM's check off)",
+            "use 16 to 256 letters, digits or ._~+/=-, or drop it to have one made",
         )
     return Secret(key)

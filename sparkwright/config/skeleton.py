@@ -13,7 +13,7 @@ from typing import Any
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, largest_for
 from sparkwright.config.places import SKELETON
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, mistake, refusal
 
 INVENTORY = "inventory/lab.py"
 FILES = (
@@ -70,7 +70,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
                 written.rmdir() if written.is_dir() else written.unlink()
         where = str(error.filename or folder)
         what = f"can't be written: {error.strerror}"
-        raise UserError([mistake(where, what, "name a folder that you may write to")]) from None
+        raise refusal(where, what, "name a folder that you may write to") from None
 
 
 def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:

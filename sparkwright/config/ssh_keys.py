@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,6 @@ _AGENT = "or drop ssh_key to use your SSH agent and ssh_config"
 _MOST = 1 << 16
 _PUBLIC = re.compile(rb"\s*(ssh-|ecdsa-|sk-|---- BEGIN SSH2 PUBLIC|-----BEGIN [A-Z ]*PUBLIC KEY)")
 _PRIVATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----\s(.*?)-----END", re.DOTALL)
-_MAGIC = b"openssh-key-v1\0"
 
 
 def fault(name: str) -> tuple[str, str] | None:
@@ -62,21 +60,21 @@ def unusable_key(
 
 def is_encrypted(name: str) -> bool:
     """Whether a private key has a passphrase."""
-    found = _PRIVATE.search(_content(name))
-    if found is None:
-        return False
-    kind, body = found.groups()
-    if b"ENCRYPTED" in kind + body:
-        return True
+    from cryptography.exceptions import UnsupportedAlgorithm  # for those who log in alone
+    from cryptography.hazmat.primitives.serialization import (
+        load_pem_private_key,
+        load_ssh_private_key,
+    )
+
+    content = _content(name)
+    load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in content else load_pem_private_key
     try:
-        start = base64.b64decode(b"".join(body.split()))
-    except ValueError:
+        load(content, None)
+    except TypeError:
+        return True
+    except (ValueError, UnsupportedAlgorithm):
         return False
-    if not start.startswith(_MAGIC):
-        return False
-    cipher = start[len(_MAGIC) :]
-    length = int.from_bytes(cipher[:4], "big")
-    return cipher[4 : 4 + length] != b"none"
+    return False
 
 
 def _content(name: str) -> bytes:

@@ -50,6 +50,16 @@ class UserError(Exception):
         return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
 
 
+#: Key below a setting, what is wrong, what to do.
+Fault = tuple[str, str, str]
+
+
+def mistakes(where: str, faults: Iterable[Fault], host: str | None = None) -> Iterator[Finding]:
+    """Mistakes in keys below a setting."""
+    for key, what, remedy in faults:
+        yield mistake(f"{where}.{key}", what, remedy, host)
+
+
 def refusal(where: str, what: str, remedy: str, host: str | None = None) -> UserError:
     """The error of a single mistake; see ``mistake``."""
     return UserError([mistake(where, what, remedy, host)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
+from sparkwright.catalog.entries import TagChange
 from sparkwright.config.settings import (
     LOOPBACK,
     PROXY_STEP,
@@ -18,7 +19,7 @@ from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.tags import chosen_tag, no_such_tag
@@ -99,6 +100,12 @@ class ServicePlan:
         if rank.head:
             return replace(self, rank=rank)
         return replace(self, rank=rank, proxy=None, bind=LOOPBACK)
+
+    @property
+    def own_ports(self) -> tuple[int, ...]:
+        """Every port that it and its proxy listen on."""
+        proxy = (self.proxy.port, self.proxy.health_port) if self.proxy else ()
+        return (self.port, *proxy)
 
     @property
     def client_port(self) -> int:
@@ -192,130 +199,135 @@ def plan_host(
     Raises:
         UserError: every problem of this host.
     """
-    problems: list[Finding] = []
+    problems = Problems()
     services: list[ServicePlan] = []
     where = f"{origin('services')}: services"
     for name, service in sorted(settings.services.items()):
+        own = f"{where}.{name}"
         recipe = catalog.recipes.get(service.recipe or "")
         if recipe is None:
-            problems.append(
-                mistake(
-                    f"{where}.{name}.recipe",
-                    f"no such recipe: {service.recipe!r}",
-                    suggest(service.recipe or "", list(catalog.recipes)),
-                    host,
-                )
-            )
+            remedy = suggest(service.recipe or "", list(catalog.recipes))
+            what = f"no such recipe: {service.recipe!r}"
+            problems.append(mistake(f"{own}.recipe", what, remedy, host))
             continue
         image = catalog.images[recipe.image]
         if image.engine not in ENGINES:
-            problem, remedy = f"no such engine: {image.engine!r}", suggest(image.engine, [*ENGINES])
-            problems.append(mistake(f"image {image.name}: engine", problem, remedy, host))
+            what, remedy = f"no such engine: {image.engine!r}", suggest(image.engine, [*ENGINES])
+            problems.append(mistake(f"image {image.name}: engine", what, remedy, host))
             continue
-        tag, key = chosen_tag(service, settings, recipe, image, f"{where}.{name}.image_tag", origin)
-        allowed = recipe.tags or tuple(image.tags)
-        if tag not in image.tags or tag not in allowed:
+        tag, key = chosen_tag(service, settings, recipe, image, f"{own}.image_tag", origin)
+        if tag not in image.tags or tag not in (recipe.tags or image.tags):
             problems.append(no_such_tag(key, tag, recipe, image, catalog, host))
             continue
-        planned = _plan_service(
-            host,
-            name,
-            service,
-            recipe,
-            image,
-            tag,
-            settings,
-            catalog,
-            origin,
-            derivations.get(name),
+        derivation = derivations.get(name)
+        layers = _layered(service, recipe, image, tag, own, derivation)
+        services.append(
+            _plan_service(host, name, image, tag, settings, catalog, layers, derivation)
         )
-        services.append(planned)
-        own = engine(image.engine)
-        problems.extend(
-            ranks.problems(host, f"{where}.{name}", service, recipe, image, settings, own)
-        )
-        problems.extend(_misuses(host, planned, own))
-    problems.extend(_twice(host, services, where))
-    problems.extend(_woken(host, settings, where))
-    problems.extend(schedule.problems(host, settings, origin("schedule")))
-    if problems:
-        raise UserError(problems)
+        program = engine(image.engine)
+        faults = ranks.problems(host, service, recipe, image, settings, program)
+        problems += mistakes(own, faults, host)
+        problems += _misuses(host, services[-1], program)
+    problems += mistakes(where, _twice(services), host)
+    parts = {service.name: service.rank for service in services if service.rank}
+    ports = {port: service.name for service in services for port in service.own_ports}
+    problems += mistakes("clusters", ranks.taken(parts, ports), host)
+    problems += mistakes(where, _woken(settings), host)
+    faults = schedule.problems(settings)
+    problems += mistakes(f"{origin('schedule')}: schedule", faults, host)
+    problems.stop()
     return HostPlan(host, settings, tuple(services))
 
 
 def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Finding]:
     """Arguments and variables that repeat a setting."""
-    for key, problem, remedy in engine.misplaced(dict(service.arguments)):
-        yield mistake(_written(service, "argument", key), problem, remedy, host)
+    found = [("argument", fault) for fault in engine.misplaced(dict(service.arguments))]
     if service.variables:
-        for key, problem, remedy in engine.refused(service.variables, dict(service.environment)):
-            yield mistake(_written(service, "environment", key), problem, remedy, host)
+        refused = engine.refused(service.variables, dict(service.environment))
+        found += [("environment", fault) for fault in refused]
+    for kind, (key, what, remedy) in found:
+        origin = service.origins[f"{kind}.{key}"]
+        group = "arguments" if kind == "argument" else kind
+        where = f"{origin}{'.' if ': ' in origin else ': '}{group}"
+        yield mistake(f"{where}.{key}", what, remedy, host)
 
 
-def _written(service: ServicePlan, kind: str, name: str) -> str:
-    """Where an argument or a variable of a service is written."""
-    origin = service.origins[f"{kind}.{name}"]
-    group = {"argument": "arguments"}.get(kind, kind)
-    return f"{origin}{'.' if ': ' in origin else ': '}{group}.{name}"
+@dataclass(frozen=True)
+class _Layers:
+    """Arguments and environment of recipe, tag and service over each other, and their origins."""
+
+    recipe: Recipe
+    service: ServiceSettings
+    arguments: dict[str, ArgumentValue | None]
+    environment: dict[str, str | None]
+    origins: dict[str, str]
 
 
-_Layer = tuple[Mapping[str, ArgumentValue | None], Mapping[str, str | None], str]
+def _layered(
+    service: ServiceSettings,
+    recipe: Recipe,
+    image: Image,
+    tag: str,
+    own: str,
+    derivation: Derivation | None,
+) -> _Layers:
+    found = _Layers(recipe, service, {}, {}, {})
+    source = f"recipe {recipe.name}"
+    layers: list[tuple[Recipe | TagChange | ServiceSettings, str]] = [(recipe, source)]
+    if change := recipe.by_tag.get(tag):
+        layers.append((change, f"{source}, tag {tag}"))
+    layers.append((service, own))
+    for layer, origin in layers:
+        found.arguments.update(layer.arguments)
+        found.environment.update(layer.environment)
+        derived = derivation.arguments if derivation and layer is recipe else {}
+        found.origins.update(
+            {f"argument.{key}": derived.get(key, origin) for key in layer.arguments}
+        )
+        found.origins.update({f"environment.{key}": origin for key in layer.environment})
+        if image.variables:
+            engine(image.engine).read_back(
+                image.variables, found.arguments, found.environment, found.origins
+            )
+    for key in ServiceSettings.model_fields:
+        found.origins[key] = own if key in service.model_fields_set else source
+    spread = ranks.sizes(recipe, service, engine(image.engine))
+    found.arguments.update(spread)
+    found.origins.update({f"argument.{key}": f"{source}, ranks" for key in spread})
+    return found
 
 
 def _plan_service(
     host: str,
     name: str,
-    service: ServiceSettings,
-    recipe: Recipe,
     image: Image,
     tag: str,
     settings: HostSettings,
     catalog: Catalog,
-    origin: Callable[[str], str],
+    layers: _Layers,
     derivation: Derivation | None,
 ) -> ServicePlan:
-    own = f"{origin('services')}: services.{name}"
-    arguments: dict[str, ArgumentValue | None] = {}
-    environment: dict[str, str | None] = {}
-    origins: dict[str, str] = {}
-    layers: list[_Layer] = [(recipe.arguments, recipe.environment, f"recipe {recipe.name}")]
-    if change := recipe.by_tag.get(tag):
-        layers.append((change.arguments, change.environment, f"recipe {recipe.name}, tag {tag}"))
-    layers.append((service.arguments, service.environment, own))
-    for number, (layer_arguments, layer_environment, source) in enumerate(layers):
-        arguments.update(layer_arguments)
-        environment.update(layer_environment)
-        said = derivation.arguments if derivation and number == 0 else {}
-        origins.update({f"argument.{key}": said.get(key, source) for key in layer_arguments})
-        origins.update({f"environment.{key}": source for key in layer_environment})
-        if image.variables:
-            engine(image.engine).read_back(image.variables, arguments, environment, origins)
-    for key in ServiceSettings.model_fields:
-        origins[key] = own if key in service.model_fields_set else f"recipe {recipe.name}"
-    if spread := ranks.sizes(recipe, service, engine(image.engine)):
-        arguments.update(spread)
-        origins.update({f"argument.{key}": f"recipe {recipe.name}, ranks" for key in spread})
-    models = catalog.models
+    recipe, service, models = layers.recipe, layers.service, catalog.models
+    drafter = recipe.drafter
+    proxy, derived = None, derivation is not None
+    if service.proxy:
+        proxy = ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
     planned = ServicePlan(
         name=name,
         recipe=recipe.name,
         title=recipe.title,
         engine=image.engine,
-        port=service.port + PROXY_STEP if service.proxy else service.port,
-        bind=LOOPBACK if service.proxy else service.address,
+        port=service.port + PROXY_STEP if proxy else service.port,
+        bind=LOOPBACK if proxy else service.address,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
         image_unpacked_gib=image.size.unpacked_gib,
         entrypoint=image.entrypoint,
         variables=image.variables,
-        body=_model_reference(
-            models[recipe.body.model], recipe.body.mount, facts=derivation is not None
-        ),
-        drafter=_model_reference(models[recipe.drafter.model], recipe.drafter.mount)
-        if recipe.drafter
-        else None,
-        arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
-        environment=tuple((key, value) for key, value in environment.items() if value is not None),
+        body=_model_reference(models[recipe.body.model], recipe.body.mount, facts=derived),
+        drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,
+        arguments=tuple((k, value) for k, value in layers.arguments.items() if value is not None),
+        environment=tuple((k, text) for k, text in layers.environment.items() if text is not None),
         shm_gib=recipe.shm_gib,
         memlock=recipe.memlock,
         container=plan_container(
@@ -330,13 +342,11 @@ def _plan_service(
         smoke=service.smoke,
         silenced=tuple(sorted(service.silenced.items())),
         gpus=tuple(map(str, service.gpus or ())),
-        origins=origins,
+        origins=layers.origins,
         derived=derivation.facts if derivation else (),
         exclusive=service.exclusive,
         on_request=service.activate == "on-request",
-        proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
-        if service.proxy
-        else None,
+        proxy=proxy,
         rank=ranks.rank_of(host, service, settings),
     )
     return planned.at_rank(planned.rank.number) if planned.rank else planned
@@ -373,53 +383,35 @@ def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelR
     return ModelReference(model.name, model.repository, model.revision, mount, facts)
 
 
-def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Finding]:
+def _twice(services: list[ServicePlan]) -> Iterator[Fault]:
     """Ports and served names that two services of one host both want."""
     ports: dict[int, ServicePlan] = {}
     names: dict[str, str] = {}
     for service in services:
-        own = [service.port]
-        if service.proxy:
-            own = [service.proxy.port, service.port, service.proxy.health_port]
-            if own[-1] > 65535:
-                yield mistake(
-                    f"{where}.{service.name}.port",
-                    f"behind a proxy, {own[-1]} is asked for health, which is no port",
-                    f"take a port below {65536 - 2 * PROXY_STEP}",
-                    host,
-                )
-        for port in own:
+        if service.proxy and service.proxy.health_port > 65535:
+            what = (
+                f"behind a proxy, {service.proxy.health_port} is asked for health, which is no port"
+            )
+            yield f"{service.name}.port", what, f"take a port below {65536 - 2 * PROXY_STEP}"
+        for port in service.own_ports:
             if port in ports and not _take_turns(service, ports[port]):
-                yield mistake(
-                    f"{where}.{service.name}.port",
-                    f"port {port} is taken by service {ports[port].name!r} of the same host",
-                    "give each service a port of its own",
-                    host,
-                )
+                what = f"port {port} is taken by service {ports[port].name!r} of the same host"
+                yield f"{service.name}.port", what, "give each service a port of its own"
             ports[port] = service
         for alias in service.served_names:
             if alias in names:
-                yield mistake(
-                    f"{where}.{service.name}.served_names",
-                    f"{alias!r} is a name of service {names[alias]!r} of the same host",
-                    "give each service names of its own",
-                    host,
-                )
+                what = f"{alias!r} is a name of service {names[alias]!r} of the same host"
+                yield f"{service.name}.served_names", what, "give each service names of its own"
             names[alias] = service.name
-    parts = {service.name: service.rank for service in services if service.rank}
-    yield from ranks.taken(host, parts, {port: one.name for port, one in ports.items()})
 
 
-def _woken(host: str, settings: HostSettings, where: str) -> Iterator[Finding]:
+def _woken(settings: HostSettings) -> Iterator[Fault]:
     """Services that no request can activate, though they are to be."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
-            yield mistake(
-                f"{where}.{name}.activate",
-                "its proxy has it activated while another one of its exclusive group runs",
-                "give it 'exclusive', and leave proxy as it is; or leave this out",
-                host,
-            )
+            what = "its proxy has it activated while another one of its exclusive group runs"
+            remedy = "give it 'exclusive', and leave proxy as it is; or leave this out"
+            yield f"{name}.activate", what, remedy
 
 
 def _take_turns(one: ServicePlan, other: ServicePlan) -> bool:

@@ -12,8 +12,7 @@ from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines.engine import Engine, Rank
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.findings.user_error import Fault, suggest
 from sparkwright.host.ranks.collective import plain_environment
 
 
@@ -60,18 +59,13 @@ def sizes(recipe: Recipe, service: ServiceSettings, engine: Engine) -> dict[str,
 
 def problems(
     host: str,
-    where: str,
     service: ServiceSettings,
     recipe: Recipe,
     image: Image,
     settings: HostSettings,
     engine: Engine,
-) -> Iterator[Finding]:
-    """What is wrong with a service's cluster, by the settings of one of its hosts.
-
-    Args:
-        where: the service's place in the user's files.
-    """
+) -> Iterator[Fault]:
+    """What is wrong with a service's cluster, by the settings of one of its hosts."""
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:
@@ -79,83 +73,52 @@ def problems(
                 f"recipe {recipe.name} is for {ranks.world} ranks, and the service has no cluster"
             )
             known = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
-            yield mistake(f"{where}.cluster", what, f"name one of clusters ({known})", host)
+            yield "cluster", what, f"name one of clusters ({known})"
         return
     cluster = settings.clusters.get(name)
     if cluster is None:
-        remedy = suggest(name, list(settings.clusters))
-        yield mistake(f"{where}.cluster", f"there is no cluster {name!r}", remedy, host)
+        yield "cluster", f"there is no cluster {name!r}", suggest(name, list(settings.clusters))
         return
     if host not in cluster.hosts:
-        yield mistake(
-            f"{where}.cluster",
-            f"{host} is not in cluster {name!r} ({', '.join(cluster.hosts)})",
-            "give the service to the cluster's hosts alone, or add this one to clusters",
-            host,
+        what = f"{host} is not in cluster {name!r} ({', '.join(cluster.hosts)})"
+        remedy = "give the service to the cluster's hosts alone, or add this one to clusters"
+        yield "cluster", what, remedy
+    if ranks is None:
+        what = f"recipe {recipe.name} has no ranks: it is for one host"
+        yield "recipe", what, "a recipe with ranks (sparkwright catalog list), or drop cluster"
+    elif ranks.world != len(cluster.hosts) * len(service.gpus or "1"):
+        what = (
+            f"recipe {recipe.name} is for {ranks.world} ranks (tensor {ranks.tensor} x pipeline "
+            f"{ranks.pipeline}), and the cluster has {len(cluster.hosts)} hosts"
         )
-    yield from _of_the_recipe(host, where, service, recipe, image, cluster, engine)
+        remedy = "a recipe for as many ranks as the cluster has hosts, each with one GPU"
+        yield "cluster", what, remedy
+    yield from _unfit(service, recipe, image, engine)
 
 
-def _of_the_recipe(
-    host: str,
-    where: str,
-    service: ServiceSettings,
-    recipe: Recipe,
-    image: Image,
-    cluster: ClusterSettings,
-    engine: Engine,
-) -> Iterator[Finding]:
-    if recipe.ranks is None:
-        yield mistake(
-            f"{where}.recipe",
-            f"recipe {recipe.name} has no ranks: it is for one host",
-            "a recipe with ranks (sparkwright catalog list), or drop cluster",
-            host,
-        )
-    elif recipe.ranks.world != len(cluster.hosts) * len(service.gpus or "1"):
-        yield mistake(
-            f"{where}.cluster",
-            f"recipe {recipe.name} is for {recipe.ranks.world} ranks (tensor "
-            f"{recipe.ranks.tensor} x pipeline {recipe.ranks.pipeline}), and the cluster has "
-            f"{len(cluster.hosts)} hosts",
-            "a recipe for as many ranks as the cluster has hosts, each with one GPU",
-            host,
-        )
+def _unfit(
+    service: ServiceSettings, recipe: Recipe, image: Image, engine: Engine
+) -> Iterator[Fault]:
+    """What no service of a cluster can have."""
     if image.variables is not None:
-        yield mistake(
-            f"{where}.recipe",
-            f"image {image.name} starts its engine by its own entry point, which knows no ranks",
-            f"a recipe whose image has {engine.program} as its entry point",
-            host,
-        )
+        what = f"image {image.name} starts its engine by its own entry point, which knows no ranks"
+        yield "recipe", what, f"a recipe whose image has {engine.program} as its entry point"
     if service.exclusive is not None:
-        yield mistake(
-            f"{where}.exclusive",
-            "the ranks of a cluster run on every one of its hosts, or on none",
-            "drop exclusive",
-            host,
-        )
+        what = "the ranks of a cluster run on every one of its hosts, or on none"
+        yield "exclusive", what, "drop exclusive"
     if service.hardening == "strict":
-        yield mistake(
-            f"{where}.hardening",
-            "strict: a rank is reached by the others on its host's own network",
-            "drop hardening",
-            host,
-        )
+        what = "strict: a rank is reached by the others on its host's own network"
+        yield "hardening", what, "drop hardening"
     written = {**recipe.arguments, **service.arguments}
     for argument, size in engine.parallel.items():
         if written.get(argument) is not None:
-            yield mistake(
-                f"{where}.arguments.{argument}",
-                f"the recipe's ranks say it ({size})",
-                "drop it, or change ranks in the recipe",
-                host,
-            )
-    for argument, problem, remedy in engine.rank_misuses(written):
-        yield mistake(f"{where}.arguments.{argument}", problem, remedy, host)
+            remedy = "drop it, or change ranks in the recipe"
+            yield f"arguments.{argument}", f"the recipe's ranks say it ({size})", remedy
+    for argument, what, remedy in engine.rank_misuses(written):
+        yield f"arguments.{argument}", what, remedy
 
 
-def taken(host: str, ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Finding]:
+def taken(ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Fault]:
     """Ports of ranks that something else of the host has.
 
     Args:
@@ -166,12 +129,8 @@ def taken(host: str, ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Ite
     for name, rank in ranks.items():
         for port in (rank.port, rank.link_port):
             if port in known:
-                yield mistake(
-                    f"clusters.{rank.cluster}.port",
-                    f"port {port}, of the ranks of {name!r}, is taken by {known[port]!r}",
-                    "another port for the cluster, such as 29601",
-                    host,
-                )
+                what = f"port {port}, of the ranks of {name!r}, is taken by {known[port]!r}"
+                yield f"{rank.cluster}.port", what, "another port for the cluster, such as 29601"
             known[port] = name
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.release import HistoryEntry
 
 
@@ -36,20 +36,18 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
         UserError: when hosts differ in what decides about more than themselves.
     """
     first = next(iter(settings))
-    problems = [
-        mistake(
-            f"rollout.{key}",
-            f"{getattr(one, key)!r}, but {getattr(settings[first], key)!r} for {first}: hosts of "
-            "one run are switched in one order",
-            "set it once, in group_data/all.py",
-            name,
-        )
-        for key in ("canaries", "batch", "pause_seconds", "on_failure", "unprepared")
-        for name, one in settings.items()
-        if getattr(one, key) != getattr(settings[first], key)
-    ]
-    if problems:
-        raise UserError(problems)
+    problems = Problems()
+    for key in ("canaries", "batch", "pause_seconds", "on_failure", "unprepared"):
+        usual = getattr(settings[first], key)
+        for name, one in settings.items():
+            if getattr(one, key) != usual:
+                what = (
+                    f"{getattr(one, key)!r}, but {usual!r} for {first}: hosts of one run are "
+                    "switched in one order"
+                )
+                remedy = "set it once, in group_data/all.py"
+                problems.append(mistake(f"rollout.{key}", what, remedy, name))
+    problems.stop()
     return settings[first]
 
 

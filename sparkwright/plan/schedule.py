@@ -7,8 +7,7 @@ from itertools import combinations
 
 from sparkwright.config.schedule import DAY, DAYS, calendar
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.findings.user_error import Fault, suggest
 
 #: Begin and end in minutes of the week, and the service that runs then.
 Window = tuple[int, int, str]
@@ -31,20 +30,15 @@ def times(settings: HostSettings) -> tuple[str, ...]:
     return tuple(sorted({one for both in every for one in both}))
 
 
-def problems(host: str, settings: HostSettings, where: str) -> Iterator[Finding]:
-    """Calendars of what is of no group, and of two of one group at the same time.
-
-    Args:
-        where: file that the setting comes from, for messages.
-    """
+def problems(settings: HostSettings) -> Iterator[Fault]:
+    """Calendars of what is of no group, and of two of one group at the same time."""
     for name in settings.schedule:
         service = settings.services.get(name)
         if service is None:
-            do = suggest(name, list(settings.services))
-            yield mistake(f"{where}: schedule.{name}", "no such service on this host", do, host)
+            yield name, "no such service on this host", suggest(name, list(settings.services))
         elif service.exclusive is None:
-            do = f"give {name} and what runs outside these hours the same 'exclusive'"
-            yield mistake(f"{where}: schedule.{name}", "it is of no exclusive group", do, host)
+            remedy = f"give {name} and what runs outside these hours the same 'exclusive'"
+            yield name, "it is of no exclusive group", remedy
     told = set()
     for group, its in windows(settings).items():
         for one, other in combinations(its, 2):
@@ -54,7 +48,5 @@ def problems(host: str, settings: HostSettings, where: str) -> Iterator[Finding]
                 told.add(both)
                 at = f"{DAYS[begin // DAY]} {begin % DAY // 60:02d}:{begin % 60:02d}"
                 what = f"{both[0]} and {both[1]} of group {group!r} are both to run from {at} on"
-                yield mistake(
-                    f"{where}: schedule.{both[1]}", what,
-                    f"one of them at a time: {both[0]} has {settings.schedule[both[0]]!r}", host,
-                )  # fmt: skip
+                remedy = f"one of them at a time: {both[0]} has {settings.schedule[both[0]]!r}"
+                yield both[1], what, remedy

@@ -5,10 +5,10 @@ Units that systemd starts get nothing from /etc/environment or a login's variabl
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from sparkwright.config.settings import HostSettings
+from sparkwright.tls.names import ip_address
 
 _ALWAYS = ("localhost", "127.0.0.1", "::1", ".local", ".lan", ".internal", ".home.arpa")
 
@@ -31,7 +31,5 @@ def environment(settings: HostSettings) -> dict[str, str]:
 
 def _in_lan(name: str) -> bool:
     """Whether a name or address is one of the LAN's."""
-    try:
-        return ip_address(name).is_private
-    except ValueError:
-        return "." not in name
+    address = ip_address(name)
+    return address.is_private if address else "." not in name

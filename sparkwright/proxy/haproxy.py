@@ -9,7 +9,6 @@ in front of a single replica is the same proxy.
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,10 +19,11 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
 from sparkwright.host.proxy.pool import ASLEEP_MAP
 from sparkwright.tls.host import CERTIFICATE
+from sparkwright.tls.names import ip_address
 
 UNIT = "sparkwright-gateway.service"
 #: Seconds after which a client is to ask again for a service that sleeps.
@@ -221,8 +221,7 @@ def render_proxies(proxies: Proxies) -> Files:
     Raises:
         UserError: when names, addresses or ports would not survive, all problems in one.
     """
-    if problems := list(_problems(proxies)):
-        raise UserError(problems)
+    Problems(_problems(proxies)).stop()
     context = {
         "proxies": proxies,
         "endpoint": _endpoint,
@@ -304,18 +303,19 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
     for proxy in proxies.proxies:
         where = f"proxies: {proxy.name}"
         yield from _named(where, proxy.name)
-        yield from _addressed(where, proxy.bind, (proxy.port,), known=("*",))
+        bind = "0.0.0.0" if proxy.bind == "*" else proxy.bind
+        yield from _addressed(where, bind, (proxy.port,))
         if not _PATH.fullmatch(proxy.health_path):
             yield mistake(where, f"{proxy.health_path!r} is no path", "write it like /health")
         if not proxy.replicas:
             yield mistake(where, "there is no replica behind it", "give it one")
         yield from _twice(where, "replica", (replica.name for replica in proxy.replicas))
         for replica in proxy.replicas:
+            own, ports = f"{where}: {replica.name}", (replica.port, replica.health_port)
             yield from _named(where, replica.name)
-            ports = (replica.port, replica.health_port)
-            yield from _addressed(f"{where}: {replica.name}", replica.address, ports)
+            yield from _addressed(own, replica.address, ports)
             if replica.tls:
-                yield from _named(f"{where}: {replica.name}", replica.tls.name)
+                yield from _named(own, replica.tls.name)
 
 
 def _named(where: str, name: str) -> Iterator[Finding]:
@@ -323,10 +323,8 @@ def _named(where: str, name: str) -> Iterator[Finding]:
         yield mistake(where, f"{name!r} is no name", "use letters, digits and ._-")
 
 
-def _addressed(
-    where: str, address: str, ports: Sequence[int], known: Sequence[str] = ()
-) -> Iterator[Finding]:
-    if address not in known and not is_address(address):
+def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Finding]:
+    if not is_address(address):
         yield mistake(where, f"{address!r} is no address", "write an IP address or a host's name")
     for port in ports:
         if not 1 <= port <= 65535:
@@ -335,15 +333,7 @@ def _addressed(
 
 def is_address(text: str) -> bool:
     """Whether it is an IP address or a host's name, and nothing else."""
-    return _is_ip(text) or _HOST_NAME.fullmatch(text) is not None
-
-
-def _is_ip(address: str) -> bool:
-    try:
-        ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return True
+    return ip_address(text) is not None or _HOST_NAME.fullmatch(text) is not None
 
 
 def _twice(where: str, kind: str, names: Iterable[str]) -> Iterator[Finding]:

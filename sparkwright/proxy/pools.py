@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sparkwright.config.settings import LoadBalancerSettings, ServiceSettings, is_loopback, tls_of
 from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.findings.validation import problems_of
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan
@@ -50,7 +50,7 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
     found = identity(host, data, tls_of(data.get("tls"), where), where, dry=dry)
     if found is not None and found.name is None:
         what = "its certificate is for addresses alone, and HAProxy verifies names"
-        raise UserError([mistake(where, what, "have a name added to it")])
+        raise refusal(where, what, "have a name added to it")
     return found
 
 

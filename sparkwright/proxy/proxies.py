@@ -10,7 +10,7 @@ from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import LoadBalancerSettings, RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets
 from sparkwright.plan.plan import HostPlan, ServicePlan
@@ -39,8 +39,7 @@ def proxies_of(
     Raises:
         UserError: when a fleet's proxy has nobody behind it, or hosts that do not serve.
     """
-    if problems := list(pool_problems(plan, everyone)):
-        raise UserError(problems)
+    Problems(pool_problems(plan, everyone)).stop()
     proxies = [_own(service) for service in plan.services if service.proxy]
     for name, settings in sorted(plan.settings.load_balancer.items()):
         behind = [

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from ipaddress import ip_address
 
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.lib.addresses import Reach, Reached
 from sparkwright.proxy.haproxy import Proxies, Replica, is_address
+from sparkwright.tls.names import ip_address
 
 _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re.MULTILINE)
 
@@ -58,14 +58,15 @@ def settled(
 
 
 def _at(one: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
-    if _number(one.address) and not _link_local(one.address):
+    given = ip_address(one.address)
+    if given and not given.is_link_local:
         return one  # the user's own word
     if seen is None or seen.address is None:
         known = before.get(one.name)
-        return replace(one, address=known, dns=not _number(known)) if known else one
+        return replace(one, address=known, dns=ip_address(known) is None) if known else one
     if seen.dns and seen.written == one.address:
         return replace(one, dns=True)
-    return replace(one, address=seen.address) if _number(seen.address) else one
+    return replace(one, address=seen.address) if ip_address(seen.address) else one
 
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:
@@ -89,15 +90,3 @@ def replicas(proxies: Proxies | None) -> Iterator[Replica]:
     for proxy in proxies.proxies if proxies else ():
         if not proxy.engine_key:
             yield from proxy.replicas
-
-
-def _number(address: str) -> bool:
-    try:
-        ip_address(address)
-    except ValueError:
-        return False
-    return True
-
-
-def _link_local(address: str) -> bool:
-    return ip_address(address).is_link_local

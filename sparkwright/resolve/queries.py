@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 if TYPE_CHECKING:
     import requests
@@ -51,10 +51,10 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         reason = next((known for known in _REASONS if known in text), text[:200])
         what = f"{server} could not be asked: {reason}"
         remedy = f"check the network of this machine, or set {setting}"
-        raise UserError([mistake(subject, what, remedy)]) from error
+        raise refusal(subject, what, remedy) from error
     except (KeyError, TypeError, ValueError, Unusable) as error:
         what = f"{server} answers something else than {answer}"
-        raise UserError([mistake(subject, what, f"check {setting}")]) from error
+        raise refusal(subject, what, f"check {setting}") from error
 
 
 def body(answer: requests.Response, most: int | None = None) -> bytes:

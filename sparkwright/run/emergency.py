@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gevent import Timeout
 
-from sparkwright.config import user_files
 from sparkwright.config.connection_data import connection_data
+from sparkwright.config.inventory import check_inventory
 from sparkwright.facts import hooks
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.run.state import Run
@@ -33,9 +33,9 @@ def check_files(
     Raises:
         UserError: when the inventory itself can't be read.
     """
-    user_files.check(inventory, (), overrides, own_folder=False)
+    check_inventory(inventory, (), overrides, own_folder=False)
     try:
-        user_files.check(inventory, group_data, overrides)
+        check_inventory(inventory, group_data, overrides)
     except (Exception, SystemExit) as error:
         hooks.pass_over_broken_group_data(lambda file: connection_data(Path(file)))
         return error

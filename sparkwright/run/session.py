@@ -32,8 +32,6 @@ from sparkwright.config.inventory import HostInput, limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError
 from sparkwright.results.answers import Answers
 from sparkwright.run import report, site
 from sparkwright.run.state import HostRun, Run
@@ -248,10 +246,7 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
     if Path("config.py").exists():
         hooks.own("util").exec_file(str(Path(state.cwd, "config.py")))
     data = _configure(config, connection)
-    problems: list[Finding] = []
-    data |= overrides_by_key(invocation.overrides, problems)
-    if problems:
-        raise UserError(problems)
+    data |= overrides_by_key(invocation.overrides)
     inventory = hooks.own("inventory").make_inventory(
         invocation.inventory, cwd=state.cwd, override_data=data
     )

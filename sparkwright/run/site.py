@@ -21,9 +21,8 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
-from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
-from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
@@ -121,7 +120,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     files = (invocation.inventory, invocation.group_data, invocation.overrides)
     if invocation.planless:
         return emergency.check_files(*files)
-    user_files.check(*files)
+    check_inventory(*files)
     return None
 
 

@@ -23,19 +23,42 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
     Args:
         everyone: data of every host of the inventory, which may be no good.
     """
-    told: dict[str, object] = {}
-    for host in everyone:
-        for name, cluster in _clusters(everyone[host]).items():
+    told: set[str] = set()
+    for host, data in everyone.items():
+        for name, cluster in _clusters(data).items():
             members = _members(cluster)
             if host in members and name not in told:
-                told[name] = cluster
-                yield from _unknown(name, members, everyone)
-                yield from _unlike(host, name, cluster, members, everyone)
-        for service, name in _users(everyone[host]).items():
-            members = _members(_clusters(everyone[host]).get(name))
+                told.add(name)
+                yield from _of_a_cluster(host, name, members, everyone)
+        for service, name in _users(data).items():
+            members = _members(_clusters(data).get(name))
             if host in members and f"{name}/{service}" not in told:
-                told[f"{name}/{service}"] = service
-                yield from _without(service, name, members, everyone)
+                told.add(f"{name}/{service}")
+                for other in members:
+                    if other in everyone and _users(everyone[other]).get(service) != name:
+                        what = (
+                            f"{other} is in cluster {name!r} and does not have its service "
+                            f"{service!r}"
+                        )
+                        remedy = (
+                            "give it to every host of the cluster: in the group_data of a group "
+                            "of theirs"
+                        )
+                        yield mistake("services", what, remedy, other)
+
+
+def _of_a_cluster(
+    host: str, name: str, members: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Members that there are not, and those that say something else of the same cluster."""
+    for other in members:
+        if other not in everyone:
+            what, remedy = f"no such host: {other!r}", suggest(other, list(everyone))
+            yield mistake(f"clusters.{name}.hosts", what, remedy)
+        elif _clusters(everyone[other]).get(name) != _clusters(everyone[host])[name]:
+            what = f"{other} has another cluster {name!r} than {host}, or none"
+            remedy = "set clusters once, in group_data/all.py"
+            yield mistake(f"clusters.{name}", what, remedy, other)
 
 
 def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,44 +99,6 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
                     "switched together",
                     f"have all of them in it: --limit {' --limit '.join(its)}",
                 )
-
-
-def _unknown(name: str, hosts: Iterable[str], everyone: Mapping[str, Any]) -> Iterator[Finding]:
-    for one in hosts:
-        if one not in everyone:
-            where = f"clusters.{name}.hosts"
-            yield mistake(where, f"no such host: {one!r}", suggest(one, list(everyone)))
-
-
-def _unlike(
-    host: str,
-    name: str,
-    cluster: object,
-    members: Iterable[str],
-    everyone: Mapping[str, Mapping[str, Any]],
-) -> Iterator[Finding]:
-    """Hosts that say something else of the same cluster."""
-    for other in members:
-        if other in everyone and _clusters(everyone[other]).get(name) != cluster:
-            yield mistake(
-                f"clusters.{name}",
-                f"{other} has another cluster {name!r} than {host}, or none",
-                "set clusters once, in group_data/all.py",
-                other,
-            )
-
-
-def _without(
-    service: str, cluster: str, members: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Finding]:
-    for host in members:
-        if host in everyone and _users(everyone[host]).get(service) != cluster:
-            yield mistake(
-                "services",
-                f"{host} is in cluster {cluster!r} and does not have its service {service!r}",
-                "give it to every host of the cluster: in the group_data of a group of theirs",
-                host,
-            )
 
 
 def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.documents.files import write
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.tls.names import ip_address, label
 
 CA_VALID = dt.timedelta(days=3650)
@@ -84,7 +84,8 @@ def host_certificate(
             kept = f"{private_text(path, _KEY)}\n"
             if _still_good(kept, signer, names, now):
                 return SecretText(kept)
-        made = _host_pem(signer, label(host), names, now)
+        end = min(now + HOST_VALID, signer.certificate.not_valid_after_utc)
+        made = _issued(signer, label(host), names, now, end)
         if not dry:
             write(path, made, _PRIVATE)
     return SecretText(made)
@@ -164,48 +165,26 @@ def _broken(path: Path, what: str) -> UserError:
         f"restore it from a backup; or remove {path.parent}, deploy every host, and have clients "
         "import the new CA (sparkwright ca)"
     )
-    return UserError([mistake(str(path), what, remedy)])
+    return refusal(str(path), what, remedy)
 
 
 def _made(now: dt.datetime) -> str:
+    """Certificate and key of a new CA, PEM."""
+    return _issued(None, f"sparkwright CA {now:%Y-%m-%d}", (), now, now + CA_VALID)
+
+
+def _issued(
+    signer: Authority | None, name: str, names: Sequence[str], now: dt.datetime, end: dt.datetime
+) -> str:
+    """A new key and its certificate, PEM: a host's, or without a signer a CA's own."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"sparkwright CA {now:%Y-%m-%d}")])
+    subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    signing = key
+    if signer:
+        issuer, signing = signer.certificate.subject, signer.key
+    authority_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    ca = x509.BasicConstraints(ca=signer is None, path_length=None if signer else 0)
     builder = (
-        _builder(name, name, key, now, now + CA_VALID)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), False)
-    )
-    return pem(builder.sign(key, hashes.SHA256()), key)
-
-
-def _host_pem(signer: Authority, name: str, names: Sequence[str], now: dt.datetime) -> str:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    end = min(now + HOST_VALID, signer.certificate.not_valid_after_utc)
-    alternatives = [
-        x509.IPAddress(ip) if (ip := ip_address(one)) else x509.DNSName(one) for one in names
-    ]
-    builder = (
-        _builder(subject, signer.certificate.subject, key, now, end)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), False
-        )
-    )
-    return pem(builder.sign(signer.key, hashes.SHA256()), key)
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    now: dt.datetime,
-    end: dt.datetime,
-) -> x509.CertificateBuilder:
-    return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
@@ -213,9 +192,18 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
         .not_valid_after(end)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .add_extension(ca, critical=True)
+        .add_extension(_usage(signs=signer is None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(authority_key, critical=False)
     )
+    if names:
+        addresses = [
+            x509.IPAddress(ip) if (ip := ip_address(one)) else x509.DNSName(one) for one in names
+        ]
+        builder = builder.add_extension(x509.SubjectAlternativeName(addresses), critical=False)
+    return pem(builder.sign(signing, hashes.SHA256()), key)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

@@ -16,16 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, refusal
 from sparkwright.tls.authority import pem, subject_names
 from sparkwright.tls.names import covers
-
-#: Key of the settings, what is wrong, what to do.
-_Fault = tuple[str, str, str]
-
-
-class _Unusable(Exception):
-    """A file can't be used; carries the fault."""
 
 
 @dataclass(frozen=True)
@@ -49,85 +42,71 @@ def user_certificate(
     Raises:
         UserError: everything that is wrong with it.
     """
-    faults: list[_Fault] = []
+    problems = Problems()
     chain: tuple[x509.Certificate, ...] = ()
     roots: tuple[x509.Certificate, ...] = ()
     key: PrivateKeyTypes | None = None
-    try:
-        chain = _certificates(Path(settings.certificate), "certificate")
-    except _Unusable as error:
-        faults.append(error.args[0])
-    try:
-        roots = _certificates(Path(settings.ca), "ca") if settings.ca else ()
-    except _Unusable as error:
-        faults.append(error.args[0])
-    try:
-        key = _key(Path(settings.key))
-    except _Unusable as error:
-        faults.append(error.args[0])
+    with problems.collected():
+        chain = _certificates(settings.certificate, f"{where}.certificate", host)
+    with problems.collected():
+        roots = _certificates(settings.ca, f"{where}.ca", host) if settings.ca else ()
+    with problems.collected():
+        key = _key(settings.key, f"{where}.key", host)
     if chain:
-        faults += _time_and_name(settings.certificate, chain[0], address, now)
-        if not faults:
-            faults += _signed(settings, chain, roots)
-        if key is not None and key.public_key() != chain[0].public_key():
-            faults.append(
-                (
-                    "key",
-                    f"{settings.key} is not the key of {settings.certificate}",
-                    "name the key that this certificate was made for; the host's certificate "
-                    "comes first in its file",
-                )
-            )
-    if faults or key is None:
-        raise UserError(
-            mistake(f"{where}.{setting}", what, remedy, host) for setting, what, remedy in faults
+        problems += mistakes(
+            where, _time_and_name(settings.certificate, chain[0], address, now), host
         )
-    return UserCertificate(
-        SecretText(pem(*chain, key)), subject_names(chain[0]), pem(*roots) or None
-    )
-
-
-def _read(path: Path, key: str) -> bytes:
-    try:
-        return path.expanduser().read_bytes()
-    except OSError as error:
-        raise _Unusable(
-            (key, f"{path} can't be read: {error.strerror}", "name a file on this machine, in PEM")
-        ) from None
-
-
-def _certificates(path: Path, key: str) -> tuple[x509.Certificate, ...]:
-    try:
-        return tuple(x509.load_pem_x509_certificates(_read(path, key)))
-    except ValueError:
-        raise _Unusable(
-            (
-                key,
-                f"{path} holds no certificate in PEM",
-                "name a file with -----BEGIN CERTIFICATE----- in it",
+        if not problems:
+            problems += mistakes(where, _signed(settings, chain, roots), host)
+        if key is not None and key.public_key() != chain[0].public_key():
+            what = f"{settings.key} is not the key of {settings.certificate}"
+            remedy = (
+                "name the key that this certificate was made for; the host's certificate comes "
+                "first in its file"
             )
-        ) from None
+            problems.append(mistake(f"{where}.key", what, remedy, host))
+    problems.stop()
+    assert key is not None
+    text = SecretText(pem(*chain, key))
+    return UserCertificate(text, subject_names(chain[0]), pem(*roots) or None)
 
 
-def _key(path: Path) -> PrivateKeyTypes:
-    text = _read(path, "key")
-    mode = stat.S_IMODE(path.expanduser().stat().st_mode)
+def _read(file: str, where: str, host: str) -> bytes:
+    try:
+        return Path(file).expanduser().read_bytes()
+    except OSError as error:
+        what = f"{file} can't be read: {error.strerror}"
+        raise refusal(where, what, "name a file on this machine, in PEM", host) from None
+
+
+def _certificates(file: str, where: str, host: str) -> tuple[x509.Certificate, ...]:
+    try:
+        return tuple(x509.load_pem_x509_certificates(_read(file, where, host)))
+    except ValueError:
+        remedy = "name a file with -----BEGIN CERTIFICATE----- in it"
+        raise refusal(where, f"{file} holds no certificate in PEM", remedy, host) from None
+
+
+def _key(file: str, where: str, host: str) -> PrivateKeyTypes:
+    text = _read(file, where, host)
+    mode = stat.S_IMODE(Path(file).expanduser().stat().st_mode)
     if mode & 0o077:
-        what = f"others may read the private key {path} (mode {mode:o})"
-        raise _Unusable(("key", what, f"chmod 600 {path}"))
+        what = f"others may read the private key {file} (mode {mode:o})"
+        raise refusal(where, what, f"chmod 600 {file}", host)
     try:
         return serialization.load_pem_private_key(text, None)
     except TypeError:
+        what = f"{file} has a passphrase, which no host knows"
         remedy = "write it without one: openssl pkey -in KEY -out NEW, and chmod 600 NEW"
-        raise _Unusable(("key", f"{path} has a passphrase, which no host knows", remedy)) from None
     except ValueError:
+        what = f"{file} holds no private key in PEM"
         remedy = "name a file with -----BEGIN PRIVATE KEY----- in it"
-        raise _Unusable(("key", f"{path} holds no private key in PEM", remedy)) from None
+    raise refusal(where, what, remedy, host)
 
 
 def _time_and_name(
     file: str, leaf: x509.Certificate, address: str, now: dt.datetime
-) -> Iterator[_Fault]:
+) -> Iterator[Fault]:
     if now > leaf.not_valid_after_utc:
         ended = f"{leaf.not_valid_after_utc:%Y-%m-%d}"
         yield "certificate", f"{file} expired on {ended}", "renew it"
@@ -137,16 +116,14 @@ def _time_and_name(
     names = subject_names(leaf)
     if not covers(names, address):
         known = ", ".join(names) or "no name (subjectAltName)"
-        yield (
-            "certificate",
-            f"{file} is for {known}, and clients connect to {address}",
-            f"have {address} added to it, or set lan_address to one of its names",
-        )
+        what = f"{file} is for {known}, and clients connect to {address}"
+        remedy = f"have {address} added to it, or set lan_address to one of its names"
+        yield "certificate", what, remedy
 
 
 def _signed(
     settings: TlsSettings, chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]
-) -> Iterator[_Fault]:
+) -> Iterator[Fault]:
     """Whether each certificate leads to the next one, and the last to the CA."""
     for one, signer in pairwise(chain):
         if not _by(one, signer):

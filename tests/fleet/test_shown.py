@@ -34,7 +34,8 @@ def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     converged.edit("group_data/sparks.py", bare, '"port": 8000,')
     new = converged.run("--dry", "--diff", *ONE)
     assert f"Will change {HOST}" not in new.output
-    assert "Will change qwen36: compose.yaml" in new.output
+    compose = r"Will change /opt/sparkwright/services/qwen36/releases/\S+/compose\.yaml"
+    assert re.search(compose, new.output)
     assert re.search(r"^ +\[spark-1\] +- .*8000", new.output, re.M), new.output
     assert re.search(r"^ +\[spark-1\] +\+ .*18000", new.output, re.M), new.output
     assert "Will create /opt/sparkwright/gateway/haproxy.cfg" in new.output

@@ -65,6 +65,7 @@ class FakeState:
     failed_hosts: set[Any] = field(default_factory=set)
     callback_handlers: list[Any] = field(default_factory=list)
     ops_change: int = 0
+    should_raise_failed_hosts: Any = None
 
     def get_meta_for_host(self, _: Any) -> FakeState:
         """How many operations before change the host."""

@@ -18,6 +18,7 @@ from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations import docker
 from sparkwright.site import desired
+from tests.operations.emergencies import host, pyinfra
 from tests.operations.real import host_of, real_state
 from tests.unit.builders import ROOT, probe, resolution
 
@@ -88,3 +89,14 @@ def test_a_check_that_an_earlier_operation_may_cure_is_a_change() -> None:
     add_op(state, docker.verify)
     assert state.failed_hosts == set()
     assert state.get_meta_for_host(host_of(state)).ops_change == 2
+
+
+def test_a_dry_run_with_a_failing_check_ends_with_1_and_asks_nobody(tmp_path: Path) -> None:
+    hosts = [host("a", observe=probe(docker=None)), host("b")]
+    (tmp_path / "inventory.py").write_text(f"hosts = {hosts!r}\n")
+    text = "from sparkwright.operations import docker\ndocker.verify(name='Docker')\n"
+    (tmp_path / "deploy.py").write_text(text)
+    done = pyinfra(tmp_path, "--dry", "inventory.py", "deploy.py")
+    assert done.returncode == 1
+    assert "[@fake/a] docker: the Docker daemon does not answer" in done.stderr
+    assert "continue?" not in done.stdout + done.stderr

@@ -36,7 +36,7 @@ from sparkwright.extras.bench.loads import Batch, Sweep, batches, read_categorie
 from sparkwright.extras.bench.results import LoadGenerator, Result
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text
-from sparkwright.extras.bench.service import reach
+from sparkwright.extras.bench.service import Service, reach
 from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
 from sparkwright.findings.render import text as findings_text
@@ -194,10 +194,11 @@ def _bench(
     """Measure one service, and keep what was measured."""
     host, plan = target.host.plan.host, target.service
     settings = target.host.plan.settings
-    service = reach(
-        target.name, target.addresses, plan.client_port, plan.served_names[0], target.key,
-        scheme=scheme(settings, proxied=plan.proxy is not None), ca=clients_ca(settings),
-    )  # fmt: skip
+    how, ca = scheme(settings, proxied=plan.proxy is not None), clients_ca(settings)
+    addresses = (f"[{at}]" if ":" in at else at for at in target.addresses)
+    urls = [f"{how}://{address}:{plan.client_port}" for address in addresses]
+    model = plan.served_names[0]
+    service = reach(target.name, [Service(url, model, target.key, ca=ca) for url in urls])
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     loaded: dict[str, Facts] = {}
     context = click.get_current_context()

@@ -13,6 +13,7 @@ from sparkwright.config.templates import template
 from sparkwright.extras.bench.compare import SHORT_PROMPT
 from sparkwright.extras.bench.judgement import Bench
 from sparkwright.extras.bench.results import MEASURES, Cell
+from sparkwright.text.data import beside
 from sparkwright.text.short import number
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 360, 40, 348, 18, 188
@@ -20,16 +21,8 @@ _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 360, 40, 348, 18, 188
 _LABEL = 26
 #: Up to here a figure is none: nothing that is measured is so small, and its scale has no number.
 _NOTHING = 1e-9
-_DECODE = "Decode by category, one stream"
-#: Plots of lines: title, name, axis and the cell's key on it, measure, its unit and factor there.
-_LINES = (
-    ("Throughput by concurrency", "Throughput", "requests at a time", "concurrency",
-     "decode_total", "tokens/s", 1),
-    ("First token by concurrency", "Time to first token, median", "requests at a time",
-     "concurrency", "ttft", "ms", 1000),
-    ("Acceptance by context", "Draft acceptance", "prompt tokens", "prompt_tokens", "acceptance",
-     "%", 100),
-)  # fmt: skip
+#: Plots of lines.
+_LINES = beside(__file__, "plots.yaml")
 
 
 @dataclass(frozen=True)
@@ -70,12 +63,14 @@ def charts(bench: Bench) -> tuple[tuple[str, Markup], ...]:
             verdict = compared.by_measure.get("decode")
             bar = Bar(cell.category, cell.decode, verdict.published if verdict else None)
             decode.setdefault(cell.category, bar)
-    drawn = [("Decode by category", bars(_DECODE, "tokens/s", list(decode.values())))]
-    for title, name, axis, x, measure, unit, factor in _LINES:
-        chosen = short if x == "concurrency" else single
-        if len({getattr(cell, x) for cell in chosen}) > 1:
-            drawn.append((title, lines(name, axis, unit, _series(chosen, x, measure, factor))))
-    return tuple((title, plot) for title, plot in drawn if plot)
+    name = "Decode by category"
+    drawn = [(name, bars(f"{name}, one stream", "tokens/s", list(decode.values())))]
+    for plot in _LINES:
+        chosen = short if plot["x"] == "concurrency" else single
+        if len({getattr(cell, plot["x"]) for cell in chosen}) > 1:
+            series = _series(chosen, plot["x"], plot["measure"], plot["factor"])
+            drawn.append((plot["title"], lines(plot["name"], plot["axis"], plot["unit"], series)))
+    return tuple((title, drawing) for title, drawing in drawn if drawing)
 
 
 def _series(cells: Iterable[Cell], x: str, name: str, factor: float) -> list[Line]:

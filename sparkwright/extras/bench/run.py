@@ -26,8 +26,6 @@ MAX_TOKENS = 256
 _SPARE = 1.05
 _LAST_LINES = 5
 _PREFIX = "sparkwright-bench-"
-#: Says how a batch goes: what is measured, or a line that the reader must know.
-Say = Callable[[str], None]
 
 
 @dataclass
@@ -45,7 +43,7 @@ def measure(
     batches: Sequence[Batch],
     *,
     seed: str,
-    say: Say,
+    say: Callable[[str], None],
     while_last: Callable[[], None] | None = None,
     keep: Path | None = None,
     max_tokens: int = MAX_TOKENS,
@@ -55,6 +53,7 @@ def measure(
 
     Args:
         seed: of this run alone, so that no long prompt is in a prefix cache from before.
+        say: told which batch is measured.
         while_last: called in a thread of its own while the last batch runs.
         keep: a directory that the generator's own reports are kept in.
         body: more keys of each request's body.

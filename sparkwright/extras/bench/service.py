@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,7 +33,7 @@ class Service:
     url: str
     model: str
     key: Secret
-    context: int | None
+    context: int | None = None
     ca: str | None = None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -99,39 +99,26 @@ def metrics_without_key(service: Service) -> Iterator[str | None]:
         server.server_close()
 
 
-def reach(
-    name: str,
-    addresses: Sequence[str],
-    port: int,
-    model: str,
-    key: Secret,
-    *,
-    scheme: str = "http",
-    ca: str | None = None,
-) -> Service:
-    """The service at the first of its host's addresses that answers.
+def reach(name: str, candidates: Iterable[Service]) -> Service:
+    """The first that answers, of a service at addresses where the controller may reach its host.
 
     Args:
         name: ``host/service``, for messages.
-        addresses: where the controller may reach the host, the likeliest first.
-        ca: file by which https is verified; None for the public CAs.
 
     Raises:
         UserError: when none answers, the key is refused, or the model is not served there.
     """
     problems: list[Finding] = []
-    for address in addresses:
-        at = f"[{address}]" if ":" in address else address
-        service = Service(f"{scheme}://{at}:{port}", model, key, None, ca)
+    for service in candidates:
         try:
             listed = service.ask("GET", "/v1/models")["data"]
         except UserError as error:
             problems += error.findings
             continue
         for entry in listed:
-            if entry["id"] == model:
+            if entry["id"] == service.model:
                 return replace(service, context=entry.get("max_model_len"))
-        observed = f"{service.url} does not serve {model!r}"
+        observed = f"{service.url} does not serve {service.model!r}"
         raise UserError.of(name, observed, "deploy first: pyinfra ... deploy.py")
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)

@@ -20,6 +20,7 @@ from sparkwright.extras.chat.targets import Target
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.host.lib.http import Answer, NoAnswer, Server
+from sparkwright.text.data import beside
 from sparkwright.text.visible import cut
 
 #: Seconds for a connection and the list of models, and for a login before it.
@@ -29,13 +30,6 @@ _MODELS = "/v1/models"
 _ENDING = 0.2
 
 
-#: What other answers mean, and the remedy.
-_KEY = (
-    "refuses the API key",
-    "take the key of the fleet that serves: api_key_file, or SPARKWRIGHT_API_KEY",
-)
-_NOBODY = "has nobody behind it (HTTP {})", "wait while it starts: sparkwright status"
-_STATUSES = {401: _KEY, 403: _KEY, 502: _NOBODY, 503: _NOBODY}
 _ANOTHER = "another machine may answer there, or the certificate is an old one: deploy again"
 
 
@@ -168,15 +162,10 @@ def _judged(target: Target, server: Published, answer: Answer) -> Published:
         names = [str(model["id"]) for model in answer.json()["data"]]
     if answer.status == 200 and target.served.name in names:
         return server
-    observed, remedy = f"answers HTTP {answer.status}", "sparkwright doctor"
-    if answer.status == 200:
-        others = f", but {cut(', '.join(names), 200)}" if names else ""
-        observed = f"does not serve {target.served.name!r}{others}"
-        remedy = "sparkwright deploy"
-    elif 300 <= answer.status < 400:
-        observed = "redirects elsewhere, and the key is shown to nobody else"
-        remedy = "sparkwright doctor: something else has the port"
-    elif answer.status in _STATUSES:
-        observed, remedy = _STATUSES[answer.status]
-        observed = observed.format(answer.status)
-    raise Unusable(target.problem(f"{target.endpoint.base_url} {observed}", remedy))
+    statuses = beside(__file__, "statuses.yaml")
+    kind = "redirect" if 300 <= answer.status < 400 else answer.status
+    meaning = statuses.get(kind, statuses["other"])
+    others = f", but {cut(', '.join(names), 200)}" if names else ""
+    values = {"status": answer.status, "name": target.served.name, "others": others}
+    observed = meaning["observed"].format_map(values)
+    raise Unusable(target.problem(f"{target.endpoint.base_url} {observed}", meaning["remedy"]))

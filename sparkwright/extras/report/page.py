@@ -28,6 +28,7 @@ from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight
 from sparkwright.results.run import Row, ServiceRow, image_in_short, state
+from sparkwright.text.data import beside
 from sparkwright.text.short import natural
 from sparkwright.text.visible import cut
 
@@ -36,15 +37,7 @@ _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "mea
 #: Order of what has versions; models and other programs follow.
 _ORDER = ("GPU", "driver", "vLLM", "image tag", "image")
 #: What a service's state means, where it is not well, and how much that weighs.
-_STATES = {
-    "failed": (Weight.DOWN, "does not serve as planned"),
-    "left alone": (Weight.DOWN, "was left alone"),
-    "not deployed": (Weight.DOWN, "is not deployed"),
-    "unknown": (Weight.DOWN, "was deployed, and not tested"),
-    "reverted": (Weight.WRONG, "went back to the release before"),
-    "taken back": (Weight.WRONG, "was taken back to the release before"),
-    "left": (Weight.WRONG, "was left as it was"),
-}
+_STATES = beside(__file__, "states.yaml")
 #: Characters of a reason.
 _REASON = 200
 #: By host and service.
@@ -240,7 +233,8 @@ def _states(page: Page) -> Iterator[Weighed]:
             # All of it stands in the table of every host.
             why = f": {cut(' '.join(row.reason.split()), _REASON)}" if row.reason else ""
             seen = page.last_run if row.state != "not deployed" else None
-            yield Weighed(weight, (row.host,), row.service, f"{meaning}{why}", seen=seen)
+            what = f"{meaning}{why}"
+            yield Weighed(Weight[weight], (row.host,), row.service, what, seen=seen)
 
 
 def _smoke_findings(page: Page) -> Iterator[Weighed]:

@@ -22,7 +22,7 @@ from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.run import measure
-from sparkwright.extras.bench.service import reach
+from sparkwright.extras.bench.service import Service, reach
 from sparkwright.findings.user_error import UserError
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 
@@ -71,7 +71,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         FAKE_VLLM_FIRST_TOKEN_SECONDS="0.2",
         FAKE_VLLM_TOKENS_PER_SECOND="50",
     ) as server:
-        service = reach("lab/tiny", ["127.0.0.1"], server.port, "tiny", Secret(KEY))
+        tiny = Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))
+        service = reach("lab/tiny", [tiny])
         before = _metrics(server)
         measured = measure(
             tool, service, (Batch("coding", None, LOADS),), seed="1", say=print,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sparkwright.catalog import load_catalog
 from sparkwright.config.parse import parse_settings
@@ -14,6 +15,9 @@ from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, origin, plan
 
 RECIPE = SPARK["qwen36"]["recipe"]
+MISTAKES: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("mistakes.yaml").read_text()
+)
 
 
 def problems(services: Any = None, **data: Any) -> list[Finding]:
@@ -23,64 +27,13 @@ def problems(services: Any = None, **data: Any) -> list[Finding]:
     return list(raised.value.findings)
 
 
-@pytest.mark.parametrize(
-    ("services", "data", "where", "what", "remedy"),
-    [
-        (
-            {"q": {"recipe": "qwen36-35b-heretic-dflash"}},
-            {},
-            "services.q.recipe",
-            "no such recipe",
-            RECIPE,
-        ),
-        ({"q": {"recipe": RECIPE, "prot": 1}}, {}, "services.q.prot", "unknown key", "'port'"),
-        ({"q": {"recipe": RECIPE, "port": "x"}}, {}, "services.q.port", "'x'", "whole number"),
-        ({"q": {"recipe": RECIPE, "port": 70000}}, {}, "services.q.port", "70000", "form"),
-        ({"Q 1": {"recipe": RECIPE}}, {}, "services.Q 1", "pattern", "form"),
-        ({"q": RECIPE}, {}, "services.q", "dict", "mapping"),
-        (None, {"imge_tag": "x"}, "imge_tag", "unknown key", "did you mean 'image_tag'?"),
-        (None, {"image_tag": 1.1}, "image_tag", "1.1", "quotes"),
-        (
-            None,
-            {"image_tag": "2026-07-01"},
-            "image_tag",
-            "no tag '2026-07-01'",
-            "2026-07-01-v0.24.0",
-        ),
-        # The name of every card's command, and the tag that it last was.
-        (
-            None,
-            {"image_tag": "latest"},
-            "image_tag",
-            "'latest' is a name that moves",
-            "image_tag: 2026-07-01-v0.24.0, or leave it out",
-        ),
-        (None, {"models_root": "opt/models"}, "models_root", "opt/models", "form"),
-        (None, {"hub_endpoint": "huggingface.co"}, "hub_endpoint", "huggingface.co", "form"),
-        (
-            {"q": {"recipe": RECIPE, "arguments": {"port": 1}}},
-            {},
-            "services.q.arguments.port",
-            "setting of its own",
-            "write port",
-        ),
-        (
-            {"q": {"recipe": RECIPE, "arguments": {"api_key": "x"}}},
-            {},
-            "services.q.arguments.api_key",
-            "setting of its own",
-            "api_key_file",
-        ),
-    ],
-)
-def test_a_mistake_is_reported_with_its_place_and_remedy(
-    services: Any, data: dict[str, Any], where: str, what: str, remedy: str
-) -> None:
-    (problem,) = problems(services, **data)
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_reported_with_its_place_and_remedy(case: dict[str, Any]) -> None:
+    (problem,) = problems(case.get("services"), **case.get("data", {}))
     assert problem.subject.host == "spark-1"
-    assert problem.subject.place == f"group_data/sparks.py: {where}"
-    assert what in problem.observed
-    assert remedy in problem.remedy
+    assert problem.subject.place == f"group_data/sparks.py: {case['where']}"
+    assert case["what"] in problem.observed
+    assert case["remedy"] in problem.remedy
 
 
 def test_one_port_and_one_name_for_each_service() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -31,43 +32,16 @@ def compose(text: str) -> dict[str, Any]:
 
 
 #: The production compose file of the model's card, argument for argument.
-CARD = [
-    "serve",
-    "/models/qwen36",
-    "--served-model-name",
-    "qwen36-35b-heretic",
-    "qwen36-fast",
-    "qwen36-deep",
-    "--host",
-    "127.0.0.1",
-    "--port",
-    "18000",
-    "--tensor-parallel-size",
-    "1",
-    "--dtype",
-    "auto",
-    "--quantization",
-    "compressed-tensors",
-    "--max-model-len",
-    "262144",
-    "--max-num-seqs",
-    "64",
-    "--max-num-batched-tokens",
-    "32768",
-    "--gpu-memory-utilization",
-    "0.7",
-    "--enable-chunked-prefill",
-    "--enable-prefix-caching",
-    "--enable-auto-tool-choice",
-    "--tool-call-parser",
-    "qwen3_coder",
-    "--reasoning-parser",
-    "qwen3",
-    "--speculative-config",
-    '{"method":"dflash","model":"/models/qwen36-dflash","num_speculative_tokens":11}',
-    "--attention-backend",
-    "flash_attn",
-]
+CARD = shlex.split("""
+    serve /models/qwen36 --served-model-name qwen36-35b-heretic qwen36-fast qwen36-deep
+    --host 127.0.0.1 --port 18000 --tensor-parallel-size 1 --dtype auto
+    --quantization compressed-tensors --max-model-len 262144 --max-num-seqs 64
+    --max-num-batched-tokens 32768 --gpu-memory-utilization 0.7 --enable-chunked-prefill
+    --enable-prefix-caching --enable-auto-tool-choice --tool-call-parser qwen3_coder
+    --reasoning-parser qwen3 --speculative-config
+    '{"method":"dflash","model":"/models/qwen36-dflash","num_speculative_tokens":11}'
+    --attention-backend flash_attn
+""")
 
 
 def test_the_command_is_the_cards() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.user_error import UserError
@@ -17,52 +18,9 @@ from sparkwright.site.judged import site_problems
 from tests.fuzz.site import contents
 from tests.unit.builders import SPARK, origin
 
-CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "a pool of nobody": ({"load_balancer": {"other": {"port": 9000}}}, {}, "has a service 'other'"),
-    "a replica that serves not": (
-        {"load_balancer": {"qwen36": {"port": 9000, "hosts": ["spark-9"]}}},
-        {},
-        "spark-9 has no service 'qwen36'",
-    ),
-    "a replica with a port that is none": (
-        {"load_balancer": {"qwen36": {"port": 9000}}},
-        {"services": {"qwen36": {"port": 70000}}},
-        "services.qwen36 of spark-2",
-    ),
-    "a replica whose services are none": (
-        {"load_balancer": {"qwen36": {"port": 9000, "hosts": ["spark-2"]}}},
-        {"services": "qwen36"},
-        "spark-2 has no service 'qwen36'",
-    ),
-    "a replica that is alone": (
-        {"load_balancer": {"qwen36": {"port": 9000}}},
-        {"services": {"qwen36": {"port": 8000, "bind": "127.0.0.1"}}},
-        "only spark-2 itself reaches it",
-    ),
-    "a pool on a service's port": (
-        {"load_balancer": {"qwen36": {"port": 18000}}},
-        {},
-        "port 18000 is taken by 'qwen36'",
-    ),
-    "a token that is not there": ({"hub_token_file": "none"}, {}, "hub_token_file: none"),
-    "a token that is none": ({"hub_token_file": "bytes"}, {}, "not UTF-8"),
-    "an empty token": ({"hub_token_file": "empty"}, {}, "this is no token"),
-    "accounts that are not there": ({"registry_auth_file": "none"}, {}, "registry_auth_file: none"),
-    "accounts that are none": ({"registry_auth_file": "deep"}, {}, "no config.json of Docker's"),
-    "a key that others read": ({"api_key_file": "open"}, {}, "chmod 600 open"),
-    "a key that is none": ({"api_key_file": "short"}, {}, "this is no usable API key"),
-    "a key of bytes": ({"api_key_file": "bytes"}, {}, "not UTF-8"),
-    "a canary that is no host": (
-        {"rollout": {"canaries": ["spark-1", "spark-l"]}},
-        {},
-        "no host of the inventory is called 'spark-l'",
-    ),
-    "a bundle that is not there": ({"bundle": "none"}, {}, "there is no directory 'none'"),
-    "a bundle that is a file": ({"bundle": "empty"}, {}, "there is no directory 'empty'"),
-    "a lock that is not there": ({"lock_file": "none.lock"}, {}, "nothing would be pinned"),
-    "a lock that is none": ({"lock_file": "short"}, {}, "short"),
-    "a lock without a pin": ({"lock_file": "pins"}, {}, "is not locked"),
-}
+CASES: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("judged.yaml").read_text()
+)
 
 
 @pytest.fixture(autouse=True)
@@ -83,20 +41,17 @@ def _inputs(data: Mapping[str, Any]) -> list[HostInput]:
     return [HostInput("spark-1", {"services": SPARK, **data}, origin)]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_check_and_deploy_say_the_same(case: str) -> None:
-    data, other, words = CASES[case]
-    everyone = {
-        "spark-1": {"services": SPARK, **data},
-        "spark-2": {"services": SPARK, **other},
-    }
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_check_and_deploy_say_the_same(case: dict[str, Any]) -> None:
+    data, other = case["host"], case.get("other", {})
+    everyone = {"spark-1": {"services": SPARK, **data}, "spark-2": {"services": SPARK, **other}}
     before = contents(Path())
     planned = plan_fleet(_inputs(data))
     said = [*planned.problems, *site_problems(planned.hosts, everyone)]
     with pytest.raises(UserError) as raised:
         desired_fleet(_inputs(data), everyone)
     assert list(raised.value.findings) == list(dict.fromkeys(said))
-    assert words in str(raised.value)
+    assert case["words"] in str(raised.value)
     assert contents(Path()) == before
 
 

@@ -56,12 +56,12 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     def answer(asked: Asked) -> dict[str, Facts]:
         return dict.fromkeys(asked.hosts.limit, LOADED if asked.arguments["samples"] else FACTS)
 
-    def reach(
-        name: str, addresses: Any, port: int, model: str, key: Secret, *, scheme: str, ca: None
-    ) -> Service:
-        assert (port, model, key.value) == (8000, "qwen36-35b-heretic", KEY)
-        assert (scheme, ca) == ("http", None)
-        return Service(f"http://{addresses[0]}:{port}", model, key, 4096)
+    def reach(name: str, candidates: list[Service]) -> Service:
+        first = candidates[0]
+        assert (first.model, first.key.value, first.ca) == ("qwen36-35b-heretic", KEY, None)
+        assert first.url.startswith("http://")
+        assert first.url.endswith(":8000")
+        return replace(first, context=4096)
 
     tool = fake(tmp_path)
     monkeypatch.chdir(ROOT)
