@@ -20,6 +20,7 @@ from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import SECTIONS, main, module_of, sections
 from sparkwright.resolve.lock import from_resolution, render_lock
+from tests.tables import table
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 
 HERE = ROOT / "sparkwright/cli"
@@ -108,19 +109,7 @@ def test_plan_says_where_every_value_comes_from() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("words", "first"),
-    [
-        (("agents",), "gemma4-26b-a4b-dflash-agentic"),
-        (("chat",), "qwen36-35b-a3b-heretic-dflash"),
-        (("capacity",), "qwen36-27b-xs-mtp-nvfp4kv"),
-        (("chat", "--gpu", "rtx5090"), "qwen36-35b-a3b-nvfp4-rtx5090"),
-        (("chat", "--gpu", "rtx5080"), "qwen35-4b-rtx-16gb"),
-        (("agents", "--gpu", "rtx5080"), None),  # none fits the card
-        (("chat", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
-        (("agents", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
-    ],
-)
+@table
 def test_advice_follows_the_cards(words: tuple[str, ...], first: str | None) -> None:
     choices = json.loads(_run("advise", *words, "--json").output)
     assert next((choice["recipe"] for choice in choices), None) == first
@@ -189,13 +178,7 @@ _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "ke
 
 
 @pytest.mark.parametrize("words", _BY_INVENTORY)
-@pytest.mark.parametrize(
-    ("there", "said"),
-    [
-        ((), "there is none in ./inventory"),
-        (("home.py", "work.py"), "there is inventory/home.py, inventory/work.py"),
-    ],
-)
+@table
 def test_an_inventory_that_is_not_clear_is_asked_for(
     words: str, there: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,15 +214,7 @@ def test_limit_takes_groups_and_patterns_as_pyinfra_does(
     assert _run("check", *words).output.startswith(f"{hosts} hosts")
 
 
-@pytest.mark.parametrize(
-    ("given", "became"),
-    [
-        ((), ["inventory/lab.py", "deploy.py"]),
-        (("--dry", "--user", "me"), ["--dry", "--user", "me", "inventory/lab.py", "deploy.py"]),
-        (("inventory/virtual.py", "--yes"), ["inventory/virtual.py", "--yes", "deploy.py"]),
-        (("--data", "x=1"), ["--data", "x=1", "inventory/lab.py", "deploy.py"]),
-    ],
-)  # fmt: skip
+@table
 def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
+from tests.tables import table
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, silent
 
@@ -162,17 +163,7 @@ def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     assert _run("maintenance", SITE, "spark-1", "off").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ((), "write [INVENTORY] HOST on|off"),
-        (("spark-1",), "write [INVENTORY] HOST on|off"),
-        (("spark-1", "up"), "'up' is not one of 'on', 'off'"),
-        ((SITE, "spark-9", "on"), "no host or group of the inventory is meant"),
-        ((SITE, "sparks", "on"), "'sparks' is a group or a pattern"),
-        (("gone.py", "spark-1", "on"), "this file does not exist"),
-    ],
-)
+@table
 def test_what_is_no_host_in_maintenance(having: Having, words: tuple[str, ...], told: str) -> None:
     asked = having({})
     done = _run("maintenance", *words)

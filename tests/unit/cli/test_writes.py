@@ -13,6 +13,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
+from tests.tables import table
 from tests.unit.builders import SPARK, plan, resolution
 
 OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
@@ -52,20 +53,7 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
         assert contents(place) == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("check",),
-        ("plan", "--json"),
-        ("catalog", "list"),
-        ("advise", "chat"),
-        ("endpoints",),
-        ("lock", "--check"),
-        ("--help",),
-        ("--version",),
-        ("check", "--help"),
-    ],
-)
+@table
 def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": _locked()}) as place, Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -78,20 +66,7 @@ def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, 
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("render", "inventory/lab.py", "/dev/full/x"),
-        ("render", "inventory/lab.py", "/proc/x"),
-        ("monitoring", "--output", "/proc/x"),
-        ("monitoring", "--output", "fleet.lock/x"),
-        ("endpoints", "--output", "/dev/full"),
-        ("report", "--output", "/dev/full"),
-        ("report", "--output", "/proc/x/y.html"),
-        ("init", "/proc/x"),
-        ("init", "/dev/full"),
-    ],
-)
+@table
 def test_a_place_that_can_not_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": _locked()}) as place:
         result = run(place, *words)

@@ -20,6 +20,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.haproxy import key_map
 from sparkwright.results.answers import Answers
 from sparkwright.site.fleet import Fleet, PlannedHost
+from tests.tables import table
 from tests.unit.builders import SPARK, catalog, plan
 from tests.unit.cli.answering import answering, silent
 
@@ -220,15 +221,7 @@ def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
     assert not any(line.split()[0] in result.output for line in everything(hosts))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("rotate", "--name", "opencla", "lab.py"), "did you mean 'openclaw'"),
-        (("revoke", "nobody", "lab.py"), "no host has a key of this name"),
-        (("revoke", "default", "lab.py"), "can't be revoked"),
-        (("revoke", "../api_key", "lab.py"), "no host has a key of this name"),
-    ],
-)
+@table
 def test_what_is_no_key_is_refused(
     hosts: Hosts, site: Path, words: tuple[str, ...], said: str
 ) -> None:

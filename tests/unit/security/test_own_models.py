@@ -22,6 +22,7 @@ from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
+from tests.tables import table
 from tests.unit.engines.derivation.repositories import (
     CONFIG,
     REPOSITORY,
@@ -220,11 +221,7 @@ def test_a_chat_template_is_searched_and_never_run(
     assert not any("cycler" in text for text in texts)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["--trust-remote-code", "-q/x", "../../etc/passwd", "/opt/models/x", "a/../b", "a/b/c",
-     "http://evil/x", "a/b;id", "a/b\n", "a--b/c"],
-)  # fmt: skip
+@table
 def test_a_models_name_is_neither_an_option_nor_a_path(name: str) -> None:
     with on_the_hub() as hub_was_asked:
         fleet = planned({"model": name})
