@@ -6,16 +6,9 @@ from collections.abc import Sequence
 
 from sparkwright.bootstrap import gpu_question
 from sparkwright.host.lib.gpu import parse
-from tests.tables import table
+from tests.tables import table, tables
 
-SAID = {
-    "spark-1": (0, "Welcome!\nNVIDIA GB10, 12.1, 580.95.05, [N/A]\n", ""),
-    "rtx-1": (0, "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB\n", ""),
-    "old": (0, "NVIDIA H200, 9.0, 580.159.04, 143771 MiB\n", ""),
-    "printer": (255, "", "Permission denied (publickey).\n"),
-    "new": (255, "", "No ED25519 host key is known\nHost key verification failed.\n"),
-    "bare": (127, "", "bash: nvidia-smi: command not found\n"),
-}
+SAID = tables("bootstrap")["SAID"]
 
 
 def run(words: Sequence[str]) -> tuple[int, str, str]:
