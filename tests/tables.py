@@ -25,4 +25,5 @@ def tables(folder: str) -> dict[str, Any]:
 def table(test: _Test) -> _Test:
     """Run a test for each row of the table of its name."""
     found = tables(test.__module__.split(".")[-2])[test.__name__]
-    return pytest.mark.parametrize(found["names"], found["rows"])(test)
+    run: _Test = pytest.mark.parametrize(found["names"], found["rows"])(test)
+    return run
