@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler
 from typing import Any
 
 
@@ -62,7 +63,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def listening(
-    handler: type[BaseHTTPRequestHandler],
+    handler: type[BaseRequestHandler],
     address: str = "127.0.0.1",
     port: int = 0,
     tls: ssl.SSLContext | None = None,

@@ -13,7 +13,6 @@ import pytest
 
 from sparkwright.host import verify_models as rehash
 from sparkwright.host.lib import receipt
-from sparkwright.host.verify_models import VerifyRequest
 
 COMMIT = "a" * 40
 SHA256 = hashlib.sha256(b"content").hexdigest()
@@ -73,7 +72,7 @@ def test_hashing_again_finds_what_size_and_time_do_not(
 ) -> None:
     monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
     place, nowhere = str(model), str(model / "nowhere")
-    request = VerifyRequest((place, nowhere))
+    request = (place, nowhere)
     answer = rehash.main(request)
     assert (answer[place].wrong, answer[place].bytes) == ((), 14)
     assert answer[nowhere].wrong == ("it has no receipt",)
