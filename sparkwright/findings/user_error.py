@@ -40,11 +40,6 @@ class UserError(Exception):
         self.findings: tuple[Finding, ...] = tuple(dict.fromkeys(findings))
         super().__init__(str(self))
 
-    @classmethod
-    def of(cls, where: str, what: str, remedy: str, host: str | None = None) -> UserError:
-        """The error of a single mistake; see ``mistake``."""
-        return cls([mistake(where, what, remedy, host)])
-
     def __str__(self) -> str:
         problems = count(len(together(self.findings)), "problem")
         return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"

@@ -15,7 +15,7 @@ from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 from sparkwright.site.endpoints import cas, key_command, keys
 
 DOCUMENT = Endpoints
@@ -77,4 +77,4 @@ def _write(output: Path, text: str) -> None:
     except OSError as error:
         what = f"this can't be written: {error.strerror}"
         remedy = "name a file in a folder of yours"
-        raise UserError.of(f"--output {output}", what, remedy) from None
+        raise refusal(f"--output {output}", what, remedy) from None

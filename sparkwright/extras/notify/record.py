@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sparkwright.documents.files import write
 from sparkwright.extras.notify.notices import Record
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 PLACE = Path(".sparkwright/notified.json")
 #: Bytes: more is not ours.
@@ -41,7 +41,7 @@ def held(path: Path) -> Iterator[Record]:
     except OSError as error:
         what = f"can't be written: {error.strerror}"
         remedy = "make it writable: without it everything would be said again and again"
-        raise UserError.of(str(path), what, remedy) from None
+        raise refusal(str(path), what, remedy) from None
 
 
 def read(path: Path) -> Record:

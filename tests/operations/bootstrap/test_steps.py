@@ -11,7 +11,7 @@ from pyinfra.context import ctx_host, ctx_state
 import roles.bootstrap
 from sparkwright.bootstrap.sources import Repository
 from sparkwright.bootstrap.steps import StepPlan
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.bootstrap import steps
 from sparkwright.run import bootstrap as looking
@@ -127,7 +127,7 @@ def test_a_key_that_is_wrong_changes_nothing_and_fails_that_host_alone() -> None
     (step,) = decided(UBUNTU, TOOLKIT).steps
 
     def wrong(_: Repository) -> str:
-        raise UserError([mistake("bootstrap_sources: x.key", "is the key A, not B", "ask")])
+        raise refusal("bootstrap_sources: x.key", "is the key A, not B", "ask")
 
     host = fake(probe())
     ran = run(host, steps.done, step=step, user="me", key=wrong, execute=True)
