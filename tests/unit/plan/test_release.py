@@ -33,6 +33,14 @@ def compose(text: str) -> dict[str, Any]:
     return service
 
 
+#: The words of the production command, as the model's card has them.
+CARD: list[str] = cases.data["CARD"]
+
+
+def test_the_command_is_the_cards() -> None:
+    assert compose(release().compose)["command"] == CARD
+
+
 def test_image_by_digest_weights_by_commit_and_read_only() -> None:
     service = compose(release().compose)
     assert (

@@ -130,9 +130,10 @@ def test_sizes_go_by_the_gpu(
 def test_what_can_not_be_known_is_asked_for_by_name(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, words: str
 ) -> None:
-    whole = {key: value for key, value in {**CONFIG, **(config or {})}.items() if value is not None}
-    changed = {} if config is None else {"config": whole}
-    with on_the_hub(repository(**given, **changed)):
+    if config is not None:
+        whole = {**CONFIG, **config}
+        given = {**given, "config": {key: whole[key] for key in whole if whole[key] is not None}}
+    with on_the_hub(repository(**given)):
         (problem,) = planned().problems
     assert problem.subject.place == f"group_data/sparks.py: services.chat.{key}"
     assert words in problem.observed
