@@ -1,8 +1,9 @@
-"""Tables of cases: a test takes the rows under its own name in the YAML file beside its module."""
+"""Input of tests in YAML: a file for each folder in tests/fixtures/tables/, or beside the module."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,22 +11,36 @@ import pytest
 
 from tests.libyaml import safe_load
 
+_FOLDER = Path(__file__).parent / "fixtures/tables"
 _Test = TypeVar("_Test", bound=Callable[..., object])
 
 
+@cache
+def tables(folder: str) -> dict[str, Any]:
+    """Tables and other data of a folder's tests."""
+    found: dict[str, Any] = safe_load((_FOLDER / f"{folder}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def table(test: _Test) -> _Test:
+    """Run a test for each row of the table of its name."""
+    found = tables(test.__module__.split(".")[-2])[test.__name__]
+    run: _Test = pytest.mark.parametrize(found["names"], found["rows"])(test)
+    return run
+
+
 class Tables:
-    """The YAML file beside a test module."""
+    """The YAML file beside a test module, with the rows of each test under its name."""
 
     def __init__(self, module: str) -> None:
         self.data: dict[str, Any] = safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
 
     def __call__(self, *names: str, more: Sequence[Any] = ()) -> Callable[[_Test], _Test]:
-        """Parametrize a test by its rows, and by ``more`` that YAML can not express."""
+        """Run a test for each of its rows, and for those of ``more`` that YAML can not express."""
 
         def parametrized(test: _Test) -> _Test:
             rows = [*self.data[test.__name__], *more]
-            mark = pytest.mark.parametrize(names if len(names) > 1 else names[0], rows)
-            marked: _Test = mark(test)
-            return marked
+            run: _Test = pytest.mark.parametrize(names if names[1:] else names[0], rows)(test)
+            return run
 
         return parametrized
