@@ -1,4 +1,4 @@
-"""Input of tests in YAML: a file for each folder in tests/fixtures/tables/, or beside the module."""
+"""Input of tests in YAML: of a folder in tests/fixtures/tables/, or of a module beside it."""
 
 from __future__ import annotations
 
