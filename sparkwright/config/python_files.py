@@ -4,8 +4,6 @@ They are the user's own code and may do what the user may: a call of ``os._exit`
 a C function, ends or holds the process and can't be caught here.
 """
 
-from __future__ import annotations
-
 import ast
 import codecs
 import contextlib

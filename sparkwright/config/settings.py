@@ -1,7 +1,5 @@
 """Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """A new site: the files that are the user's own, as this repository's root has them."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Differences between rendered services and the observation of their host."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from sparkwright.config.secrets import Secret

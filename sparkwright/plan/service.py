@@ -1,7 +1,5 @@
 """Services rendered: the decided service as it must run on its host."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ replica with the fewest, and can take a replica out of service without cutting a
 in front of a single replica is the same proxy.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which proxies a host has: one before each service that asks for it, and one for a whole fleet."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

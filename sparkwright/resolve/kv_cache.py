@@ -1,7 +1,5 @@
 """Layers that keep keys and values, read from a model's own ``config.json``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

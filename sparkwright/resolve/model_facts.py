@@ -4,8 +4,6 @@ config.json, generation_config.json, tokenizer_config.json and the chat template
 strangers: what has not the form that it must have counts as not said, and nothing of them is run.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Mapping

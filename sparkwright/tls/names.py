@@ -1,7 +1,5 @@
 """Names and addresses that certificates are for."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import re

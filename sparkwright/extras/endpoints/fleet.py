@@ -1,7 +1,5 @@
 """Endpoints of a planned fleet, and what a reader of them should know."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
@@ -43,7 +41,7 @@ def export(
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):
         what = "no host has a key of this name"
-        raise UserError.of(f"--key {name}", what, suggest(name, named))
+        raise refusal(f"--key {name}", what, suggest(name, named))
     variables: dict[Source, str] = {}
     problems = Problems()
     endpoints: list[Endpoint] = []
