@@ -192,10 +192,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "command": command.words,
         "environment": command.environment,
         "weights": [
-            (
-                f"{settings.models_root}/{resolution.model(model).directory}",
-                model.mount,
-            )
+            (f"{settings.models_root}/{resolution.model(model).directory}", model.mount)
             for model in service.models
         ],
     }
