@@ -1,7 +1,5 @@
 """Mistakes in what the user wrote: all of them at once, each with its place and its remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches

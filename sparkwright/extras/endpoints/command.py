@@ -1,7 +1,5 @@
 """``sparkwright endpoints``: the fleet's addresses and names as configuration of its clients."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Endpoints of a planned fleet, and what a reader of them should know."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -53,11 +51,9 @@ def export(
         key = _key(plan, name, variables)
         address = plan.settings.lan_address or addresses[host]
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
-            what, remedy = (
-                f"clients can't reach {address!r}",
-                "set lan_address to what others reach",
-            )
-            problems.append(mistake("lan_address", what, f"{remedy} this host at", host))
+            remedy = "set lan_address to what others reach this host at"
+            what = f"clients can't reach {address!r}"
+            problems.append(mistake("lan_address", what, remedy, host))
             continue
         for service in plan.services:
             bind = service.client_bind

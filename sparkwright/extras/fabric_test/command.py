@@ -1,7 +1,5 @@
 """``sparkwright fabric test``: the fabric judged, and measured against published figures."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace

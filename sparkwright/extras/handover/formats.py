@@ -1,7 +1,5 @@
 """A planned service in the format of another tool: what its release holds, the image by digest."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -1,7 +1,5 @@
 """Sources of recipes: a file, a folder, a repository, or ``@NAME`` of the setting `registries`."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 from collections.abc import Iterator, Sequence

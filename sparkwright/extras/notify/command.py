@@ -1,7 +1,5 @@
 """``sparkwright notify``: tell people what begins, worsens and ends. Runs pyinfra."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """The file with what was said to whom, which one run at a time reads and writes."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

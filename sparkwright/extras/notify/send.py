@@ -1,7 +1,5 @@
 """Sending a notice, by Apprise. How it went, never a traceback, and never a word of the address."""
 
-from __future__ import annotations
-
 import logging
 import re
 import resource

@@ -1,7 +1,5 @@
 """The timer that has one machine look at the fleet and send notices: its units as text."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
