@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from sparkwright.host import observation
 from sparkwright.host.lib import (
     addresses,
     disks,
@@ -33,17 +34,6 @@ from sparkwright.host.lib import (
 from sparkwright.host.lib.processes import Running, run
 from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
-from sparkwright.host.observation import (
-    DirectoryState,
-    Distribution,
-    FileState,
-    Listener,
-    Memory,
-    Observation,
-    ObservationRequest,
-    ServiceAt,
-    ServiceState,
-)
 from sparkwright.host.proof import Versions
 
 TYPE_CHECKING = False
@@ -67,10 +57,10 @@ def compose_command() -> list[str]:
     return ["docker", "compose", "version", "--short"]
 
 
-def host_memory() -> Memory:
+def host_memory() -> observation.Memory:
     """GB10 has no other honest figure of its memory."""
     values = memory.meminfo()
-    return Memory(
+    return observation.Memory(
         total=values.get("MemTotal", 0),
         available=values.get("MemAvailable", 0),
         swap=values.get("SwapTotal", 0),
@@ -78,10 +68,10 @@ def host_memory() -> Memory:
     )
 
 
-def distribution() -> Distribution:
+def distribution() -> observation.Distribution:
     """By /etc/os-release; DGX OS by files of its own."""
     release = documents.pairs(documents.text("/etc/os-release") or "")
-    return Distribution(
+    return observation.Distribution(
         id=release.get("ID", "").strip("\"'"),
         version=release.get("VERSION_ID", "").strip("\"'"),
         dgx=any(Path(marker).exists() for marker in ("/etc/dgx-release", "/etc/fastos-release")),
@@ -100,19 +90,23 @@ def clock_synchronised() -> bool:
     return state >= 0 and timex[3] < 16_000_000
 
 
-def file_state(path: Path | str) -> FileState | None:
+def file_state(path: Path | str) -> observation.FileState | None:
     """A small managed file; None when it is not there."""
     digest = documents.digest(path)
     stat = Path(path).stat() if digest else None
-    return FileState(digest, stat.st_mode & 0o777, stat.st_uid) if digest and stat else None
+    return (
+        observation.FileState(digest, stat.st_mode & 0o777, stat.st_uid)
+        if digest and stat
+        else None
+    )
 
 
-def service_state(home: Path, service: ServiceAt) -> ServiceState:
+def service_state(home: Path, service: observation.ServiceAt) -> observation.ServiceState:
     """Files, container and times of one of our services."""
     secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(service.name)
     release, current = home / "releases" / service.release, files.target(home / "current")
     times = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
-    return ServiceState(
+    return observation.ServiceState(
         current=current,
         good=files.target(home / "good"),
         format=_format(home / "releases" / current) if current else None,
@@ -133,7 +127,7 @@ def _format(release: Path) -> int:
     return number if isinstance(number, int) else 0
 
 
-def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
+def ports(wanted: tuple[int, ...]) -> dict[int, observation.Listener]:
     """Those of the wanted ports that something listens on, and what does."""
     listeners = {}
     for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
@@ -143,7 +137,9 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
             process, port = f"/proc/{match[2]}", int(match[1])
             command = (documents.text(f"{process}/comm") or "unknown").strip()
             cgroup = documents.text(f"{process}/cgroup") or ""
-            listeners[port] = Listener(command, cgroup, container_at(port, command, cgroup))
+            listeners[port] = observation.Listener(
+                command, cgroup, container_at(port, command, cgroup)
+            )
     return listeners
 
 
@@ -165,7 +161,7 @@ def container_at(port: int, command: str, cgroup: str) -> str | None:
     return f"{inspected['Name'].lstrip('/')} {policy}"
 
 
-def as_root(request: ObservationRequest) -> dict[str, Any]:
+def as_root(request: observation.ObservationRequest) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
     names = [*(homes.unit(service.name) for service in request.services), *request.units]
     properties = systemd.showing(*names) if names else None
@@ -244,14 +240,14 @@ def partial(place: Path) -> int:
     return sum(stat.st_blocks * 512 for stat in files if trusted.why(stat) is None)
 
 
-def directory(path: str) -> DirectoryState | None:
+def directory(path: str) -> observation.DirectoryState | None:
     """What is at a directory's path; None when nothing is."""
     place = Path(path)
     try:
         stat = place.stat()
     except OSError:
         return None
-    return DirectoryState(stat.st_mode & 0o7777, stat.st_uid, place.is_dir())
+    return observation.DirectoryState(stat.st_mode & 0o7777, stat.st_uid, place.is_dir())
 
 
 def may_use_docker(user: str) -> bool:
@@ -267,7 +263,7 @@ def may_use_docker(user: str) -> bool:
     return bool(socket.st_mode & (0o020 if socket.st_gid in groups else 0o002))
 
 
-def main(request: ObservationRequest) -> Observation:
+def main(request: observation.ObservationRequest) -> observation.Observation:
     """Look at the host."""
     root = os.geteuid() == 0
     gpus = gpu.Question((*gpu.IDENTITY, *gpu.NAMES))
@@ -280,7 +276,7 @@ def main(request: ObservationRequest) -> Observation:
     root_only = as_root(request) if root else {}
     properties = documents.pairs(manager.outcome().out)
     version = re.match(r"\d+", properties.get("Version", ""))
-    return Observation(
+    return observation.Observation(
         time=time.time(),
         user=user,
         python=sys.version_info[:2],
