@@ -161,26 +161,3 @@ def test_a_switch_takes_the_proxies_with_it() -> None:
     gone = proxies.switched(None, {}, probe(**IN_PLACE), root)
     assert gone is not None
     assert (gone.to.files, gone.managed) == ({}, found.managed)
-
-
-def test_diff_shows_configuration_and_units_and_no_keys() -> None:
-    host = fake(probe(), ASKED)
-    host.state.config.DIFF = True
-    shown = (CONFIG, f"{UNITS}/{UNIT}", f"{UNITS}/{HEALTH_UNIT}")
-    host.answers["observe"] = probe(texts=dict.fromkeys(shown) | {CONFIG: "global\n"})
-    run(host, proxies.serving, PROXY, FILES)
-    assert set(host.request("observe")["texts"]) >= set(shown)
-    titles = {line for line in host.lines if line.startswith("Will")}
-    assert titles >= {
-        f"Will change {CONFIG}", *(f"Will create {UNITS}/{unit}" for unit in (UNIT, HEALTH_UNIT)),
-    }  # fmt: skip
-    key_lines = [*FILES[f"{HOME}/keys.map"][0].split()[::2], ENGINE.value]
-    assert not any(word in line for word in key_lines for line in host.lines)
-
-
-def test_what_changes_with_a_switch_is_shown_but_left_to_it() -> None:
-    host = fake(probe(), ASKED)
-    host.state.config.DIFF = True
-    host.answers["observe"] = probe(texts={CONFIG: "global\n"})
-    assert run(host, proxies.serving, PROXY, FILES, later=True).commands == []
-    assert f"Will change {CONFIG}" in host.lines

@@ -245,29 +245,6 @@ def test_the_turn_decides_and_the_end_is_told() -> None:
     assert ran.memory.changes[-1] == "down for 2.5 s"
 
 
-def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
-    texts = {
-        f"{SERVICE.home}/current/compose.yaml": "services: {}\n",
-        SERVICE.unit_path: None,
-        switching.RECOVERY: switching.recover(ROOT),
-    }
-    host = _host(old=True)
-    host.state.config.DIFF = True
-    host.answers["observe"] = probe(**running(RUN, OLD), texts=texts)
-    run(host, services.running, (SERVICE,), SECRETS)
-    assert host.programs == ["observe"]
-    assert set(host.request("observe")["texts"]) == set(texts)
-    assert host.lines[0] == f"Will change {SERVICE.directory}/compose.yaml"
-    assert "    -services: {}" in host.lines
-    assert f"Will create {SERVICE.unit_path}" in host.lines
-    assert "    +[Unit]" in host.lines
-    assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
-    host = _host()
-    host.state.config.DIFF = True
-    run(host, services.running, (SERVICE,), SECRETS)
-    assert host.asked == []
-
-
 def _back(service: Service = SERVICE) -> ServiceSwitch:
     return services.to_release(
         service, replace(service, release=OLD), NOW, "rolled back by request"

@@ -11,7 +11,7 @@ from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
 from sparkwright.run.state import HostRun
-from tests.operations.harness import as_json, fake, run
+from tests.operations.harness import fake, run
 from tests.operations.sites import host_run, spark, written
 from tests.unit.builders import SPARK, probe
 
@@ -29,17 +29,6 @@ def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostRun:
 
 def in_place(one: HostRun) -> dict[str, Any]:
     return {"files": written(one.proxy_files), "units": ACTIVE, "unit_files": [UNIT]}
-
-
-def test_the_key_travels_hidden_into_a_file_of_root_s(secured: HostRun) -> None:
-    host = fake(probe(), proxies.request_of(secured.proxies, secured.proxy_files), configure=[])
-    ran = run(host, proxies.serving, secured.proxies, secured.proxy_files, execute=True)
-    text, mode = secured.proxy_files[PEM]
-    assert mode == 0o600
-    assert "PRIVATE KEY" in str(text)
-    assert host.request("configure")["files"] == as_json(secured.proxy_files)
-    assert host.asked[-1].hidden
-    assert not any("BEGIN" in line for line in (*host.lines, *ran.memory.changes))
 
 
 def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
