@@ -19,6 +19,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.operations import login
 from sparkwright.operations.connections import Connections
 from tests.operations.real import INSTANT
+from tests.tables import table
 from tests.unit.config.test_ssh_keys import key
 
 
@@ -61,16 +62,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         encrypted={"ssh_key": phrase},
         other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
     )
-    expected = {
-        "missing": "there is no file",
-        "public": "is a public key (name the private one",
-        "folder": "can't be read: Is a directory (it must be a file of yours: chmod 600",
-        "garbage": "is not a private key of OpenSSH's",
-        "cut": "can't be used",
-        "encrypted": "has a passphrase, and none is set (ssh-add ",
-        "other_phrase": "its passphrase is another one (correct ssh_key_password)",
-    }
-    for name, words in expected.items():
+    for name, words in table(__file__, "keys").items():
         said = str(found[name])
         assert said.startswith("not reached: ssh_key: ")
         assert words in said

@@ -15,11 +15,10 @@ from sparkwright.proxy.haproxy import key_hash
 from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost
-from tests.operations.sites import ENGINE, KEY, KEYS, host_run, spark
+from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, spark
 from tests.unit.builders import SPARK
 
 OPENCLAW = Secret("sk-the-key-of-openclaw-0123456789")
-BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 PLACE = "/opt/sparkwright/gateway/keys.map"
 
 
