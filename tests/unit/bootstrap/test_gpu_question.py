@@ -8,47 +8,28 @@ import pytest
 
 from sparkwright.bootstrap import gpu_question
 from sparkwright.host.lib.gpu import parse
+from tests.tables import table
 
-SAID = {
-    "spark-1": (0, "Welcome!\nNVIDIA GB10, 12.1, 580.95.05, [N/A]\n", ""),
-    "rtx-1": (0, "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB\n", ""),
-    "old": (0, "NVIDIA H200, 9.0, 580.159.04, 143771 MiB\n", ""),
-    "printer": (255, "", "Permission denied (publickey).\n"),
-    "new": (255, "", "No ED25519 host key is known\nHost key verification failed.\n"),
-    "bare": (127, "", "bash: nvidia-smi: command not found\n"),
-}
+ANSWERS = table(__file__, "answers")
 
 
 def run(words: Sequence[str]) -> tuple[int, str, str]:
-    return SAID[words[-2]]
+    code, out, err = ANSWERS[words[-2]]["answer"]
+    return code, out, err
 
 
 def test_what_each_is() -> None:
-    found = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"), run)
-    assert [(one.name, one.gpu) for one in found] == [
-        ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
-        ("bare", None),
-    ]  # fmt: skip
-    assert found[2].shown == "NVIDIA H200"
-    assert [one.why for one in found[3:]] == [
-        "Permission denied (publickey).", "Host key verification failed.",
-        "bash: nvidia-smi: command not found",
-    ]  # fmt: skip
+    boxes = {box.name: box for box in gpu_question.boxes(dict.fromkeys(ANSWERS, "mDNS"), run)}
+    assert list(boxes) == list(ANSWERS)
+    for name, case in ANSWERS.items():
+        assert boxes[name].gpu == case.get("gpu")
+        if "why" in case:
+            assert boxes[name].why == case["why"]
+    assert boxes["old"].shown == "NVIDIA H200"
     assert gpu_question.boxes({}, run) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("NVIDIA GeForce RTX 5080, 12.0, 580.1, 16303 MiB", "rtx5080"),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition, 12.0, 580.1, 97887 MiB",
-         "rtx-pro-6000"),
-        ("NVIDIA GeForce RTX 5070 Ti, 12.0, 580.1, 16303 MiB", "rtx5080"),
-        ("NVIDIA GeForce RTX 5060, 12.0, 580.1, 8151 MiB", None),
-        ("NVIDIA GeForce RTX 4090, 8.9, 580.1, 24564 MiB", None),
-        ("NVIDIA GB10, 12.1, 580.1, Not Supported", "gb10"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "kind"), table(__file__, "kinds"))
 def test_its_name_for_init(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 
