@@ -1,17 +1,32 @@
-"""Tables of tests: YAML beside the test file of the same name."""
+"""Input of tests in tests/fixtures/tables/: a file for each folder, an entry for each test."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from tests.libyaml import safe_load
 
+_FOLDER = Path(__file__).parent / "fixtures/tables"
+_Test = TypeVar("_Test", bound=Callable[..., object])
 
-def table(test_file: str, name: str) -> Any:
-    """A table of the file beside a test file."""
-    return safe_load(Path(test_file).with_suffix(".yaml").read_text())[name]
+
+@cache
+def tables(folder: str) -> dict[str, Any]:
+    """Tables and other data of a folder's tests."""
+    found: dict[str, Any] = safe_load((_FOLDER / f"{folder}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def table(test: _Test) -> _Test:
+    """Run a test for each row of the table of its name."""
+    found = tables(test.__module__.split(".")[-2])[test.__name__]
+    run: _Test = pytest.mark.parametrize(found["names"], found["rows"])(test)
+    return run
 
 
 def merged(base: Any, changes: Any) -> Any:

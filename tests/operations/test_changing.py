@@ -91,7 +91,7 @@ def test_looking_happens_only_once_everything_before_is_done() -> None:
     assert ran.memory.failure == "the connection is lost"
 
 
-@pytest.mark.parametrize(("before", "after", "lines"), table(__file__, "diffs"))
+@table
 def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
     host = fake(probe())
     with ctx_state.use(host.state), ctx_host.use(host):

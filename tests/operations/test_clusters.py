@@ -167,7 +167,7 @@ def test_a_head_is_not_switched_without_a_follower(
 # --- What of a follower is not as desired
 
 
-@pytest.mark.parametrize(("seen", "words"), table(__file__, "follower"))
+@table
 def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
     one = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
     (service,) = one.services

@@ -15,7 +15,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
-from sparkwright.host.observation import ObservationRequest, StoreAt
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
@@ -45,7 +45,7 @@ WITH_SECRETS = Sources(
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
-OF_IMAGES = ObservationRequest(images=(IMAGE,), stores=(StoreAt(STORE, "ab" * 32),))
+OF_IMAGES = ObservationRequest(images=(IMAGE,), stores={STORE: "ab" * 32})
 
 
 @pytest.fixture(autouse=True)
@@ -213,7 +213,7 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
     assert ran.memory.stale
 
 
-@pytest.mark.parametrize(("job", "words"), table(__file__, "failed"))
+@table
 def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, words: str) -> None:
     answer = {FETCH: decode(JobStatus, job), PULLED: JobStatus(True, False)}
     host = fake(probe(), **_answers(jobs=answer))

@@ -19,7 +19,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.operations import login
 from sparkwright.operations.connections import Connections
 from tests.operations.real import INSTANT
-from tests.tables import table
+from tests.tables import tables
 from tests.unit.config.test_ssh_keys import key
 
 
@@ -62,7 +62,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         encrypted={"ssh_key": phrase},
         other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
     )
-    for name, words in table(__file__, "keys").items():
+    for name, words in tables("operations")["keys"].items():
         said = str(found[name])
         assert said.startswith("not reached: ssh_key: ")
         assert words in said

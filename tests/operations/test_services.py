@@ -52,7 +52,7 @@ def _request(asked: Any) -> Any:
     return json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
 
 
-@pytest.mark.parametrize(("changes", "words", "restart"), table(__file__, "changes"))
+@table
 def test_what_is_not_as_desired_is_what_would_be_done(
     changes: dict[str, Any], words: str, restart: bool
 ) -> None:
@@ -100,7 +100,7 @@ def test_the_whole_request_of_a_switch() -> None:
     assert document["unmanaged"] == ["old-vllm no"]
     assert document["proxies"] is None
     (one,) = request.services
-    assert (one.name, one.home) == ("qwen36", f"{ROOT}/services/qwen36")
+    assert (one.name, one.service.home) == ("qwen36", f"{ROOT}/services/qwen36")
     assert (one.from_release, one.service) == (OLD, SERVICE)
     # There is a way back: the first crash is enough, and the new one is looked on for a while.
     assert (one.gate.fail_fast, one.service.soak_seconds) == (True, 75.0)
@@ -138,7 +138,7 @@ def test_a_second_start_needs_what_the_first_compiled(
     assert one.second_boot == wished
 
 
-@pytest.mark.parametrize(("end", "failure", "lines"), table(__file__, "ends"))
+@table
 def test_a_switch_that_did_not_end_well_fails_the_host(
     end: dict[str, Any], failure: str, lines: list[str]
 ) -> None:

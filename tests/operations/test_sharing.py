@@ -115,7 +115,7 @@ def test_the_settings_of_a_host() -> None:
     assert (found.peer_port, found.addresses) == (18650, ("10.0.0.1",))
 
 
-@pytest.mark.parametrize(("data", "addresses"), table(__file__, "lan"))
+@table
 def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: list[str]) -> None:
     run, _ = _fleet(True, **data)
     assert list(sharing.sources(run, run.hosts["spark-1"]).addresses) == addresses
@@ -156,7 +156,7 @@ def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> 
         _peers(run, second)
 
 
-@pytest.mark.parametrize(("came", "own", "served"), table(__file__, "families"))
+@table
 def test_a_host_serves_on_both_families_of_its_interface(
     came: str, own: dict[str, list[str]], served: list[str]
 ) -> None:

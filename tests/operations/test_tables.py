@@ -16,7 +16,9 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
+from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import files, gpu, images, jobs, models, proxies, runtime, watch
+from sparkwright.proxy.haproxy import UNIT
 from sparkwright.resolve.runtime import Runtime
 from tests.operations.harness import Case, check, fake, run
 from tests.operations.sites import BEHIND, host_run, proxied, spark, written
@@ -50,10 +52,16 @@ VALUES: dict[str, Any] = {
         "units": {TIMER: {"ActiveState": "active", "UnitFileState": "enabled"}},
         "unit_files": [SERVICE, TIMER],
     },
+    "$WATCH_WRITTEN": [*(f"write {path}" for path in WATCH_FILES), f"start {TIMER}"],
     "$YES": lambda: True,
     "$PROXY": PROXY,
     "$PROXY_FILES": PROXY_FILES,
     "$PROXY_REQUEST": proxies.request_of(PROXY, PROXY_FILES),
+    "$PROXY_WRITTEN": [
+        *(f"write {path}" for path in PROXY_FILES),
+        f"start {UNIT}",
+        f"start {HEALTH_UNIT}",
+    ],
     "$NO_PROXY_REQUEST": proxies.request_of(None, {}),
     "$PROXY_IN_PLACE": proxied(PROXIED),
     "$ENDS": _ends,

@@ -16,7 +16,7 @@ from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.observation import ObservationRequest
 from tests.operations.harness import as_json
-from tests.tables import table
+from tests.tables import table, tables
 
 
 def _device(place: Path, vendor: str, device: str, kind: str) -> None:
@@ -25,7 +25,7 @@ def _device(place: Path, vendor: str, device: str, kind: str) -> None:
         (place / name).write_text(f"{text}\n")
 
 
-@pytest.mark.parametrize(("devices", "found"), table(__file__, "devices"))
+@table
 def test_gpus_on_the_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], found: list[bool]
 ) -> None:
@@ -47,7 +47,7 @@ def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = table(__file__, "ufw")
+    text = tables("bootstrap")["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert inspection.firewall() is None

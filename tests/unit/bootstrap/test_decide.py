@@ -12,7 +12,7 @@ from sparkwright.bootstrap.decide import request_of
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
 from sparkwright.host.observation import Distribution
-from tests.tables import table
+from tests.tables import table, tables
 from tests.unit.bootstrap.states import (
     ALL,
     BOOKWORM,
@@ -32,7 +32,7 @@ TOOLKIT = "nvidia-container-toolkit"
 UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
 
-@pytest.mark.parametrize(("base", "changes", "kind"), table(__file__, "boxes"))
+@table
 def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
     state = but(BOXES[base], **changes)
     box = box_of(state)
@@ -41,7 +41,7 @@ def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
     assert box.architecture == {"x86_64": "amd64", "aarch64": "arm64"}[state.observed.architecture]
 
 
-@pytest.mark.parametrize(("base", "changes"), table(__file__, "others"))
+@table
 def test_another_one_is_refused_with_what_it_is(base: str, changes: dict[str, Any]) -> None:
     if "distribution" in changes:
         changes = {**changes, "distribution": Distribution(*changes["distribution"])}
@@ -59,7 +59,7 @@ def test_nothing_is_done_unasked(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
-@pytest.mark.parametrize(("base", "packages"), table(__file__, "docker"))
+@table
 def test_docker_and_toolkit_come_from_where_the_box_has_them(
     base: str, packages: list[str]
 ) -> None:
@@ -139,7 +139,7 @@ class TestOnDgxOs:
 class TestDriver:
     """Only where packages can do it, and nobody is needed at the console."""
 
-    @pytest.mark.parametrize(("base", "packages"), table(__file__, "drivers"))
+    @table
     def test_it_is_installed_and_wants_a_reboot(self, base: str, packages: list[str]) -> None:
         state = BOXES[base]
         for driver in (None, "550.1"):
@@ -169,7 +169,7 @@ class TestDriver:
         # Installed before this boot, and silent: another reboot cures nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
-    @pytest.mark.parametrize(("base", "changes", "words"), table(__file__, "in the way"))
+    @table
     def test_what_is_in_its_way_is_named(
         self, base: str, changes: dict[str, Any], words: str
     ) -> None:
@@ -269,7 +269,7 @@ class TestFirewall:
 
 
 def test_sources_of_the_users_own_go_before() -> None:
-    mine, text = table(__file__, "sources"), table(__file__, "text")
+    mine, text = tables("bootstrap")["sources"], tables("bootstrap")["text"]
     docker, earlyoom = decided(TRIXIE, "docker", "earlyoom", sources=mine).steps
     assert docker.packages == ("docker-ce",)
     assert docker.repository is not None

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from sparkwright.bootstrap import gpu_question
 from sparkwright.host.lib.gpu import parse
-from tests.tables import table
+from tests.tables import table, tables
 
-ANSWERS = table(__file__, "answers")
+SAID = tables("bootstrap")["SAID"]
 
 
 def run(words: Sequence[str]) -> tuple[int, str, str]:
-    code, out, err = ANSWERS[words[-2]]["answer"]
+    code, out, err = SAID[words[-2]]
     return code, out, err
 
 
 def test_what_each_is() -> None:
-    boxes = {box.name: box for box in gpu_question.boxes(dict.fromkeys(ANSWERS, "mDNS"), run)}
-    assert list(boxes) == list(ANSWERS)
-    for name, case in ANSWERS.items():
-        assert boxes[name].gpu == case.get("gpu")
-        if "why" in case:
-            assert boxes[name].why == case["why"]
-    assert boxes["old"].shown == "NVIDIA H200"
+    found = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"), run)
+    assert [(one.name, one.gpu) for one in found] == [
+        ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
+        ("bare", None),
+    ]  # fmt: skip
+    assert found[2].shown == "NVIDIA H200"
+    assert [one.why for one in found[3:]] == [
+        "Permission denied (publickey).", "Host key verification failed.",
+        "bash: nvidia-smi: command not found",
+    ]  # fmt: skip
     assert gpu_question.boxes({}, run) == []
 
 
-@pytest.mark.parametrize(("line", "kind"), table(__file__, "kinds"))
+@table
 def test_its_name_for_init(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 

@@ -6,7 +6,6 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 from sparkwright.cli import main
@@ -52,9 +51,7 @@ def test_a_of_clusterthat_is_right_says_nothing() -> None:
     assert _told(_both()) == ""
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"), [*table(__file__, "mistakes"), *table(__file__, "no clusters")]
-)
+@table
 def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], words: str) -> None:
     hosts = _both(**_changed(**changes))
     assert words in _told(hosts)
@@ -102,7 +99,7 @@ def test_a_run_has_all_of_a_of_clusteror_none() -> None:
     assert list(left_out(hosts, hosts)) == []
 
 
-@pytest.mark.parametrize("changes", table(__file__, "other releases"))
+@table
 def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> None:
     assert list(unlike_releases(pair())) == []
     hosts = desired({"spark-1": data(), "spark-2": data(**_changed(**changes))})
