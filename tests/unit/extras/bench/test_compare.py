@@ -145,12 +145,7 @@ def test_a_cards_own_spread_widens_the_range() -> None:
     assert found.state == "in range"
 
 
-@given(
-    st.sampled_from(MEASURES),
-    st.floats(1e-3, 1e4),
-    st.floats(1, 2),
-    st.floats(1e-3, 1e4),
-)
+@given(st.sampled_from(MEASURES), st.floats(1e-3, 1e4), st.floats(1, 2), st.floats(1e-3, 1e4))
 def test_a_verdict_is_sound(base: Any, low: float, width: float, measured: float) -> None:
     table = tables(result(), catalog())[0]
     found = judge(base, measured, Figure(table, low, low * width, low, low * width, None))

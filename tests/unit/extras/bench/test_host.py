@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 
 from sparkwright.extras.bench import probe as program
-from sparkwright.extras.bench.host import (
-    Facts,
-    facts_of,
-    gpu_of,
-    image_of,
-    remarks,
-    settings_of,
-)
+from sparkwright.extras.bench.host import Facts, facts_of, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.facts.answers import HostError
 from sparkwright.host.lib import metrics

@@ -62,10 +62,7 @@ def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
     (site.folder / ".sparkwright/notified.json").unlink()
     site.hosts = {}
     site.call()
-    assert [title for _, title in site.got] == [
-        "spark-2: host-silent (and 1 more)",
-        "fleet-silent",
-    ]
+    assert [title for _, title in site.got] == ["spark-2: host-silent (and 1 more)", "fleet-silent"]
 
 
 def test_dry_sends_and_remembers_nothing(site: _Site) -> None:

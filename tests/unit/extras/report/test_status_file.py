@@ -7,9 +7,7 @@ from pathlib import Path
 
 from sparkwright.extras.report.contents import read_history
 from sparkwright.findings.finding import Finding
-from sparkwright.results.status import (
-    switches,
-)
+from sparkwright.results.status import switches
 from tests.unit.results.test_status import answer
 
 
