@@ -162,14 +162,14 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
             service, **fields, image=f"a:sha256-{name}", models={name: name}, smoke=smoke
         )
         run = result(
-            cell(errors=1), cell(concurrency=2), vllm=name, release=name,
+            cell(errors=1), cell(concurrency=2), vllm=name, release=name, service=LONG,
             settings={"kv_cache_dtype": name},
             generator={"name": name, "version": name, "command": [name]},
         )  # fmt: skip
         switch = Switch(host="h", service=name, who=name, when=NOON, after=name, ended=name)
         made = page(
             rows=[replace(ROW, services=(service,), refused=name, gpu=name, driver=name)],
-            results={("spark-1", "qwen36"): (run,)}, history=(switch,),
+            results={("spark-1", LONG): (run,)}, history=(switch,),
             memory={name: Memory(100.0, True, (Part("#", name, 1.0),))},
             problems=(mistake(name, name, name),),
         )  # fmt: skip
