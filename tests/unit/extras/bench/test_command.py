@@ -169,7 +169,6 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     ("words", "message"),
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
-        (("inventory/lab.py", "--limit", "spark-9"), "no host or group of the inventory is meant"),
         (("inventory/lab.py", "--concurrency", "0"), "is no number from 1 to 1024"),
         (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
         (("--export", "x.json", "--results", "nowhere"), "it has no such results"),

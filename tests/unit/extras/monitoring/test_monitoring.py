@@ -21,6 +21,7 @@ from sparkwright.cli import main
 from sparkwright.extras.monitoring.files import dashboard, files, rules
 from sparkwright.findings.check import shown
 from sparkwright.host.watch import thresholds
+from tests.golden import compare
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
 
@@ -70,38 +71,20 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
         assert not re.search(r"\{\{(?! \$labels)", rule["annotations"]["description"])
 
 
-def test_targets_say_what_they_are(tmp_path: Path) -> None:
-    (vllm,) = json.loads(written(tmp_path)["targets/vllm.json"])
-    assert vllm["labels"] == {
-        "host": "spark-1", "service": "qwen36", "recipe": "qwen36-35b-a3b-heretic-dflash",
-        "tag": "2026-07-01-v0.24.0",
-    }  # fmt: skip
-    (node,) = json.loads(files([("fd00::5", plan())], 9200)["targets/node.json"])
-    assert node == {"targets": ["[fd00::5]:9200"], "labels": {"host": "spark-1"}}
-
-
-@pytest.mark.parametrize("tls", [{}, {"tls": "own"}], ids=["http", "https"])
-def test_a_service_behind_a_proxy_is_scraped_with_the_key_and_by_https_with_tls(
-    tls: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("case", "data"),
+    [("default", {}), ("tls", {"tls": "own"}),
+     ("no-proxy", {"services": {"qwen36": {**SPARK["qwen36"], "proxy": False}}}),
+     ("inner", {"services": {"qwen36": {**SPARK["qwen36"], "bind": "127.0.0.1"}}})],
+)  # fmt: skip
+def test_services_are_scraped_with_the_key_or_by_their_own_host(
+    case: str, data: dict[str, Any]
 ) -> None:
-    found = written(tmp_path, **tls)
-    (vllm,) = json.loads(found["targets/vllm.json"])
-    assert vllm["targets"] == ["10.0.0.5:8000"]
-    assert vllm["labels"].get("__scheme__") == ("https" if tls else None)
-    assert "targets/local/spark-1.json" not in found
-    vllm_job, node_job = safe_load(found["prometheus.yml"])["scrape_configs"]
-    assert vllm_job["authorization"] == {"credentials_file": "api_key"}
-    assert vllm_job.get("tls_config") == ({"ca_file": "ca.crt"} if tls else None)
-    assert "authorization" not in node_job
-
-
-def test_what_only_its_own_host_reaches_is_scraped_there(tmp_path: Path) -> None:
-    closed = (({"proxy": False}, 8000), ({"bind": "127.0.0.1"}, 18000))
-    for service, port in closed:
-        found = written(tmp_path, services={"qwen36": {**SPARK["qwen36"], **service}})
-        assert json.loads(found["targets/vllm.json"]) == []
-        (local,) = json.loads(found["targets/local/spark-1.json"])
-        assert local["targets"] == [f"127.0.0.1:{port}"]
+    """By https with TLS; a service that listens on its host alone is scraped from there."""
+    found = files([("fd00::5", plan(**data))], 9200)
+    own = sorted(path for path in found if path.startswith(("prometheus.yml", "targets/")))
+    text = "".join(f"# {path}\n{found[path]}\n" for path in own)
+    compare(f"monitoring/{case}.txt", text)
 
 
 def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None:
