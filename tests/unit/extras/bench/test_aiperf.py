@@ -72,7 +72,8 @@ def test_acceptance_is_vllms_own_count() -> None:
 def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
     names = ("drafts", "draft_tokens", "accepted_tokens")
     idle = served(**{f"vllm:spec_decode_num_{name}": [{"total": 0.0}] for name in names})
-    for metrics in (None, {}, {"data": {"endpoint_summaries": {}}}, idle):
+    empty: dict[str, Any] = {"data": {"endpoint_summaries": {}}}
+    for metrics in (None, {}, empty, idle):
         found = cell(ONE, metrics=metrics)
         assert (found.acceptance, found.acceptance_length) == (None, None)
 

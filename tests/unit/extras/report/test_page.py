@@ -153,7 +153,7 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
     def read(name: str) -> Seen:
         (service,) = ROW.services
         assert service.smoke
-        fields = dict.fromkeys(("name", "tag", "release"), name)
+        fields: Any = dict.fromkeys(("name", "tag", "release"), name)
         smoke = replace(service.smoke, failures=(name,))
         service = replace(
             service, **fields, image=f"a:sha256-{name}", models={name: name}, smoke=smoke
@@ -228,16 +228,17 @@ def test_states_are_those_of_the_terminal_report() -> None:
     assert _states(unknown, dry=True) == {"spark-1": ("planned", True)}
     assert _states(results=MEASURED) == {"spark-1": ("measured only", True)}
     # Nothing is claimed of a host that was left alone.
-    (row,) = page(rows=[refused], results={}).fleet
-    assert (row.release, row.image, row.address, row.models) == (None, None, None, ())
+    (shown,) = page(rows=[refused], results={}).fleet
+    assert (shown.release, shown.image, shown.address, shown.models) == (None, None, None, ())
 
 
 def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> None:
     made = page(planned={"spark-1": ["qwen36"], "spark-9": ["qwen36"]})
     states = {row.host: row.state for row in made.fleet}
     assert states == {"spark-1": "serving", "spark-9": "not deployed"}
-    shown = [bench.result for bench in benches(made)]
-    assert {entry.host for entry in (*shown, *made.history, *made.smoke)} == {"spark-1"}
+    shown: list[Any] = [bench.result for bench in benches(made)]
+    shown += [*made.history, *made.smoke]
+    assert {entry.host for entry in shown} == {"spark-1"}
     # The newest change of a release comes first.
     times = [switch.when for switch in page().history]
     assert len(set(times)) == 6
@@ -255,7 +256,7 @@ def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> Non
     ],
 )
 def test_a_page_is_well_only_when_nothing_was_found(changes: dict[str, Any]) -> None:
-    fine = {"rows": [ROW], "results": MEASURED}
+    fine: dict[str, Any] = {"rows": [ROW], "results": MEASURED}
     assert page(**fine).well
     assert not page(**{**fine, **changes}).well
 
