@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from gevent import Timeout
 from paramiko import SSHException
@@ -16,9 +16,6 @@ from pyinfra.api.host import Host
 from sparkwright.facts import hooks, programs
 from sparkwright.facts.answers import HostError, parse
 from sparkwright.host.lib.records import encode
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 __all__ = ["HostError", "Sudo", "ask", "command", "execute", "is_root", "label"]
 
@@ -39,7 +36,7 @@ class Sudo(Enum):
 def ask(
     host: Host,
     program: ModuleType,
-    request: DataclassInstance,
+    request: object,
     answer: type[_Answer],
     *,
     sudo: Sudo = Sudo.NEEDED,
@@ -68,7 +65,7 @@ def label(program: ModuleType) -> str:
     return f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
 
 
-def command(program: ModuleType, request: DataclassInstance) -> StringCommand:
+def command(program: ModuleType, request: object) -> StringCommand:
     """A program with its request in one command. Never with a secret."""
     return _python(programs.argument(program, encode(request)), label(program))
 

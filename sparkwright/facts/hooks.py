@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -36,12 +37,18 @@ from sparkwright.text.visible import visible_but_colours
 def command_line() -> dict[str, Any]:
     """pyinfra's own options of this run, by name.
 
-    Reason: the state knows neither ``--dry`` nor ``--json``, nor what ``--limit`` was given.
+    Reason: the state knows neither ``--dry`` nor ``--json``, nor what ``--limit`` was given. Hosts
+    are prepared in greenlets, which click's context does not reach: there pyinfra's own parser
+    reads the command line once more.
 
     Worth: a run knows whether it may change anything
     (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
     """
-    return dict(click.get_current_context().params)
+    context = click.get_current_context(silent=True)
+    if context is None:
+        command: click.Command = own("cli").cli
+        context = command.make_context("pyinfra", sys.argv[1:], resilient_parsing=True)
+    return dict(context.params)
 
 
 def own(module: str) -> Any:

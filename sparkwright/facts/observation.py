@@ -180,11 +180,12 @@ def joined(known: ObservationRequest, wanted: ObservationRequest) -> Observation
         for name in ("models_root", "services_root")
         if (root := getattr(wanted, name)) != getattr(_ANY, name)
     }
-    more |= {
-        field.name: tuple(dict.fromkeys((*mine, *getattr(wanted, field.name))))
-        for field in fields(ObservationRequest)
-        if isinstance(mine := getattr(known, field.name), tuple)
-    }
+    for field in fields(ObservationRequest):
+        mine, other = getattr(known, field.name), getattr(wanted, field.name)
+        if isinstance(mine, tuple):
+            more[field.name] = tuple(dict.fromkeys((*mine, *other)))
+        elif isinstance(mine, dict):
+            more[field.name] = {**mine, **other}
     return replace(known, **more)
 
 

@@ -12,12 +12,11 @@ import inspect
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import PurePosixPath
 from types import ModuleType
-from typing import Any
 
 from sparkwright.host.lib import light_dataclasses, records
 
@@ -141,15 +140,15 @@ def entry(home: str, program: ModuleType) -> str:
     )
 
 
-def payload(program: ModuleType, request: Mapping[str, Any]) -> str:
+def payload(program: ModuleType, request: object) -> str:
     """What the bootstrap reads: the modules in import order and the program's encoded request."""
     needed = dict.fromkeys([*modules(records), *modules(program)])
     sources = {"dataclasses": bare(light_dataclasses)}
     sources |= {module.__name__: bare(module) for module in needed}
-    return json.dumps({"modules": sources, "request": dict(request)})
+    return json.dumps({"modules": sources, "request": request})
 
 
-def argument(program: ModuleType, request: Mapping[str, Any]) -> str:
+def argument(program: ModuleType, request: object) -> str:
     """The same as a whole Python text, for ``python3 -c``. Never with a secret in the request."""
     packed = base64.b64encode(zlib.compress(payload(program, request).encode(), 9)).decode()
     return _BY_ARGUMENT.replace("{payload}", packed)

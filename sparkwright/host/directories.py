@@ -22,16 +22,9 @@ class Directory:
     uid: int = 0
 
 
-@dataclass(frozen=True)
-class DirectoriesRequest:
-    """Directories to make or to put right, parents first."""
-
-    directories: tuple[Directory, ...]
-
-
-def main(request: DirectoriesRequest) -> None:
-    """Make them. Running it twice changes nothing."""
-    for one in request.directories:
+def main(request: tuple[Directory, ...]) -> None:
+    """Make directories or put them right, parents first. Running it twice changes nothing."""
+    for one in request:
         place = Path(one.path)
         if place.is_symlink() and not place.exists():
             raise SystemExit(

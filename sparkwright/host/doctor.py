@@ -41,20 +41,11 @@ from sparkwright.host.watch.state import WatchReport
 
 
 @dataclass(frozen=True)
-class ExaminedService:
-    """A service to look at, and where its engine answers."""
-
-    name: str
-    address: str
-    port: int
-
-
-@dataclass(frozen=True)
 class ExaminationRequest:
-    """What a doctor looks at; ``seconds`` lie between two looks at the metrics, whose names
-    ``metric_names`` makes neutral."""
+    """What a doctor looks at: services with address and port of their engines. ``seconds`` lie
+    between two looks at the metrics, whose names ``metric_names`` makes neutral."""
 
-    services: tuple[ExaminedService, ...] = ()
+    services: dict[str, tuple[str, int]] = field(default_factory=dict)
     models_root: str = "/opt/models"
     services_root: str = "/opt/sparkwright"
     seconds: float = 5.0
@@ -337,26 +328,25 @@ def weights(place: Path, target: str) -> Mount:
 
 
 def service(
-    examined: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
+    name: str, own: ContainerSeen | None, server: Server, request: ExaminationRequest
 ) -> ServiceSeen:
     """One of our services."""
-    home, unit = Path(request.services_root, "services", examined.name), homes.unit(examined.name)
-    name, shown = f"sparkwright-{examined.name}", systemd.unit(unit, timeout=10)
-    own = containers.get(name)
+    home, unit = Path(request.services_root, "services", name), homes.unit(name)
+    shown = systemd.unit(unit, timeout=10)
     log = journal(unit, shown)
     if own:
         # What Compose passed on is in the journal too; what came before it is not.
-        output = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
+        output = docker.docker("logs", "--tail", str(_LINES), own.name, timeout=10)
         known = set(log)
         log += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
-    running = own is not None and own.running
-    server = Server(examined.address, examined.port)
     return ServiceSeen(
         unit=ranks.unit(home, shown),
         health=ranks.health(home, server) or Health(None),
         log=tuple(log),
         container=own,
-        gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
+        gpu_inside=docker.docker("exec", own.name, *_INSIDE, timeout=10)
+        if own and own.running
+        else None,
         metrics=tuple(looks(server, request.seconds, request.metric_names)),
         stopped=homes.stopped(home),
         waits=ranks.missing(home),
@@ -488,8 +478,7 @@ def hidden(words: list[str]) -> tuple[str, ...]:
 def main(request: ExaminationRequest) -> Examination:
     """Collect, and report."""
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
-    examined = [service for service in request.services if service.name not in asleep]
-    ours = {f"sparkwright-{service.name}" for service in request.services}
+    ours = {f"sparkwright-{name}" for name in request.services}
     containers = {}
     for inspected in docker.containers():
         name = inspected["Name"].lstrip("/")
@@ -499,7 +488,13 @@ def main(request: ExaminationRequest) -> Examination:
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         before = pool.submit(boot_before)
-        services = {one.name: pool.submit(service, one, containers, request) for one in examined}
+        services = {
+            name: pool.submit(
+                service, name, containers.get(f"sparkwright-{name}"), Server(*at), request
+            )
+            for name, at in request.services.items()
+            if name not in asleep
+        }
         seen = Examination(
             now=time.time(),
             gpu=gpus.result(),

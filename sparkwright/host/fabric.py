@@ -15,12 +15,8 @@ from ipaddress import IPv6Address
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, icmp, memory
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Running
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
-
 
 #: The file that ``sparkwright fabric addresses`` writes, and where lies what it replaced.
 NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"

@@ -43,26 +43,19 @@ class AddressesRequest:
     seconds: int = 120
 
 
-@dataclass(frozen=True)
-class AddressesAnswer:
-    """What is wrong; nothing where the step is done."""
-
-    wrong: tuple[str, ...] = ()
-
-
 _BACK = "fabric-addresses-back"
 _TREES = ("etc/netplan", "lib/netplan", "run/netplan")
 _SECONDS = 180
 
 
-def main(request: AddressesRequest) -> AddressesAnswer:
-    """Do a step."""
+def main(request: AddressesRequest) -> tuple[str, ...]:
+    """Do a step. Returns what is wrong; nothing where it is done."""
     if request.step == "arm":
-        return AddressesAnswer(arm(request.text, request.devices, request.seconds))
+        return arm(request.text, request.devices, request.seconds)
     failures = prove(request.pings, request.seconds)
     if request.step == "keep" and not failures:
         disarm()
-    return AddressesAnswer(failures)
+    return failures
 
 
 def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:

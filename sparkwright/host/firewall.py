@@ -11,13 +11,6 @@ from sparkwright.host.lib.processes import run
 
 
 @dataclass(frozen=True)
-class FirewallRequest:
-    """The host's address, as others were to reach it."""
-
-    address: str
-
-
-@dataclass(frozen=True)
 class Firewall:
     """Each program's own listing; None where it is not there or not active.
 
@@ -57,10 +50,10 @@ def network_of(address: str) -> tuple[str | None, str | None]:
     return found[1], str(ipaddress.ip_interface(found[2]).network)
 
 
-def main(request: FirewallRequest) -> Firewall:
-    """Read what is there."""
+def main(request: str) -> Firewall:
+    """Read what is there; the request is the host's address, as others were to reach it."""
     ufw = listing("ufw", "status", "verbose")
-    interface, network = network_of(request.address)
+    interface, network = network_of(request)
     return Firewall(
         ufw=ufw if ufw and "Status: active" in ufw else None,
         firewalld=listing("firewall-cmd", "--list-all-zones"),

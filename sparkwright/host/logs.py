@@ -7,11 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkwright.host.lib import homes
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
 
 
 @dataclass(frozen=True)

@@ -18,22 +18,6 @@ from sparkwright.host.proof import ModelAt, Versions
 
 
 @dataclass(frozen=True)
-class StoreAt:
-    """A directory with an image's parts; ``digest`` in hex."""
-
-    directory: str
-    digest: str
-
-
-@dataclass(frozen=True)
-class ServiceAt:
-    """One of our services, and the release that is planned."""
-
-    name: str
-    release: str
-
-
-@dataclass(frozen=True)
 class ObservationRequest:
     """What is observed beyond what every host has. All of it is optional: no plan is needed.
 
@@ -41,8 +25,10 @@ class ObservationRequest:
         directories, files: paths whose owner, mode and content are reported.
         texts: small files whose text is reported, to show changes; never one with a secret.
         images: names in Docker.
+        stores: directories of images' parts -> digest of the image, in hex.
         ports: TCP ports whose listeners are reported.
         units: systemd units beside those of the services.
+        services: names of our services -> the release that is planned.
         packages: packages of the distribution, by name, each with a program of that name.
         http_proxy: by which they would be had, where it is not apt's own setting; one at most.
         reach: other hosts that this one is to reach.
@@ -55,10 +41,10 @@ class ObservationRequest:
     texts: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     models: tuple[ModelAt, ...] = ()
-    stores: tuple[StoreAt, ...] = ()
+    stores: dict[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     units: tuple[str, ...] = ()
-    services: tuple[ServiceAt, ...] = ()
+    services: dict[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     http_proxy: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()

@@ -30,6 +30,7 @@ from sparkwright.host.lib import (
     systemd,
     trusted,
 )
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Running, run
 from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
@@ -41,14 +42,9 @@ from sparkwright.host.observation import (
     Memory,
     Observation,
     ObservationRequest,
-    ServiceAt,
     ServiceState,
 )
 from sparkwright.host.proof import Versions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
 
 #: Where the docker command looks for its plugins, in its order.
 COMPOSE_PLACES = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
@@ -107,10 +103,10 @@ def file_state(path: Path | str) -> FileState | None:
     return FileState(digest, stat.st_mode & 0o777, stat.st_uid) if digest and stat else None
 
 
-def service_state(home: Path, service: ServiceAt) -> ServiceState:
+def service_state(home: Path, planned: str) -> ServiceState:
     """Files, container and times of one of our services."""
-    secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(service.name)
-    release, current = home / "releases" / service.release, files.target(home / "current")
+    secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(home.name)
+    release, current = home / "releases" / planned, files.target(home / "current")
     times = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
     return ServiceState(
         current=current,
@@ -121,7 +117,7 @@ def service_state(home: Path, service: ServiceAt) -> ServiceState:
         unit=documents.digest(unit_path),
         secrets=file_state(secrets),
         newest=max(times, default=0.0),
-        container=docker.own_container(service.name),
+        container=docker.own_container(home.name),
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
     )
@@ -167,7 +163,7 @@ def container_at(port: int, command: str, cgroup: str) -> str | None:
 
 def as_root(request: ObservationRequest) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
-    names = [*(homes.unit(service.name) for service in request.services), *request.units]
+    names = [*map(homes.unit, request.services), *request.units]
     properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
     services = Path(request.services_root, "services")
@@ -190,9 +186,9 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "partial": {model.directory: partial(Path(model.directory)) for model in request.models},
         # Images whose parts are kept for other hosts.
         "stores": tuple(
-            store.directory
-            for store in request.stores
-            if receipt.check(store.directory, store.digest) is None
+            store
+            for store, digest in request.stores.items()
+            if receipt.check(store, digest) is None
         ),
         "runtimes": tuple(sorted(path.name for path in runtimes if trusted.exposed(path) is None)),
         "exposed": tuple({path.path: path for path in exposed}.values()),
@@ -200,8 +196,8 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "files": {path: file_state(path) for path in request.files},
         "texts": {path: documents.text(path) for path in request.texts},
         "services": {
-            service.name: service_state(services / service.name, service)
-            for service in request.services
+            name: service_state(services / name, planned)
+            for name, planned in request.services.items()
         },
         "directories": {path: directory(path) for path in request.directories},
         "unit_files": tuple(sorted(path.name for path in units)),

@@ -49,16 +49,6 @@ class ServiceSwitch:
         return self.service.name
 
     @property
-    def home(self) -> str:
-        """The service's directory."""
-        return self.service.home
-
-    @property
-    def unit(self) -> str:
-        """The service's unit."""
-        return self.service.unit
-
-    @property
     def to(self) -> str:
         """The release that it goes to."""
         return self.service.release

@@ -225,14 +225,14 @@ class Switch:
             if release is None:
                 continue
             if switch.service.follower:
-                release = files.target(Path(switch.home, "current")) or release
+                release = files.target(Path(switch.service.home, "current")) or release
             texts = self._before() if which == "from" else switch.files
             if secrets := texts.get(switch.service.secrets):
                 _write(Path(switch.service.secrets), *secrets)
             unit = _release(switch, release) / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
                 changed = _write(Path(switch.service.unit_path), unit.read_text(), 0o644) or changed
-            files.point(Path(switch.home, "current"), f"releases/{release}")
+            files.point(Path(switch.service.home, "current"), f"releases/{release}")
         if changed:
             systemd.reload()
         self._lay_asleep(which)
@@ -247,19 +247,19 @@ class Switch:
         place.tell_sleeping(self._folder.parent)
         resting = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
         for switch in self._services:
-            exclusive.mark(Path(switch.home), switch.unit, asleep=switch in resting)
+            exclusive.mark(Path(switch.service.home), switch.service.unit, asleep=switch in resting)
         self._stop(resting)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""
-        if units := [switch.unit for switch in services]:
+        if units := [switch.service.unit for switch in services]:
             systemd.systemctl("stop", *units)
 
     def _start(self, services: Iterable[ServiceSwitch]) -> None:
         services = list(services)
-        systemd.enable(*(switch.unit for switch in services))
+        systemd.enable(*(switch.service.unit for switch in services))
         # A follower that runs goes on: it is its head that ends it.
-        if units := [one.unit for one in services if one.restart or one.service.follower]:
+        if units := [one.service.unit for one in services if one.restart or one.service.follower]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
 
@@ -281,7 +281,7 @@ class Switch:
         if self._unmanaged and self._new:
             self._stop(self._new)
             for switch in self._new:
-                systemd.systemctl("disable", "--quiet", switch.unit)
+                systemd.systemctl("disable", "--quiet", switch.service.unit)
         self._switch("from")
         wrong = self._open_proxies("from")
         self._start(back)
@@ -315,7 +315,9 @@ class Switch:
         self, services: list[ServiceSwitch], which: str, stopped: float | None
     ) -> list[str]:
         wrong = self._asked(services, which, stopped)
-        states = [systemd.systemctl("is-active", switch.unit) for switch in services if wrong]
+        states = [
+            systemd.systemctl("is-active", switch.service.unit) for switch in services if wrong
+        ]
         if any(state.out.strip() == "inactive" for state in states):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
@@ -367,8 +369,11 @@ class Switch:
         """The first service whose container is another one than before, or none."""
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
-                said = [f"journal: {line}" for line in journal.last(switch.unit, 6)]
-                return [f"{switch.name}: it died within {self._soak_seconds:.0f} s of use", *said]
+                said = [f"journal: {line}" for line in journal.last(switch.service.unit, 6)]
+                return [
+                    f"{switch.name}: it died within {self._soak_seconds:.0f} s of use",
+                    *said,
+                ]
         return []
 
     def _soak(self, before: dict[str, str]) -> list[str]:
@@ -453,7 +458,7 @@ class Switch:
             release = switch.to if result == GOOD else switch.from_release
             asleep = switch.sleeps if result == GOOD else switch.slept
             if touched and result != FAILED and release and not (asleep or switch.service.follower):
-                files.point(Path(switch.home, "good"), f"releases/{release}")
+                files.point(Path(switch.service.home, "good"), f"releases/{release}")
         with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.
             lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
@@ -481,21 +486,21 @@ def _kept(path: Path) -> list[Any] | None:
 
 def _release(switch: ServiceSwitch, release: str) -> Path:
     """Where a release's files lie."""
-    return Path(switch.home, "releases", release)
+    return Path(switch.service.home, "releases", release)
 
 
 def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
     """The smoke test of a release: another one may have other names or another port."""
     if which == "to":
         return switch.gate
-    before = kept(Path(switch.home), switch.from_release or "none")
+    before = kept(Path(switch.service.home), switch.from_release or "none")
     return replace(before.gate if before else switch.gate, fail_fast=False)
 
 
 def _soak_seconds(switch: ServiceSwitch) -> float:
     """How long a release is observed after its first answers: one that was proved here, or has
     nothing to go back to, is not."""
-    proved = switch.slept and files.target(Path(switch.home, "good")) == switch.to
+    proved = switch.slept and files.target(Path(switch.service.home, "good")) == switch.to
     again = switch.slept or switch.from_release is not None
     return switch.service.soak_seconds if again and not proved else 0.0
 
@@ -507,11 +512,11 @@ def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
 
 def _without_cache(switch: ServiceSwitch) -> bool:
     """Wait for the start after the one that put a cache aside; False where none was."""
-    if not any(Path(switch.home, "caches").glob("*.suspect")):
+    if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
     until = time.monotonic() + _RESTARTED
     while time.monotonic() < until:
-        if systemd.unit(switch.unit).get("SubState") != "auto-restart":
+        if systemd.unit(switch.service.unit).get("SubState") != "auto-restart":
             return True
         time.sleep(0.3)
     return False

@@ -19,13 +19,6 @@ from sparkwright.host.lib.receipt import ReceiptEntry
 
 
 @dataclass(frozen=True)
-class VerifyRequest:
-    """Directories of models to hash."""
-
-    directories: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Verified:
     """A model that was hashed: how much of it in how many seconds, and what is wrong."""
 
@@ -78,7 +71,7 @@ def verified(text: str) -> Verified:
     return Verified(len(files), size, time.monotonic() - began, bad)
 
 
-def main(request: VerifyRequest) -> dict[str, Verified]:
+def main(request: tuple[str, ...]) -> dict[str, Verified]:
     """Hash the directories, one after the other. Answers by directory."""
     os.nice(10)  # the host may be serving
-    return {directory: verified(directory) for directory in request.directories}
+    return {directory: verified(directory) for directory in request}

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sparkwright.host.lib import systemd
 
 
-@dataclass(frozen=True)
-class FilesRequest:
-    """Files as they must be: path -> text and mode."""
-
-    files: dict[str, tuple[str, int]]
-
-
-def main(request: FilesRequest) -> list[str]:
-    """Write them. Returns a description of each that changed."""
-    changed = systemd.write_files(request.files)
-    return [f"wrote {path}" for path in request.files if path in changed]
+def main(request: dict[str, tuple[str, int]]) -> list[str]:
+    """Write files, by path with text and mode. Returns a description of each that changed."""
+    changed = systemd.write_files(request)
+    return [f"wrote {path}" for path in request if path in changed]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, ParamSpec
+from typing import ParamSpec
 
 import click
 from pyinfra.api.arguments_typed import PyinfraOperation
@@ -28,9 +28,6 @@ from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError
 from sparkwright.operations import locks
 from sparkwright.text.visible import visible
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 #: What an operation yields.
 Commands = Generator[PyinfraCommand, None, None]
@@ -95,7 +92,7 @@ def announce(pending: Sequence[str]) -> None:
             ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(line)}")
 
 
-def act_by(program: ModuleType, request: DataclassInstance, timeout: float = 120) -> Act:
+def act_by(program: ModuleType, request: object, timeout: float = 120) -> Act:
     """Return the act of a program on the host, which answers what it did."""
     return lambda host: ask(host, program, request, tuple[str, ...], timeout=timeout)
 

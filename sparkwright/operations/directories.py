@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.asking import ask
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
-from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.directories import Directory
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.operations.changing import Commands, change, operation
 
@@ -48,7 +48,7 @@ def present(directories: Sequence[Directory], *, existing_are_fine: Sequence[str
     pending = list(todo.values())
 
     def act(host: Host) -> Sequence[str]:
-        ask(host, program, DirectoriesRequest(tuple(todo)), object)
+        ask(host, program, tuple(todo), object)
         return pending
 
     yield from change(pending, act, otherwise=f"{len(directories)} directories are as desired")

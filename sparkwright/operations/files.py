@@ -12,7 +12,6 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.observation import observed
 from sparkwright.host import write_files as program
 from sparkwright.host.observation import Observation, ObservationRequest
-from sparkwright.host.write_files import FilesRequest
 from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.plan.missing import differs
 from sparkwright.text.visible import visible
@@ -39,7 +38,7 @@ def present(files: Files) -> Commands:
     """
     state = observed(ctx_host.get(), ObservationRequest(files=tuple(files)))
     yield from change(
-        unwritten(files, state), act_by(program, FilesRequest(dict(files))),
+        unwritten(files, state), act_by(program, dict(files)),
         otherwise=f"{len(files)} files are as desired",
     )  # fmt: skip
 

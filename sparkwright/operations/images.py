@@ -20,7 +20,7 @@ from sparkwright.host.fetch.request import (
     document,
 )
 from sparkwright.host.jobs import WatchedJob, credential
-from sparkwright.host.observation import ObservationRequest, StoreAt
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
@@ -80,7 +80,7 @@ def present(
     request = ObservationRequest(
         services_root=how.services_root,
         images=(image,),
-        stores=(StoreAt(place, digest.partition(":")[2]),),
+        stores={place: digest.partition(":")[2]},
     )
     verb, words = ("build" if build else "pull"), title or image
 

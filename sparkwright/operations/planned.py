@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_host
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
+from sparkwright.facts import hooks
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.desired import DesiredHost, desired_fleet
 
@@ -28,7 +28,6 @@ def planned(**settings: Any) -> DesiredHost:
         PyinfraError: with every mistake in the settings.
     """
     host = ctx_host.get()
-    context = click.get_current_context(silent=True)
     ours = {
         key: value
         for key, value in host.data.dict().items()
@@ -37,9 +36,8 @@ def planned(**settings: Any) -> DesiredHost:
     data = {**ours, **settings}
     box = HostInput(host.name, data, lambda _: "the deploy")
     try:
-        fleet = desired_fleet(
-            [box], {host.name: data}, dry=bool(context and context.params.get("dry"))
-        )
+        dry = bool(hooks.command_line()["dry"])
+        fleet = desired_fleet([box], {host.name: data}, dry=dry)
     except UserError as error:
         raise PyinfraError(str(error)) from None
     return fleet.hosts[host.name]

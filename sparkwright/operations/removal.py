@@ -13,7 +13,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host import removal as program
 from sparkwright.host.bootstrap import undo
 from sparkwright.host.bootstrap.prepare import RECORD
-from sparkwright.host.bootstrap.undo import UndoAnswer, UndoRequest
+from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.fabric_addresses import KEPT
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.removal import RemovalAnswer, RemovalRequest
@@ -76,7 +76,7 @@ def removed(
         request = RemovalRequest(models, root, chosen, weights)
         answer = ask(host, program, request, RemovalAnswer, timeout=600)
         if bootstrap and recorded:
-            undone = ask(host, undo, UndoRequest(), UndoAnswer, timeout=1800)
+            undone = ask(host, undo, None, UndoAnswer, timeout=1800)
             answer = RemovalAnswer((*answer.done, *undone.done), (*answer.left, *undone.left))
         elif services is None and recorded:
             answer = RemovalAnswer(answer.done, (*answer.left, _LEFT))

@@ -15,7 +15,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
 from sparkwright.host.lib.records import encode
-from sparkwright.host.observation import Observation, ObservationRequest, ServiceAt, ServiceState
+from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
 from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.ranks import rank
 from sparkwright.host.release import ServiceSwitch, SwitchJournal
@@ -165,7 +165,7 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
     """What has to be observed of these services."""
     return ObservationRequest(
         services_root=services_root,
-        services=tuple(ServiceAt(each.name, each.release) for each in services),
+        services={each.name: each.release for each in services},
         ports=tuple(port for each in services for port in each.ports),
     )
 

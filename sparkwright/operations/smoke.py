@@ -18,10 +18,10 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
 from sparkwright.host import firewall
-from sparkwright.host.firewall import Firewall, FirewallRequest
+from sparkwright.host.firewall import Firewall
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check as program
-from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
+from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.operations.changing import Commands, look, operation, tell
 from sparkwright.operations.connections import addresses
 
@@ -98,9 +98,8 @@ def _say_what_closes(
     noticed: Callable[[Finding], None] | None,
 ) -> None:
     """Read the host's firewall: one more remote execution, where something does not answer here."""
-    request = FirewallRequest(_address(host) or "")
     try:
-        seen = ask(host, firewall, request, Firewall, timeout=60, secrets=False)
+        seen = ask(host, firewall, _address(host) or "", Firewall, timeout=60, secrets=False)
     except HostError as error:  # it serves: that its rules can't be read fails nothing
         host.log(f"its firewall can't be read: {error}")
         return
@@ -138,7 +137,7 @@ def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, Smok
     found = ask(
         host,
         program,
-        SmokeRequests(tuple(services)),
+        tuple(services),
         dict[str, SmokeAnswer],
         timeout=max(deadlines, default=0) + 60,
         secrets=False,

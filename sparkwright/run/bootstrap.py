@@ -19,7 +19,6 @@ from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import errors
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
-from sparkwright.host.bootstrap.reboot import RebootRequest
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, operation, tell
 from sparkwright.operations.connections import addresses
@@ -83,7 +82,7 @@ def _reboot(state: State, host: Host) -> bool:
     known = memory(host)
     try:
         locks.take(host)
-        before = ask(host, reboot, RebootRequest(), str, timeout=60)
+        before = ask(host, reboot, 2, str, timeout=60)
         # Not held over the reboot: nobody else could tell it from a run that died.
         locks.release(host)
         host.log("rebooting")

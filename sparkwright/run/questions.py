@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from pyinfra.api.host import Host
 
@@ -18,14 +19,14 @@ from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import doctor, logs, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
-from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.doctor import Examination, ExaminationRequest
 from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.host.proxy import keys
 from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
-from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
-from sparkwright.host.verify_models import Verified, VerifyRequest
+from sparkwright.host.smoke.deep import DeepAnswer
+from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage, locks, proxies
 from sparkwright.operations.fabric.looking import state_of
 from sparkwright.plan.changes import changes
@@ -65,17 +66,14 @@ def facts(host: Host, run: HostRun) -> Facts:
     if not run.plan_known:
         status = status_of(host, run, texts=False)
         services = services_of(run, status)
-        examined = [*map(_examined, services.values())]
-        # No release says where they answer: asked at a port that nobody has.
-        examined += [ExaminedService(name, "127.0.0.1", 1) for name in unreadable(run, status)]
-        examination = _examination(host, run, tuple(examined))
+        examination = _examination(host, run, services.values(), unreadable(run, status))
         return Facts.of(
             examination, {name: _planned(service) for name, service in services.items()}
         )
     asked = time.time()
     observation = look(host, run)
     findings = judge(run.desired, observation, now=(asked + time.time()) / 2)
-    examination = _examination(host, run, tuple(map(_examined, run.services)))
+    examination = _examination(host, run, run.services)
     planned = {
         service.name: _planned(service, corrupts=_corrupts(run.desired.catalog, decided))
         for decided, service in run.desired.planned_services
@@ -83,13 +81,14 @@ def facts(host: Host, run: HostRun) -> Facts:
     return Facts.of(examination, planned, tuple(findings))
 
 
-def _examined(service: Service) -> ExaminedService:
-    return ExaminedService(service.name, service.gate.address, service.gate.port)
-
-
-def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
+def _examination(
+    host: Host, run: HostRun, services: Iterable[Service], unknown: Iterable[str] = ()
+) -> Examination:
     models, root = run.settings.models_root, run.settings.services_root
-    request = ExaminationRequest(services, models, root, _BETWEEN, metric_names())
+    engines = {each.name: (each.gate.address, each.gate.port) for each in services}
+    # No release says where the others answer: asked at a port that nobody has.
+    engines |= dict.fromkeys(unknown, ("127.0.0.1", 1))
+    request = ExaminationRequest(engines, models, root, _BETWEEN, metric_names())
     return ask(host, doctor, request, Examination, timeout=120)
 
 
@@ -179,8 +178,7 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
         for name, service in services.items()
     }
     seconds = sum(map(deep_seconds, requests.values())) + 60
-    every = DeepRequests(tuple(requests.values()))
-    answer = ask(host, deep, every, dict[str, DeepAnswer], timeout=seconds)
+    answer = ask(host, deep, tuple(requests.values()), dict[str, DeepAnswer], timeout=seconds)
     of_each("sparkwright-deep", requests, answer)
     return {
         name: DeepResult(
@@ -213,9 +211,8 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
         things = disk_usage.listed(host, disk_usage_request(run)).things
         models = [thing for thing in things if thing.kind == "model"]
         directories = tuple(each.path for each in models if each.fault != "has no receipt")
-    request = VerifyRequest(directories)
-    answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
-    of_each("sparkwright-verify-models", request.directories, answer)
+    answer = ask(host, verify_models, directories, dict[str, Verified], timeout=_HASHING)
+    of_each("sparkwright-verify-models", directories, answer)
     faults: list[str] = []
     for directory, verified in answer.items():
         size, seconds = verified.bytes / 1e9, max(verified.seconds, 1e-3)

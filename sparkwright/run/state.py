@@ -25,7 +25,7 @@ from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
 from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.observation import Observation, ObservationRequest, StoreAt
+from sparkwright.host.observation import Observation, ObservationRequest
 from sparkwright.host.proof import ModelAt
 from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
@@ -146,10 +146,9 @@ class HostRun:
                 models=tuple(
                     ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
                 ),
-                stores=tuple(
-                    StoreAt(image.store, hex_digits(image.resolved.digest))
-                    for image in self.desired.images
-                ),
+                stores={
+                    image.store: hex_digits(image.resolved.digest) for image in self.desired.images
+                },
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
                 ports=tuple(
                     one.proxy.health_port for one in self.desired.plan.services if one.proxy

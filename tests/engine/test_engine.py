@@ -13,7 +13,6 @@ from lab.hub.tiny_qwen3 import WORDS
 from lab.real_engine import local
 from lab.real_engine.build import Engine
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.check import SmokeRequests
 from tests.engine.captures import keep, series, shape
 from tests.engine.conftest import KEY, Rendered, Running
 
@@ -58,7 +57,7 @@ def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> 
 
 
 def test_the_smoke_program_is_content(running: Running) -> None:
-    answer = check.main(SmokeRequests((running.request,)))["tiny"]
+    answer = check.main((running.request,))["tiny"]
     print(f"healthy after {running.boot_seconds:.0f} s")
     for one in answer.checks:
         print(f"{one.name}: {one.detail} ({one.seconds:.2f} s)")

@@ -17,10 +17,10 @@ from sparkwright.config.settings import (
     RolloutSettings,
     ServiceSettings,
 )
-from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.fuzz.site import CATALOG, RECIPE, ROOT
 from tests.fuzz.values import Deep, mutated, nested, numbers, python, scalars, texts
-from tests.unit.builders import plan, resolution
+from tests.tables import tables
+from tests.unit.builders import locked, plan
 
 #: Of every depth, so that some of them are right where they stand.
 KEYS = st.one_of(
@@ -38,36 +38,8 @@ KEYS = st.one_of(
     ),
     texts,
 )
-_SERVICE = {
-    "recipe": RECIPE,
-    "port": 8000,
-    "bind": "0.0.0.0",
-    "served_names": ["a"],
-    "arguments": {"max_num_seqs": 4},
-    "environment": {"A": "b"},
-    "gpus": [0],
-    "smoke": {"max_tokens": 32},
-    "silenced": {"kv-cache": "because it is so"},
-}
-_SETTINGS: dict[str, Any] = {
-    "services": {"qwen36": _SERVICE},
-    "load_balancer": {"qwen36": {"port": 9000, "hosts": ["spark-1", "spark-2"]}},
-    "rollout": {"canaries": ["spark-1"], "batch": "25%", "soak_seconds": 75},
-    "keys": {"alice": {}},
-    "tls": "own",
-    "ssh_port": 22,
-    "ssh_hostname": "10.0.0.1",
-    "api_key_file": ".sparkwright/api_key",
-    "hub_token_file": "token",
-    "registry_auth_file": "config.json",
-    "bundle": "bundle",
-    "lock_file": "fleet.lock",
-    "catalog_directories": ["catalog"],
-    "sidecars": {"a": 1.5},
-    "image_mirrors": {"ghcr.io": "http://127.0.0.1:1"},
-    "download_limit_mb": 10,
-    "bootstrap": ["docker"],
-}
+_SERVICE = tables("fuzz")["SERVICE"]
+_SETTINGS: dict[str, Any] = tables("fuzz")["SETTINGS"]
 #: Lines that no file of settings should have.
 _LINES = st.sampled_from(
     (
@@ -202,8 +174,7 @@ def _entry(path: str) -> Any:
 
 
 def _locked() -> Any:
-    host = plan({"qwen36": {"recipe": RECIPE}})
-    text = render_lock(from_resolution([host.references], resolution(host), None))
+    text = locked(plan({"qwen36": {"recipe": RECIPE}}))
     return json.loads(json.dumps(yaml.safe_load(text), default=str))
 
 
@@ -211,16 +182,9 @@ entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
 lock = _yaml(_locked())
 
 #: Commands that ask no host. The others judge the same words before they do.
-_COMMANDS = (
-    *("check", "plan", "render", "lock", "endpoints", "report", "monitoring", "catalog", "advise"),
-    *("init", "ca", "bundle"),
-)
+_COMMANDS = tables("fuzz")["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
-_OPTIONS = (
-    *("--json", "--check", "--recipe", "--tag", "--format", "--limit", "--data", "--host", "--gpu"),
-    *("--output", "--node-port", "--results", "--last-run", "--status", "--directory", "--kind"),
-    *("--upgrade", "--help", "-h", "--arch", "--packages", "--no-mdns", "--nonsense", "--"),
-)
+_OPTIONS = tables("fuzz")["OPTIONS"]
 _WORDS = st.one_of(
     st.sampled_from(
         ("inventory/lab.py", "out", "sparks", "spark-1", "list", "show", "sources", RECIPE, "chat",

@@ -19,7 +19,7 @@ import sparkwright.host
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host import directories, observe
-from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.directories import Directory
 from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation, ObservationRequest
 from sparkwright.host.watch import install
@@ -123,7 +123,7 @@ def test_an_old_python_is_reported() -> None:
 
 def test_a_file_in_the_place_of_a_directory_is_told_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    request = DirectoriesRequest((Directory(str(tmp_path / "file/below")),))
+    request = (Directory(str(tmp_path / "file/below")),)
     done = subprocess.run(
         [sys.executable, "-IS", "-c", programs.BY_STANDARD_INPUT],
         input=programs.payload(directories, encode(request)),

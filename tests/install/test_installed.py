@@ -9,10 +9,9 @@ import pytest
 
 from sparkwright import __version__
 from sparkwright.config.inventory import read_inventory
-from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.install.conftest import User
-from tests.unit.builders import resolution
+from tests.unit.builders import locked
 
 # One venv for all of them, also where tests run side by side (--dist loadgroup).
 pytestmark = [pytest.mark.install, pytest.mark.xdist_group("install")]
@@ -34,15 +33,8 @@ def lab(user: User) -> Path:
 def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What `sparkwright lock` writes where registry and hub can be asked."""
     monkeypatch.chdir(site)
-    lock = None
-    for host in plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values():
-        found = from_resolution([host.plan.references], resolution(host.plan), None)
-        lock = found if lock is None else lock.model_copy(
-            update={"images": {**lock.images, **found.images},
-                    "models": {**lock.models, **found.models}}
-        )  # fmt: skip
-    assert lock is not None
-    (site / "fleet.lock").write_text(render_lock(lock))
+    hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
+    (site / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
 
 
 def test_an_entry_point_and_a_module_of_this_version(user: User) -> None:

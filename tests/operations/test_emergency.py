@@ -78,8 +78,7 @@ def test_the_doctor_examines_what_the_releases_name() -> None:
     one, run = unplanned(doctor=ill.spark())
     found = questions.facts(one, run)  # type: ignore[arg-type]
     assert one.programs == ["status", "doctor"]
-    (asked,) = one.request("doctor")["services"]
-    assert asked == {"name": "qwen36", "address": "127.0.0.1", "port": 8000}
+    assert one.request("doctor")["services"] == {"qwen36": ["127.0.0.1", 8000]}
     assert found.planned["qwen36"] == Planned("b" * 12, 600, False)
 
 
@@ -87,7 +86,7 @@ def test_smoke_asks_for_what_the_release_itself_promises() -> None:
     passed = DeepAnswer("b" * 12, (DeepCheckResult("chat", "passed", 1.0, "ok"),))
     one, run = unplanned(deep={"qwen36": passed})
     found = questions.deep_smoke(one, run)  # type: ignore[arg-type]
-    (asked,) = one.request("deep")["services"]
+    (asked,) = one.request("deep")
     assert asked["secrets"] == f"{HOME}/secrets.env"
     assert asked["served_names"] == ["qwen36-fast"]
     assert "not known while the plan is broken" in asked["skip"]["tools"]

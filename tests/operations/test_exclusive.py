@@ -93,7 +93,7 @@ def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
     assert (one.restart, one.sleeps, one.slept) == (restart, True, slept)
     assert request.active == {"evening": "writer"}
     assert request.activates == {}
-    assert f"ConditionPathExists=!{one.home}/asleep" in CHAT.unit_text
+    assert f"ConditionPathExists=!{one.service.home}/asleep" in CHAT.unit_text
 
 
 def test_two_that_run_side_by_side_become_a_group() -> None:

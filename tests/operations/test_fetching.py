@@ -12,7 +12,7 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
 from sparkwright.host.jobs import JobStatus
-from sparkwright.host.observation import ObservationRequest, StoreAt
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
@@ -40,7 +40,7 @@ WITH_SECRETS = Sources(
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
-OF_IMAGES = ObservationRequest(images=(IMAGE,), stores=(StoreAt(STORE, "ab" * 32),))
+OF_IMAGES = ObservationRequest(images=(IMAGE,), stores={STORE: "ab" * 32})
 
 
 @pytest.fixture(autouse=True)

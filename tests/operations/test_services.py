@@ -129,7 +129,7 @@ def test_the_whole_request_of_a_switch() -> None:
     assert document["unmanaged"] == ["old-vllm no"]
     assert document["proxies"] is None
     (one,) = request.services
-    assert (one.name, one.home) == ("qwen36", f"{ROOT}/services/qwen36")
+    assert (one.name, one.service.home) == ("qwen36", f"{ROOT}/services/qwen36")
     assert (one.from_release, one.service) == (OLD, SERVICE)
     # There is a way back: the first crash is enough, and the new one is looked on for a while.
     assert (one.gate.fail_fast, one.service.soak_seconds) == (True, 75.0)

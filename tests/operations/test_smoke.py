@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult, SmokeRequest
-from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
+from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.operations import smoke
 from tests.operations.harness import as_json, fake, run
 from tests.unit.builders import probe
@@ -25,7 +25,7 @@ def test_good_answers_are_no_change() -> None:
     host = fake(probe(), check={"chat": WELL, "code": WELL})
     ran = run(host, smoke.answers, (CHAT, CODE), judged=told.__setitem__, execute=True)
     assert ran.commands == []
-    assert host.request("check") == as_json(SmokeRequests((CHAT, CODE)))
+    assert host.request("check") == as_json((CHAT, CODE))
     # The slowest service's deadlines, and some more for the way.
     assert host.asked[0].arguments["_timeout"] == 900 + 4 * 10 + 60
     assert {name: (one.passed, one.total) for name, one in told.items()} == {

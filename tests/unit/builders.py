@@ -19,6 +19,7 @@ from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
+from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.services import rendered
@@ -75,6 +76,15 @@ def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64"
             for model in host_plan.references.models
         },
     )
+
+
+def locked(*plans: HostPlan) -> str:
+    """The lock file of these plans."""
+    each = [resolution(one) for one in plans]
+    images = {name: image for one in each for name, image in one.images.items()}
+    models = {key: model for one in each for key, model in one.models.items()}
+    whole = Resolution(images=images, models=models)
+    return render_lock(from_resolution([one.references for one in plans], whole, None))
 
 
 def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:

@@ -16,11 +16,6 @@ from sparkwright.host.lib.processes import run
 
 
 @dataclass(frozen=True)
-class UndoRequest:
-    """What bootstrap did goes, as far as it can."""
-
-
-@dataclass(frozen=True)
 class UndoAnswer:
     """What was undone, and what was left, as words."""
 
@@ -85,7 +80,7 @@ def _simulated(*words: str) -> list[str]:
     return _GOES.findall(run("apt-get", "-s", *words, timeout=120).out)
 
 
-def main(request: UndoRequest) -> UndoAnswer:
+def main(request: None) -> UndoAnswer:
     """Undo every step that is recorded; the record is shorter by each that is undone."""
     recorded = documents.record(Record, RECORD)
     if recorded is None:

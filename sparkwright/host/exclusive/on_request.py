@@ -23,11 +23,8 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.exclusive import unattended
 from sparkwright.host.lib import exclusive
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.service import current
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
 
 #: Requests that wait for one service, and bytes of one of them.
 _WAITING, _LARGEST = 8, 16 << 20

@@ -9,11 +9,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Outcome, run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
 
 
 @dataclass(frozen=True)

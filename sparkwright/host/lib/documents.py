@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from sparkwright.host.lib.annotations import Any, T
 from sparkwright.host.lib.records import decode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
 
 
 def text(place: Path | str) -> str | None:

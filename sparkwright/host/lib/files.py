@@ -13,13 +13,8 @@ import stat
 from pathlib import Path
 
 from sparkwright.host.lib import documents, trusted
+from sparkwright.host.lib.annotations import T
 from sparkwright.host.lib.records import encode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -12,12 +12,7 @@ from dataclasses import MISSING
 from functools import cache
 from types import UnionType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
-
+from sparkwright.host.lib.annotations import Any, T
 
 #: What no size, time or set of bits reaches: 64 bits.
 _BOUND = 1 << 64

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import TypeVar
-
-    T = TypeVar("T")
+from sparkwright.host.lib.annotations import T
 
 
 def at_once(act: Callable[[T], object], things: Iterable[T]) -> None:

@@ -16,17 +16,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, homes, metrics
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Mapping
-    from typing import Any
 
 #: Seconds between two looks, and before a service that is away is looked at again.
 _LOOK = 2.0

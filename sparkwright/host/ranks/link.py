@@ -15,11 +15,8 @@ import time
 from pathlib import Path
 
 from sparkwright.host.fetch.peer_auth import mac
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.documents import pairs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
 
 #: Seconds between two beats, and without any until the other side is lost.
 BEAT, PATIENCE = 2.0, 15.0

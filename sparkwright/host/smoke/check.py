@@ -18,13 +18,6 @@ from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_
 
 
 @dataclass(frozen=True)
-class SmokeRequests:
-    """All services to test; they are tested at the same time."""
-
-    services: tuple[SmokeRequest, ...]
-
-
-@dataclass(frozen=True)
 class SmokeAnswer:
     """The checks of one service, up to the first that failed.
 
@@ -249,13 +242,12 @@ def run(request: SmokeRequest) -> SmokeAnswer:
     return SmokeAnswer(tuple(checks))
 
 
-def main(request: SmokeRequests) -> dict[str, SmokeAnswer]:
+def main(request: tuple[SmokeRequest, ...]) -> dict[str, SmokeAnswer]:
     """Test the services, all at the same time. Answers by name."""
-    services = request.services
-    if len(services) < 2:
-        return {service.name: run(service) for service in services}
+    if len(request) < 2:
+        return {service.name: run(service) for service in request}
     from concurrent.futures import ThreadPoolExecutor  # not needed, so not loaded, for one
 
-    with ThreadPoolExecutor(max_workers=len(services)) as pool:
-        names = (service.name for service in services)
-        return dict(zip(names, pool.map(run, services), strict=True))
+    with ThreadPoolExecutor(max_workers=len(request)) as pool:
+        names = (service.name for service in request)
+        return dict(zip(names, pool.map(run, request), strict=True))

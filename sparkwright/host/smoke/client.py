@@ -8,12 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sparkwright.host.lib import metrics
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
 from sparkwright.host.service import SmokeRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import Any
 
 
 @dataclass(frozen=True)

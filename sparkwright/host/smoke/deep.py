@@ -19,13 +19,6 @@ from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip, fail_if
 
 
 @dataclass(frozen=True)
-class DeepRequests:
-    """All services to test, one after the other."""
-
-    services: tuple[DeepRequest, ...]
-
-
-@dataclass(frozen=True)
 class DeepAnswer:
     """The checks of one service.
 
@@ -110,6 +103,6 @@ def _health(request: DeepRequest) -> str:
     return health(DeepClient(request, 0))
 
 
-def main(request: DeepRequests) -> dict[str, DeepAnswer]:
+def main(request: tuple[DeepRequest, ...]) -> dict[str, DeepAnswer]:
     """Test the services by name, one after the other: they share one GPU."""
-    return {service.name: run(service) for service in request.services}
+    return {service.name: run(service) for service in request}

@@ -20,7 +20,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail
 from sparkwright.host import fabric_addresses
 from sparkwright.host.fabric import NETPLAN
-from sparkwright.host.fabric_addresses import AddressesAnswer, AddressesRequest
+from sparkwright.host.fabric_addresses import AddressesRequest
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, announce, operation
@@ -114,11 +114,11 @@ def kept(pings: Sequence[Ping]) -> Commands:
 def _step(state: State, host: Host, request: AddressesRequest) -> bool:
     try:
         locks.take(host)
-        answer = ask(host, fabric_addresses, request, AddressesAnswer, timeout=_BACK + _PROVE)
+        faults = ask(host, fabric_addresses, request, tuple[str, ...], timeout=_BACK + _PROVE)
     except HostError as error:
         return fail(state, host, str(error).splitlines())
-    if answer.wrong:
-        return fail(state, host, answer.wrong)
+    if faults:
+        return fail(state, host, faults)
     if request.step == "keep":
         done = f"wrote {NETPLAN}, and every peer answers"
         memory(host).changes.append(done)

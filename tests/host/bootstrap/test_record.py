@@ -15,7 +15,6 @@ import pytest
 
 from sparkwright.host.bootstrap import prepare, undo
 from sparkwright.host.bootstrap.prepare import PrepareRequest, Record, Undo
-from sparkwright.host.bootstrap.undo import UndoRequest
 from sparkwright.host.lib import apt as program
 from sparkwright.host.lib import docker, documents, systemd
 from sparkwright.host.lib.processes import Outcome
@@ -103,19 +102,19 @@ def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
     step("firewall", commands=(("ufw", "8001"),))
     step("swap", commands=(("sysctl", "60"),))
     step("swap", commands=(("sysctl", "10"),))
-    assert undo.main(UndoRequest()).done == ("sysctl 10", "sysctl 60", "ufw 8001", "ufw 8000")
+    assert undo.main(None).done == ("sysctl 10", "sysctl 60", "ufw 8001", "ufw 8000")
 
 
 def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
     step("docker", packages=DOCKER)
     apt.installed |= {*DOCKER, "runc"}
     apt.brought = {"docker.io": {"runc"}}
-    answer = undo.main(UndoRequest())
+    answer = undo.main(None)
     assert apt.installed == {"bash", "curl"}
     assert answer.done == ("package docker-compose", "package docker.io", "package runc")
     assert answer.left == ()
     assert not (tmp_path / "lib/bootstrap.json").exists()
-    assert undo.main(UndoRequest()).left == ("nothing of bootstrap's is recorded here",)
+    assert undo.main(None).left == ("nothing of bootstrap's is recorded here",)
 
 
 def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
@@ -123,7 +122,7 @@ def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
     step("docker", packages=DOCKER)
     apt.installed |= {*DOCKER, "runc"}
     apt.brought = {"docker.io": {"runc", "curl"}}
-    undo.main(UndoRequest())
+    undo.main(None)
     assert apt.installed == {"bash", "curl", "runc"}
 
 
@@ -131,7 +130,7 @@ def test_what_others_need_by_now_stays(apt: Apt) -> None:
     step("docker", packages=DOCKER)
     apt.installed |= {*DOCKER, "theirs"}
     apt.needed_by = {"docker.io": {"theirs"}}
-    answer = undo.main(UndoRequest())
+    answer = undo.main(None)
     assert apt.installed >= {*DOCKER, "theirs"}
     assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
 
@@ -146,7 +145,7 @@ def test_docker_with_somebodys_containers_or_images_stays(
         monkeypatch.setattr(docker, "containers", lambda: [{"Id": "theirs"}])
     else:
         monkeypatch.setattr(docker, "get", lambda *_: [{"Id": "theirs"}])
-    answer = undo.main(UndoRequest())
+    answer = undo.main(None)
     assert apt.installed >= set(DOCKER)
     assert "not sparkwright's: it stays" in answer.left[0]
 
@@ -157,7 +156,7 @@ def test_files_go_unless_somebody_changed_them(apt: Apt, tmp_path: Path) -> None
     theirs.write_text("text, changed")
     digest = hashlib.sha256(b"text").hexdigest()
     step("earlyoom", files=dict.fromkeys(map(str, (ours, theirs, gone)), digest))
-    answer = undo.main(UndoRequest())
+    answer = undo.main(None)
     assert not ours.exists()
     assert theirs.exists()
     assert answer.done == (str(ours),)
@@ -170,7 +169,7 @@ def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
     step("docker-group", commands=(("second",),), units=("a.service",))
     step("driver", packages=("nvidia-open",), apart="the driver stays")
     apt.installed.add("nvidia-open")
-    answer = undo.main(UndoRequest())
+    answer = undo.main(None)
     assert answer.done == ("second", "first", "sudo-file")
     assert answer.left == ("driver: the driver stays",)
     assert "nvidia-open" in apt.installed
@@ -180,7 +179,7 @@ def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
 def test_what_fails_is_named(apt: Apt) -> None:
     step("docker-group", commands=(("gpasswd", "--delete", "me", "docker"),))
     apt.fails = ("gpasswd",)
-    assert undo.main(UndoRequest()).left == (
+    assert undo.main(None).left == (
         "docker-group: failed: gpasswd --delete me docker",
     )  # fmt: skip
 
@@ -199,10 +198,10 @@ def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
 
     monkeypatch.setattr(undo, "undo", cut)
     with pytest.raises(KeyboardInterrupt):
-        undo.main(UndoRequest())
+        undo.main(None)
     assert list(recorded(tmp_path).steps) == ["docker"]
     monkeypatch.setattr(undo, "undo", real)
-    assert undo.main(UndoRequest()).done == ("first",)
+    assert undo.main(None).done == ("first",)
 
 
 def _holding(place: Path) -> subprocess.Popen[str]:

@@ -32,11 +32,9 @@ def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
     request = {
         "services_root": str(place), "models_root": str(place / "models"), "seconds": 0.1,
         "metric_names": metric_names(),
-        "services": [
-            {
-                "name": "qwen36", "address": "127.0.0.1", "port": server.port,
-            }
-        ],
+        "services": {
+            "qwen36": ["127.0.0.1", server.port],
+        },
         **changes,
     }  # fmt: skip
     done = subprocess.run(

@@ -47,13 +47,13 @@ def text(mtu=9000, key="mtu"):
     return ("network:\\n  version: 2\\n  ethernets:\\n    " + RAIL + ":\\n      dhcp4: false\\n"
             f"      {key}: {mtu}\\n      addresses: [192.168.177.11/24]\\n")
 def arm(said):
-    return program.main(AddressesRequest("arm", said, (RAIL,), seconds=60)).wrong
+    return program.main(AddressesRequest("arm", said, (RAIL,), seconds=60))
 def put(said):
     Path(NETPLAN).write_text(said)
     subprocess.run(["netplan", "apply"], check=True)
 def prove(address="192.168.177.12", size=8972, step="prove"):
     ping = Ping(address, RAIL, size)
-    return program.main(AddressesRequest(step, pings=(ping,), seconds=3)).wrong
+    return program.main(AddressesRequest(step, pings=(ping,), seconds=3))
 def keep(address="192.168.177.12"):
     return prove(address, step="keep")
 def now():

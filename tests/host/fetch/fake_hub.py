@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import http.server
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from socketserver import BaseRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 
@@ -237,7 +239,9 @@ def serving() -> Iterator[FakeHub]:
 
 @contextmanager
 def listening(
-    handler: type[http.server.BaseHTTPRequestHandler], address: str = "127.0.0.1"
+    handler: type[BaseRequestHandler],
+    address: str = "127.0.0.1",
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[int]:
     """Serve HTTP on a free port, which it yields."""
     server = http.server.ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
@@ -245,6 +249,8 @@ def listening(
     server.request_queue_size = 128
     server.server_bind()
     server.server_activate()
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield server.server_address[1]

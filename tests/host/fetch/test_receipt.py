@@ -14,7 +14,6 @@ import pytest
 
 from sparkwright.host import verify_models as rehash
 from sparkwright.host.lib import receipt
-from sparkwright.host.verify_models import VerifyRequest
 
 COMMIT = "a" * 40
 
@@ -85,7 +84,7 @@ def test_hashing_again_finds_what_size_and_time_do_not(
         }
     note = {"version": 1, "repo": "o/m", "endpoint": "", "commit": "c", "files": entries}
     (tmp_path / receipt.NAME).write_text(json.dumps(note))
-    request = VerifyRequest((str(tmp_path), str(tmp_path / "nowhere")))
+    request = (str(tmp_path), str(tmp_path / "nowhere"))
     answer = rehash.main(request)
     assert answer[str(tmp_path)].wrong == ()
     assert answer[str(tmp_path)].bytes == 5070

@@ -11,7 +11,6 @@ import pytest
 
 from sparkwright.host import verify_models
 from sparkwright.host.lib import receipt
-from sparkwright.host.verify_models import VerifyRequest
 from tests.host.fetch.conftest import Fetch
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.security.conftest import UID, as_user
@@ -98,7 +97,7 @@ def test_verification_names_files_of_another_user(
     monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
     _hard_linked(fetching, users)
     directory = str(fetching.destination)
-    answer = verify_models.main(VerifyRequest((directory,)))
+    answer = verify_models.main((directory,))
     assert answer[directory].wrong == (f"{ONE} belongs to user nobody",)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import directories, jobs, lock
-from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.directories import Directory
 from sparkwright.host.jobs import Job
 from sparkwright.host.lib import files, systemd, trusted
 from sparkwright.host.lock import Owner
@@ -70,7 +70,7 @@ def test_nothing_is_written_where_a_user_decides(
     with pytest.raises(trusted.Exposed):
         lock.take(directory / "below", Owner(token="t"))
     with pytest.raises(trusted.Exposed):
-        directories.main(DirectoriesRequest((Directory(f"{directory}/below", 0o777),)))
+        directories.main((Directory(f"{directory}/below", 0o777),))
     assert files.read(directory / "file") is None
     assert unharmed(victim)
 

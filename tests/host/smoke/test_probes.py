@@ -19,7 +19,6 @@ from sparkwright.host.lib.http import Answer, Server
 from sparkwright.host.lib.records import encode
 from sparkwright.host.smoke import deep, picture
 from sparkwright.host.smoke.client import DeepClient
-from sparkwright.host.smoke.deep import DeepRequests
 from sparkwright.host.smoke.structured import _schema, misfits
 from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import WORDS, request
@@ -114,7 +113,7 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
         )  # fmt: skip
         ran = subprocess.run(
             ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT, "label"],
-            input=programs.payload(deep, encode(DeepRequests((asked,)))),
+            input=programs.payload(deep, encode((asked,))),
             capture_output=True,
             text=True,
             check=True,

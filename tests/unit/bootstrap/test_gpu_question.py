@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from sparkwright.bootstrap import gpu_question
 from sparkwright.host.lib.gpu import parse
+from tests.tables import table, tables
 
-SAID = {
-    "spark-1": (0, "Welcome!\nNVIDIA GB10, 12.1, 580.95.05, [N/A]\n", ""),
-    "rtx-1": (0, "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB\n", ""),
-    "old": (0, "NVIDIA H200, 9.0, 580.159.04, 143771 MiB\n", ""),
-    "printer": (255, "", "Permission denied (publickey).\n"),
-    "new": (255, "", "No ED25519 host key is known\nHost key verification failed.\n"),
-    "bare": (127, "", "bash: nvidia-smi: command not found\n"),
-}
+SAID = tables("bootstrap")["SAID"]
 
 
 def run(words: Sequence[str]) -> tuple[int, str, str]:
-    return SAID[words[-2]]
+    code, out, err = SAID[words[-2]]
+    return code, out, err
 
 
 def test_what_each_is() -> None:
@@ -37,18 +30,7 @@ def test_what_each_is() -> None:
     assert gpu_question.boxes({}, run) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("NVIDIA GeForce RTX 5080, 12.0, 580.1, 16303 MiB", "rtx5080"),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition, 12.0, 580.1, 97887 MiB",
-         "rtx-pro-6000"),
-        ("NVIDIA GeForce RTX 5070 Ti, 12.0, 580.1, 16303 MiB", "rtx5080"),
-        ("NVIDIA GeForce RTX 5060, 12.0, 580.1, 8151 MiB", None),
-        ("NVIDIA GeForce RTX 4090, 8.9, 580.1, 24564 MiB", None),
-        ("NVIDIA GB10, 12.1, 580.1, Not Supported", "gb10"),
-    ],
-)  # fmt: skip
+@table
 def test_its_name_for_init(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
+from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.results.answers import Answers
 
@@ -61,3 +63,10 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]
 def silent(answers: Mapping[str, Any], *hosts: str) -> Answers[Any]:
     """Answers, and hosts that give none."""
     return Answers(dict(answers), dict.fromkeys(hosts, "no answer"))
+
+
+def run(*words: str, **options: Any) -> Result:
+    """A command's output and exit code; it never ends with a traceback."""
+    done = CliRunner().invoke(main, list(words), prog_name="sparkwright", **options)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done

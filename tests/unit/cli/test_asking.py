@@ -6,11 +6,9 @@ import io
 
 import click
 import pytest
-from click.testing import CliRunner
 
-from sparkwright.cli import main
 from sparkwright.cli.lib import progress
-from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.answering import Asked, answering, run
 
 
 @pytest.fixture
@@ -20,11 +18,11 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 @pytest.mark.parametrize("option", ["--yes", "--dry"])
 def test_a_rollback_is_done_or_looked_at(became: list[Asked], option: str) -> None:
-    done = CliRunner().invoke(main, ["rollback", "inventory/lab.py", option])
+    done = run("rollback", "inventory/lab.py", option)
     assert done.exit_code == 0, done.output
-    (run,) = became
-    assert run.name == "rollback"
-    assert run.options == {
+    (change,) = became
+    assert change.name == "rollback"
+    assert change.options == {
         "as_json": False, "planless": True, "dry": option == "--dry", "switches": True
     }  # fmt: skip
 
@@ -36,13 +34,13 @@ def test_a_rollback_is_done_or_looked_at(became: list[Asked], option: str) -> No
 def test_where_nobody_can_answer_nothing_is_done(
     became: list[Asked], words: tuple[str, ...]
 ) -> None:
-    done = CliRunner().invoke(main, words)
+    done = run(*words)
     assert (done.exit_code, became) == (2, [])
     assert "add --yes" in done.output
 
 
 def test_who_says_yes_is_obeyed(became: list[Asked]) -> None:
-    done = CliRunner().invoke(main, ["rollback", "inventory/lab.py", "--to", "abc"], input="y\n")
+    done = run("rollback", "inventory/lab.py", "--to", "abc", input="y\n")
     assert "Switch every service of all hosts of inventory/lab.py back to abc?" in done.output
     assert len(became) == 1
 

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.cli import bootstrap as bootstrap_command
-from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts, given
-from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.answering import Asked, answering, run
 
 passwords: list[dict[str, Any]] = []
 
@@ -32,24 +30,24 @@ def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Asked]:
 
 
 def _call(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(main, ["bootstrap", "inventory.py", *words])
+    done = run("bootstrap", "inventory.py", *words)
     return done.exit_code, done.output
 
 
 def test_the_steps_of_the_settings(became: list[Asked]) -> None:
     assert _call()[0] == 0
-    (run,) = became
-    assert (run.name, run.hosts) == ("_bootstrapped", Hosts(Path("inventory.py")))
-    assert run.options == {"as_json": False, "dry": False, "makes_secrets": True}
+    (change,) = became
+    assert (change.name, change.hosts) == ("_bootstrapped", Hosts(Path("inventory.py")))
+    assert change.options == {"as_json": False, "dry": False, "makes_secrets": True}
 
 
 def test_steps_reboot_and_hosts_of_the_command_line(became: list[Asked]) -> None:
     words = ["--limit", "a", "--step", "docker", "--step", "swap", "--step", "docker", "--reboot"]
     assert _call(*words, "--dry")[0] == 0
-    (run,) = became
+    (change,) = became
     overrides = ('bootstrap=["docker", "swap"]', "bootstrap_reboot=True")
-    assert run.hosts == Hosts(Path("inventory.py"), overrides, ("a",))
-    assert run.options == {"as_json": False, "dry": True, "makes_secrets": False}
+    assert change.hosts == Hosts(Path("inventory.py"), overrides, ("a",))
+    assert change.options == {"as_json": False, "dry": True, "makes_secrets": False}
 
 
 def test_nothing_is_done_where_no_step_is_named(became: list[Asked]) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.draft import PLACEHOLDERS
 from sparkwright.catalog.schema import KINDS, schema
-from sparkwright.cli import main
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
+from tests.unit.cli import answering
 from tests.unit.engines.derivation.repositories import REPOSITORY, on_the_hub, repository
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, words)
+    done = answering.run(*words)
     assert done.exit_code == code, done.output
     return done
 

@@ -13,21 +13,18 @@ from typing import get_args
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from docs.generate.commands import commands
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import SECTIONS, main, module_of, sections
 from sparkwright.resolve.lock import from_resolution, render_lock
+from tests.tables import table
 from tests.unit.builders import ROOT, SPARK, plan, resolution
+from tests.unit.cli.answering import run
 
 HERE = ROOT / "sparkwright/cli"
-#: Every finding has them, whoever found it.
-KEYS = {
-    *("id", "severity", "subject", "observed", "expected", "reason", "remedy", "source"),
-    "silenced",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -35,44 +32,14 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def _run(*words: str) -> Result:
-    result = CliRunner().invoke(main, list(words), prog_name="sparkwright")
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 def test_check_finds_nothing_in_the_example() -> None:
-    result = _run("check", "inventory/lab.py")
+    result = run("check", "inventory/lab.py")
     assert result.exit_code == 0
     assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
 
 
-def test_the_virtual_fleet_serves_one_image(tmp_path: Path) -> None:
-    """The lab's registry has it for amd64 too, and its catalog says so."""
-    # The fleet's own key is made when the fleet is; this test needs no fleet.
-    key = tmp_path / "key"
-    key.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n\n-----END OPENSSH PRIVATE KEY-----\n")
-    words = ("inventory/virtual.py", "--data", f"ssh_key={key}")
-    hosts = json.loads(_run("plan", *words, "--json").output)
-    services = {host["host"]: host["services"] for host in hosts}
-    assert {one["image"].partition("@")[0] for (one,) in services.values()} == {
-        "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0"
-    }
-    assert _run("check", *words).exit_code == 0
-
-
-def test_check_refuses_an_image_that_an_rtx_50_box_can_not_start() -> None:
-    recipe = "qwen36-35b-a3b-heretic-dflash-rtx5090"
-    services = json.dumps({"qwen36": {"recipe": recipe}})
-    words = ("check", "inventory/lab.py", "--limit", "rtx-1", "--data", f"services={services}")
-    result = _run(*words)
-    assert result.exit_code == 2
-    assert "error: image-architecture: rtx-1" in result.output
-    assert "qwen36-35b-a3b-nvfp4-rtx5090" in result.output
-
-
 def test_check_names_host_file_key_reason_source_and_remedy() -> None:
-    result = _run("check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
+    result = run("check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
     assert result.exit_code == 2
     assert (
         "error: dflash-concurrency: spark-1, spark-2: recipe qwen36-35b-a3b-heretic-dflash: "
@@ -85,21 +52,20 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
 
 def test_check_as_json_and_for_editors() -> None:
     words = ("check", "--recipe", "gemma4-26b-a4b-dflash-production", "--tag", "2026-06-04-pr44389")
-    entries = json.loads(_run(*words, "--format", "json").output)
+    entries = json.loads(run(*words, "--format", "json").output)
     assert {entry["id"] for entry in entries} >= {"old-tag", "drafter-window-ignored"}
-    sarif = json.loads(_run(*words, "--format", "sarif").output)
-    (run,) = sarif["runs"]
+    sarif = json.loads(run(*words, "--format", "sarif").output)
+    (scan,) = sarif["runs"]
     assert sarif["version"] == "2.1.0"
-    assert all(set(entry) == KEYS for entry in entries)
-    assert {result["ruleId"] for result in run["results"]} == {entry["id"] for entry in entries}
+    assert {result["ruleId"] for result in scan["results"]} == {entry["id"] for entry in entries}
 
 
 def test_plan_says_where_every_value_comes_from() -> None:
-    result = _run("plan", "inventory/lab.py", "--limit", "spark-1")
+    result = run("plan", "inventory/lab.py", "--limit", "spark-1")
     assert result.exit_code == 0
     assert "max_num_seqs = 64  (recipe qwen36-35b-a3b-heretic-dflash)" in result.output
     assert "memory [" in result.output
-    data = json.loads(_run("plan", "inventory/lab.py", "--json").output)
+    data = json.loads(run("plan", "inventory/lab.py", "--json").output)
     assert [host["host"] for host in data] == ["spark-1", "spark-2", "rtx-1"]
     spark = data[0]["services"][0]
     assert spark["budget_gib"]["share"] == pytest.approx(0.70 * 119.7)
@@ -108,48 +74,36 @@ def test_plan_says_where_every_value_comes_from() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("words", "first"),
-    [
-        (("agents",), "gemma4-26b-a4b-dflash-agentic"),
-        (("chat",), "qwen36-35b-a3b-heretic-dflash"),
-        (("capacity",), "qwen36-27b-xs-mtp-nvfp4kv"),
-        (("chat", "--gpu", "rtx5090"), "qwen36-35b-a3b-nvfp4-rtx5090"),
-        (("chat", "--gpu", "rtx5080"), "qwen35-4b-rtx-16gb"),
-        (("agents", "--gpu", "rtx5080"), None),  # none fits the card
-        (("chat", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
-        (("agents", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
-    ],
-)
+@table
 def test_advice_follows_the_cards(words: tuple[str, ...], first: str | None) -> None:
-    choices = json.loads(_run("advise", *words, "--json").output)
+    choices = json.loads(run("advise", *words, "--json").output)
     assert next((choice["recipe"] for choice in choices), None) == first
     assert all(choice["source"] for choice in choices)
 
 
 def test_advice_says_which_recipes_are_for_sparks_only() -> None:
-    choices = json.loads(_run("advise", "throughput", "--json").output)
+    choices = json.loads(run("advise", "throughput", "--json").output)
     assert {choice["recipe"]: choice["spark_only"] for choice in choices} == {
         "gemma4-26b-a4b-stock": False,
         "gemma4-26b-a4b-dflash-throughput": True,
     }
     words = "for DGX Sparks only: its image is for arm64 alone"
-    assert _run("advise", "throughput").output.count(words) == 1
+    assert run("advise", "throughput").output.count(words) == 1
 
 
 @pytest.mark.parametrize("workload", get_args(Workload))
 @pytest.mark.parametrize("gpu", ["rtx5080", "rtx5090", "rtx-pro-6000"])
 def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str, gpu: str) -> None:
-    choices = json.loads(_run("advise", workload, "--gpu", gpu, "--json").output)
+    choices = json.loads(run("advise", workload, "--gpu", gpu, "--json").output)
     assert not any(choice["spark_only"] for choice in choices)
 
 
 def test_the_catalog_lists_shows_and_sources() -> None:
-    listed = json.loads(_run("catalog", "list", "--json").output)
+    listed = json.loads(run("catalog", "list", "--json").output)
     assert len(listed["recipes"]) == 27
     assert "kv-cache" in listed["rules"]
-    assert "vllm: 0.20.1" in _run("catalog", "show", "vllm-openai").output
-    sources = json.loads(_run("catalog", "sources", "--json").output)
+    assert "vllm: 0.20.1" in run("catalog", "show", "vllm-openai").output
+    sources = json.loads(run("catalog", "sources", "--json").output)
     assert all(text for text in sources.values())
     assert sources["rule dflash-nvfp4-kv"].startswith("card of vllm-ultimate-dgx-spark")
     assert sources["alias qwen36-35b-a3b-heretic-dflash:qwen36-fast"].startswith(
@@ -158,7 +112,7 @@ def test_the_catalog_lists_shows_and_sources() -> None:
 
 
 def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
-    result = _run("lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock")
+    result = run("lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock")
     assert result.exit_code == 1
     assert "there is no lock" in result.output
 
@@ -173,13 +127,13 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     file = tmp_path / "fleet.lock"
     file.write_text(render_lock(lock))
     words = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
-    result = _run(*words)
+    result = run(*words)
     assert result.exit_code == 2
     assert "error: kv-cache: spark-1" in result.output
     file.unlink()
-    assert _run(*words[:4]).exit_code == 0
+    assert run(*words[:4]).exit_code == 0
     # A lock that is named is meant: without it nothing would be pinned.
-    result = _run(*words)
+    result = run(*words)
     assert result.exit_code == 2
     assert "so that nothing would be pinned" in result.output
 
@@ -189,13 +143,7 @@ _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "ke
 
 
 @pytest.mark.parametrize("words", _BY_INVENTORY)
-@pytest.mark.parametrize(
-    ("there", "said"),
-    [
-        ((), "there is none in ./inventory"),
-        (("home.py", "work.py"), "there is inventory/home.py, inventory/work.py"),
-    ],
-)
+@table
 def test_an_inventory_that_is_not_clear_is_asked_for(
     words: str, there: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +152,7 @@ def test_an_inventory_that_is_not_clear_is_asked_for(
     (tmp_path / "inventory").mkdir()
     for name in there:
         (tmp_path / "inventory" / name).touch()
-    result = _run(*words.split())
+    result = run(*words.split())
     assert result.exit_code == 2
     assert said in result.output
 
@@ -215,9 +163,9 @@ def test_a_site_with_one_inventory_needs_no_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "inventory").mkdir()
     (tmp_path / "inventory/home.py").write_text("spark = ['spark-1']\n")
-    assert "error: input: spark-1: services\n" in _run("check").output
+    assert "error: input: spark-1: services\n" in run("check").output
     (tmp_path / "inventory/lab.py").write_text("spark = ['spark-2']\n")
-    assert "error: input: spark-2: services\n" in _run("check").output
+    assert "error: input: spark-2: services\n" in run("check").output
 
 
 @pytest.mark.parametrize(
@@ -228,24 +176,16 @@ def test_limit_takes_groups_and_patterns_as_pyinfra_does(
     limit: tuple[str, ...], hosts: int
 ) -> None:
     words = [word for one in limit for word in ("--limit", one)]
-    assert _run("check", *words).output.startswith(f"{hosts} hosts")
+    assert run("check", *words).output.startswith(f"{hosts} hosts")
 
 
-@pytest.mark.parametrize(
-    ("given", "became"),
-    [
-        ((), ["inventory/lab.py", "deploy.py"]),
-        (("--dry", "--user", "me"), ["--dry", "--user", "me", "inventory/lab.py", "deploy.py"]),
-        (("inventory/virtual.py", "--yes"), ["inventory/virtual.py", "--yes", "deploy.py"]),
-        (("--data", "x=1"), ["--data", "x=1", "inventory/lab.py", "deploy.py"]),
-    ],
-)  # fmt: skip
+@table
 def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, words: seen.append(words))
-    assert _run("deploy", *given).exit_code == 0
+    assert run("deploy", *given).exit_code == 0
     assert [words[1:] for words in seen] == [became]
 
 
@@ -254,7 +194,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
     assert modules - {"sparkwright.cli.__init__", "sparkwright.cli.catalog_new"} == {
         module_of(name) for section in SECTIONS.values() for name in section
     }
-    shown = _run("--help").output
+    shown = run("--help").output
     for section in sections().values():
         for line in section.values():
             assert f"  {line}\n" in shown
@@ -263,7 +203,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
 
 
 def test_a_misspelt_command_is_told_with_the_nearest_one() -> None:
-    result = _run("stauts")
+    result = run("stauts")
     assert result.exit_code == 2
     assert "did you mean 'status'?" in result.output
 
@@ -300,38 +240,29 @@ def test_help_is_in_whole_sentences(words: str, command: click.Command) -> None:
             assert re.fullmatch(r"[A-Z].*[.]", told, re.S), (words, option.opts)
 
 
+def _loaded(script: str) -> set[str]:
+    """Modules that a program has loaded at its end."""
+    program = f"try:\n    {script}\nfinally:\n    import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
 def test_check_loads_nothing_that_it_does_not_need() -> None:
     """0.3 s for four hosts leave no room for what only other commands use."""
-    script = (
-        "import sys\nfrom sparkwright.cli import main\n"
-        "try:\n    main(['check', 'inventory/lab.py'])\nfinally:\n    print(*sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    loaded = _loaded("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded
     assert not loaded & {"pyinfra", "paramiko", "gevent", "requests", "urllib3", "huggingface_hub",
                          "cryptography", "jinja2", "rich", "zeroconf"}  # fmt: skip
 
 
-def test_help_loads_no_command() -> None:
-    code = "import sys; import sparkwright.cli; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert not {"pydantic", "yaml", "sparkwright.cli.lib.options"} & set(done.stdout.split())
-
-
-def test_the_module_of_a_command_that_asks_hosts_loads_no_planner() -> None:
+def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
     """Sessions load it, once hosts are asked: help and mistakes need none of it."""
+    assert "sparkwright.cli.lib.options" not in _loaded("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"
         " status stop top verify"
     )
     imports = ", ".join({module_of(name) for name in asking.split()})
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys, {imports}; print(*sys.modules)"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert not {"pydantic", "yaml", "sparkwright.plan.plan"} & set(done.stdout.split())
+    assert not {"pydantic", "yaml", "sparkwright.plan.plan"} & _loaded(f"import {imports}")

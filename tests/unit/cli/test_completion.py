@@ -14,6 +14,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from sparkwright.cli import main, sections
+from tests.tables import table
 from tests.unit.builders import ROOT
 
 #: Options and arguments that take a name of something.
@@ -43,21 +44,7 @@ def completed(*words: str) -> list[str]:
     return [one.value for one in found.get_completions(list(words[:-1]), words[-1])]
 
 
-@pytest.mark.parametrize(("words", "names"), [
-    (("che",), ["check"]),
-    (("status", "--limit", ""), ["spark-1", "spark-2", "all", "lab", "sparks"]),
-    (("top", "inventory/lab.py", "--limit", "spark-"), ["spark-1", "spark-2"]),
-    (("chat", "--host", "spark-2"), ["spark-2"]),
-    (("chat", "--model", "qwen36-f"), ["qwen36-fast"]),
-    (("rollback", "--service", ""), ["qwen36", "own"]),
-    (("remove", "--service", "q"), ["qwen36"]),
-    (("endpoints", "--key", ""), ["default", "laptop"]),
-    (("check", "--recipe", "qwen36-35b-a3b-heretic-dflash-rtx5"),
-     ["qwen36-35b-a3b-heretic-dflash-rtx5090"]),
-    (("check", "--recipe", "qwen36-35b-a3b-heretic-dflash", "--tag", "2026-07-01"),
-     ["2026-07-01-v0.24.0"]),
-    (("rollback", "--to", ""), ["new", "old"]),
-])  # fmt: skip
+@table
 def test_names(
     site: Path, words: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

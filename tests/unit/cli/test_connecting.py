@@ -10,17 +10,16 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
 from pyinfra.api.config import Config
 from pyinfra.api.inventory import Inventory
 
 from docs.generate.commands import commands
-from sparkwright.cli import asks_hosts, main, module_of
+from sparkwright.cli import asks_hosts, module_of
 from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
 from sparkwright.cli.lib.hosts import given
 from sparkwright.run import session
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.answering import Asked, answering, run
 
 #: Names by which a module of sparkwright/cli/ reaches hosts.
 _REACHES = {"Hosts"}
@@ -46,12 +45,10 @@ def _going_to_hosts() -> dict[str, click.Command]:
     return {words: one for words, one in found.items() if words not in _AS_IT_IS}
 
 
-def test_the_commands_are_found() -> None:
-    assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(_going_to_hosts())
-
-
-def test_the_standard_library_is_patched_for_every_command_that_asks_hosts() -> None:
-    assert all(asks_hosts(words.split()[0]) for words in _going_to_hosts())
+def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
+    commands = _going_to_hosts()
+    assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(commands)
+    assert all(asks_hosts(words.split()[0]) for words in commands)
 
 
 def test_a_command_that_loads_ssl_is_patched_first() -> None:
@@ -90,8 +87,8 @@ def test_a_session_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
         return {}
 
     answering(monkeypatch, answer)
-    CliRunner().invoke(main, ["doctor", "inventory/lab.py", *GIVEN])
-    CliRunner().invoke(main, ["doctor", "inventory/lab.py"])
+    run("doctor", "inventory/lab.py", *GIVEN)
+    run("doctor", "inventory/lab.py")
     assert seen == [GOT, {}]
 
 

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
+from tests.tables import table
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import Asked, answering, silent
+from tests.unit.cli.answering import Asked, answering, run, silent
 
 SITE = "inventory/lab.py"
 DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
@@ -44,16 +43,10 @@ def having(monkeypatch: pytest.MonkeyPatch) -> Having:
     return lambda found, missing=(): answering(monkeypatch, lambda _: silent(found, *missing))
 
 
-def _run(*words: str, given: str | None = None) -> Result:
-    result = CliRunner().invoke(main, list(words), prog_name="sparkwright", input=given)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
     asked = having({"spark-1": DONE})
     words = ("--limit", "spark-1", "--service", "qwen36", "--keep", "--why", "too loud")
-    done = _run("stop", SITE, *words, "--yes")
+    done = run("stop", SITE, *words, "--yes")
     assert done.exit_code == 0
     assert done.stdout == "spark-1: qwen36: stopped\n"
     assert asked == [Asked(
@@ -66,10 +59,10 @@ def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
 def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, action: str) -> None:
     asked = having({"spark-1": DONE})
-    refused = _run(action, given="n\n")
+    refused = run(action, input="n\n")
     assert (refused.exit_code, asked) == (1, [])
     assert f"{action.capitalize()} every service on all hosts of {SITE}?" in refused.stderr
-    assert _run(action, given="y\n").exit_code == 0
+    assert run(action, input="y\n").exit_code == 0
     assert (str(asked[0].hosts.inventory), asked[0].arguments["services"]) == (SITE, ())
 
 
@@ -80,7 +73,7 @@ def test_nothing_but_all_well_ends_with_0(
     having: Having, found: dict[str, Any], silent: tuple[str, ...]
 ) -> None:
     having(found, silent)
-    done = _run("restart", SITE, "--yes")
+    done = run("restart", SITE, "--yes")
     assert done.exit_code == 1
     if "spark-1" in found and not silent:
         assert "spark-1: qwen36: health: no answer" in done.stderr
@@ -93,29 +86,29 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
     first, other = (DONE, NOTHING) if words[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
     having({"spark-1": first, "rtx-1": other})
     # Another host has no such service: nothing is wrong with that.
-    assert _run(*words, "--service", "qwen36").exit_code == 0
-    done = _run(*words, "--service", "qwen63")
+    assert run(*words, "--service", "qwen36").exit_code == 0
+    done = run(*words, "--service", "qwen63")
     assert done.exit_code == 1
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
 
 
 def test_json_is_all_that_standard_output_has(having: Having) -> None:
     having({"spark-1": DONE}, ("rtx-1",))
-    done = _run("stop", SITE, "--yes", "--json")
+    done = run("stop", SITE, "--yes", "--json")
     assert json.loads(done.stdout) == {"hosts": {"spark-1": encode(DONE)}, "silent": ["rtx-1"]}
     having({"spark-1": LOGS})
-    assert json.loads(_run("logs", SITE, "--json").stdout) == [
+    assert json.loads(run("logs", SITE, "--json").stdout) == [
         {"host": "spark-1", "service": "qwen36", "at": 1764000000.0, "text": "INFO ready"}
     ]
     having({"spark-1": MaintenanceAnswer(MARK)})
-    done = _run("maintenance", SITE, "spark-1", "on", "--json")
+    done = run("maintenance", SITE, "spark-1", "on", "--json")
     assert json.loads(done.stdout)["now"] == encode(MARK)
 
 
 def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
     later = replace(LOGS, lines=(replace(LINE, at=1764000060.0, text="later"),))
     asked = having({"rtx-1": later, "spark-1": LOGS})
-    done = _run("logs", SITE, "-n", "5", "--since", "10m")
+    done = run("logs", SITE, "-n", "5", "--since", "10m")
     first, second = done.stdout.splitlines()
     assert re.fullmatch(r"\w{3} \d\d \d\d:\d\d:\d\d spark-1 qwen36: INFO ready", first)
     assert second.endswith("rtx-1 qwen36: later")
@@ -128,16 +121,16 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
 )
 def test_times_that_are_meant(having: Having, said: str, asked: str) -> None:
     requests = having({"spark-1": LOGS})
-    assert _run("logs", SITE, "--since", said).exit_code == 0
+    assert run("logs", SITE, "--since", said).exit_code == 0
     assert requests[0].arguments["since"] == asked
-    assert _run("logs", SITE, "--since", "2026-01-31 14:00").exit_code == 0
+    assert run("logs", SITE, "--since", "2026-01-31 14:00").exit_code == 0
     assert re.fullmatch(r"@1769\d{6}", str(requests[1].arguments["since"]))
 
 
 @pytest.mark.parametrize("said", ["yesterday", "-1h; id", "10", "2026-02-30", "9" * 400 + "s", ""])
 def test_times_that_are_none(having: Having, said: str) -> None:
     asked = having({"spark-1": LOGS})
-    done = _run("logs", SITE, "--since", said)
+    done = run("logs", SITE, "--since", said)
     assert (done.exit_code, asked) == (2, [])
     assert "is no time: write 30s, 10m" in done.stderr
 
@@ -145,7 +138,7 @@ def test_times_that_are_none(having: Having, said: str) -> None:
 def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     out = MaintenanceAnswer(MARK, ("qwen36: out",), ("bare: it has no proxy here",))
     asked = having({"spark-1": out})
-    done = _run("maintenance", "spark-1", "on", "--why", "a new fan")
+    done = run("maintenance", "spark-1", "on", "--why", "a new fan")
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "spark-1: qwen36: out", "spark-1: note: bare: it has no proxy here",
@@ -154,27 +147,17 @@ def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     assert asked[0].hosts.limit == ("spark-1",)
     assert asked[0].arguments == {"on": True, "why": "a new fan"}
     having({"spark-1": MaintenanceAnswer(MARK, wrong=("qwen36: health: no answer",))})
-    done = _run("maintenance", SITE, "spark-1", "off")
+    done = run("maintenance", SITE, "spark-1", "off")
     assert done.exit_code == 1
     assert "spark-1: qwen36: health: no answer" in done.stderr
     assert "stays in maintenance" in done.stdout
     having({}, ("spark-1",))
-    assert _run("maintenance", SITE, "spark-1", "off").exit_code == 1
+    assert run("maintenance", SITE, "spark-1", "off").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ((), "write [INVENTORY] HOST on|off"),
-        (("spark-1",), "write [INVENTORY] HOST on|off"),
-        (("spark-1", "up"), "'up' is not one of 'on', 'off'"),
-        ((SITE, "spark-9", "on"), "no host or group of the inventory is meant"),
-        ((SITE, "sparks", "on"), "'sparks' is a group or a pattern"),
-        (("gone.py", "spark-1", "on"), "this file does not exist"),
-    ],
-)
+@table
 def test_what_is_no_host_in_maintenance(having: Having, words: tuple[str, ...], told: str) -> None:
     asked = having({})
-    done = _run("maintenance", *words)
+    done = run("maintenance", *words)
     assert (done.exit_code, asked) == (2, [])
     assert told in done.stderr

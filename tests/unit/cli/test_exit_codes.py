@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from sparkwright.cli import main
+from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.removal import RemovalAnswer
+from tests.tables import tables
+from tests.unit.checks.service import builders as ill
+from tests.unit.cli.answering import answering, silent
+from tests.unit.cli.fleet_of_five import run
+from tests.unit.results.test_status import answer
 
-SPARK = 'sparks = [("spark-1", {"services": {"a": {"recipe": "gemma4-26b-a4b-dflash-agentic"}}})]\n'
+RECIPE = '"recipe": "gemma4-26b-a4b-dflash-agentic"'
+SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
-PLANNING = [
-    "check", "plan", "lock --check", "render out", "bundle out", "endpoints",
-    "monitoring --output out", "bench", "key list", "report inventory/lab.py",
-]  # fmt: skip
+planning = pytest.mark.parametrize("words", tables("cli")["PLANNING"])
+USAGE = DiskUsage((), ())
+#: A command that asks hosts -> the answer of a healthy one.
+ASKING = {
+    "status": answer(),
+    "history": answer(),
+    "diff": answer(),
+    "doctor": ill.spark(),
+    "models list": USAGE,
+    "models prune --yes": USAGE,
+    "remove --yes": RemovalAnswer(("the service",), ()),
+}
 
 
 @pytest.fixture
@@ -28,41 +43,45 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _code(*words: str) -> int:
-    done = CliRunner().invoke(main, [part for word in words for part in word.split(" ")])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code
-
-
 def test_what_is_right_has_0(site: Path) -> None:
-    assert [_code(words) for words in ("check", "plan", "endpoints")] == [0, 0, 0]
+    assert [run(words).exit_code for words in ("check", "plan", "endpoints")] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("words", PLANNING)
-def test_a_setting_that_can_not_be_used_has_2(words: str, site: Path) -> None:
+@planning
+def test_a_wrong_setting_limit_or_inventory_has_2(words: str, site: Path) -> None:
+    if "key" not in words:
+        assert run(words, "--limit", "nobody").exit_code == 2
     (site / "group_data/all.py").write_text("keep_releases = -1\n")
-    assert _code(words) == 2
-    assert not (site / "out").exists()
-
-
-@pytest.mark.parametrize("words", PLANNING)
-def test_an_inventory_that_is_not_there_has_2(words: str, site: Path) -> None:
+    assert run(words).exit_code == 2
+    (site / "group_data/all.py").unlink()
     (site / "inventory/lab.py").unlink()
-    assert _code(words) == 2
-
-
-@pytest.mark.parametrize("words", [one for one in PLANNING if "key" not in one])
-def test_a_limit_that_means_nothing_has_2(words: str, site: Path) -> None:
-    assert _code(words, "--limit", "nobody") == 2
+    assert run(words).exit_code == 2
+    assert not (site / "out").exists()
 
 
 @pytest.mark.parametrize("words", ["check", "plan", "check --json", "plan --json"])
 def test_a_known_mistake_in_the_plan_has_2(words: str, site: Path) -> None:
-    recipe = '"recipe": "gemma4-26b-a4b-dflash-agentic"'
-    wrong = f'{recipe}, "arguments": {{"max_num_seqs": 4000}}'
-    (site / "inventory/lab.py").write_text(SPARK.replace(recipe, wrong))
-    assert _code(words) == 2
+    wrong = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
+    (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, wrong))
+    done = run(words)
+    assert done.exit_code == 2
     if "json" in words:
-        found = json.loads(CliRunner().invoke(main, words.split()).output)
+        found = json.loads(done.output)
         findings = found[0]["findings"] if words.startswith("plan") else found
         assert "error" in {one["severity"] for one in findings}
+
+
+@pytest.mark.parametrize("missing", [[], ["rtx-1"]], ids=["all answer", "one is silent"])
+@pytest.mark.parametrize(("words", "well"), ASKING.items(), ids=ASKING)
+def test_a_silent_host_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, well: Any, missing: list[str]
+) -> None:
+    """Nobody knows what it runs."""
+    monkeypatch.chdir(tmp_path)
+    answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
+    done = run(words, "inventory/lab.py")
+    assert done.exit_code == int(bool(missing)), done.output
+    if words == "diff":
+        assert "no difference: spark-1\n" in done.output
+    if words.startswith("remove") and missing:
+        assert "rtx-1: nothing was removed; run this again" in done.output

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.fabric.groups import FabricLook, on_connectx
+from tests.tables import table
 from tests.unit.checks.fabric.states import pair
 from tests.unit.checks.service.builders import spark
 from tests.unit.cli.answering import Asked, answering
@@ -56,14 +57,7 @@ def test_clusters_that_are_none_do_not_stop_the_doctor(clusters: object) -> None
     assert on_connectx({"spark-1": {"clusters": clusters}}) == ()
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("", "no host's settings name hosts there"),
-        ('fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "sprak-2"]}\n',
-         "no such host: 'sprak-2'"),
-    ],
-)  # fmt: skip
+@table
 def test_addresses_of_nobody(site: Path, written: str, said: str) -> None:
     (site / "group_data/all.py").write_text(written)
     done = run("fabric", "addresses")

@@ -11,11 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.facts.answers import HostError
+from tests.unit.cli.answering import run
 from tests.unit.results.test_load import SPARK, after
 from tests.unit.site_terminal import terminal, written
 
@@ -49,15 +48,9 @@ def says(monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, Any], broken: str
     monkeypatch.setattr(Hosts, "session", session)
 
 
-def run(*words: str) -> Result:
-    done = CliRunner().invoke(main, ["top", *words])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
-
-
 def test_once_is_one_plain_table_of_two_looks(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (0, LATER))
-    done = run("--once")
+    done = run("top", "--once")
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "HOST  SERVICE  TOK/S  RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
@@ -68,7 +61,7 @@ def test_once_is_one_plain_table_of_two_looks(site: Path, monkeypatch: pytest.Mo
 
 def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (1.3, LATER), (1.3, SILENT))
-    done = run("--interval", "1")
+    done = run("top", "--interval", "1")
     assert done.exit_code == 1
     first, *_, last = done.stdout.strip().split("\n\n")
     assert "box   qwen36   -  " in first
@@ -78,10 +71,10 @@ def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (0, LATER))
-    (found,) = json.loads(run("--once", "--json").stdout)
+    (found,) = json.loads(run("top", "--once", "--json").stdout)
     assert (found["host"], found["service"], found["tokens"]) == ("box", "qwen36", 120.5)
     says(monkeypatch, (0, SILENT))
-    done = run("--once", "--json")
+    done = run("top", "--once", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)[0]["problem"] == "not reached: \x1b[2Jtimed out"
     assert "\x1b" not in done.stdout
@@ -89,7 +82,7 @@ def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_broken_inventory_ends_with_2(site: Path) -> None:
     (site / "inventory/lab.py").write_text("sparks = [\n")
-    done = run("--once")
+    done = run("top", "--once")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "inventory/lab.py: line 1" in done.stderr
 

@@ -11,9 +11,9 @@ import pytest
 
 from sparkwright.catalog import load_catalog
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
-from tests.unit.builders import SPARK, plan, resolution
+from tests.tables import table
+from tests.unit.builders import locked, plan
 
 OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
 
@@ -21,13 +21,8 @@ OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def _locked() -> str:
-    host = plan(SPARK)
-    return render_lock(from_resolution([host.references], resolution(host), None))
-
-
 def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
-    files = {"group_data/all.py": OWN, "fleet.lock": _locked()}
+    files = {"group_data/all.py": OWN, "fleet.lock": locked(plan())}
     with site(tmp_path, files) as place:
         assert run(place, "check").exit_code == 0
         assert run(place, "plan").exit_code == 0
@@ -52,22 +47,12 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
         assert contents(place) == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("check",),
-        ("plan", "--json"),
-        ("catalog", "list"),
-        ("advise", "chat"),
-        ("endpoints",),
-        ("lock", "--check"),
-        ("--help",),
-        ("--version",),
-        ("check", "--help"),
-    ],
-)
+@table
 def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, ...]) -> None:
-    with site(tmp_path, {"fleet.lock": _locked()}) as place, Path("/dev/full").open("w") as full:
+    with (
+        site(tmp_path, {"fleet.lock": locked(plan())}) as place,
+        Path("/dev/full").open("w") as full,
+    ):
         done = subprocess.run(
             [sys.executable, "-m", "sparkwright", *words], cwd=place, stdout=full,
             stderr=subprocess.PIPE, text=True, check=False, env=ENVIRONMENT,
@@ -78,22 +63,9 @@ def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, 
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("render", "inventory/lab.py", "/dev/full/x"),
-        ("render", "inventory/lab.py", "/proc/x"),
-        ("monitoring", "--output", "/proc/x"),
-        ("monitoring", "--output", "fleet.lock/x"),
-        ("endpoints", "--output", "/dev/full"),
-        ("report", "--output", "/dev/full"),
-        ("report", "--output", "/proc/x/y.html"),
-        ("init", "/proc/x"),
-        ("init", "/dev/full"),
-    ],
-)
+@table
 def test_a_place_that_can_not_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    with site(tmp_path, {"fleet.lock": _locked()}) as place:
+    with site(tmp_path, {"fleet.lock": locked(plan())}) as place:
         result = run(place, *words)
     assert result.exit_code == 2, result.output
     assert any(word.partition("/x")[0] in result.output for word in words[1:])
@@ -101,7 +73,7 @@ def test_a_place_that_can_not_be_written_is_named(tmp_path: Path, words: tuple[s
 
 def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None:
     name = f"../../../{tmp_path.name}-outside"
-    files = {"inventory/lab.py": f"sparks = [{name!r}]\n", "fleet.lock": _locked()}
+    files = {"inventory/lab.py": f"sparks = [{name!r}]\n", "fleet.lock": locked(plan())}
     with site(tmp_path, files) as place:
         result = run(place, "render", "inventory/lab.py", "out", outputs=["out"])
         assert result.exit_code == 2

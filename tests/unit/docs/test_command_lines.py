@@ -16,33 +16,13 @@ import click
 import pytest
 
 from sparkwright.cli import main
+from tests.tables import tables
 from tests.unit.docs import pending
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
 
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
-REFUSED = [
-    "sparkwright chek inventory/lab.py",
-    "sparkwright check inventory/lab.py --no-such-option",
-    "sparkwright endpoints inventory/lab.py --format word   # no such format",
-    "cd my-lab && sparkwright chek inventory/lab.py",
-    "sparkwright models lst inventory/lab.py | head",
-    "pyinfra inventory/lab.py deploy.py --no-such-option",
-    "pyinfra inventory/lab.py",
-    "pyinfra inventory/gone.py deploy.py",
-    "pyinfra inventory/lab.py roles.preflight.gone",
-    "make gone",
-    "make demo gone PYTHON=python3.12",
-    "python -m sparkwright.gone",
-]
-ACCEPTED = [
-    "sparkwright check inventory/lab.py   # finds mistakes",
-    "$ sparkwright catalog list --kind models | head > models.txt",
-    "sparkwright bundle inventory/lab.py my-bundle && echo done",
-    "HF_TOKEN=secret pyinfra inventory/lab.py deploy.py --data 'image_tag=\"v1\"'",
-    "pyinfra spark-1 fact server.Hostname",
-    "make PYTHON=python3.12 demo",
-    "python -m lab status",
-]
+REFUSED = tables("docs")["REFUSED"]
+ACCEPTED = tables("docs")["ACCEPTED"]
 #: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so apart.
 _PYINFRA = """
 import json, sys

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
 from tests.unit.docs import pending
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
 
@@ -41,17 +42,7 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {name for name in NAMES if name.startswith("docs/")} <= linked
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[gone](docs/gone.md)",
-        "[no such heading](docs/lab.md#what-is-unreal)",
-        "[no such heading here](#gone)",
-        "![gone](docs/gone.png)",
-        "see `sparkwright/gone.py`",
-        "| a | [gone](gone.md) |",
-    ],
-)
+@table
 def test_what_leads_nowhere_is_found(text: str) -> None:
     assert len(broken(page(text), "README.md")) == 1
 

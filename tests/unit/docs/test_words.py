@@ -7,24 +7,11 @@ import re
 
 import pytest
 
+from tests.tables import tables
 from tests.unit.docs.markdown import NAMES, read
 
 #: Private word -> what the field says.
-PRIVATE = {
-    r"\bdoors?\b": "proxy",
-    r"\bgateways?\b": "load balancer",
-    r"\bmovers?\b": "downloader",
-    r"\bseeding\b": "peer sharing",
-    r"\b(givers?|takers?)\b": "seed, leech",
-    r"\bstrangers?\b": "unmanaged containers",
-    r"\bin turns\b": "batches",
-    r"\bstand-ins?\b": "fake",
-    r"\bas it shall be\b": "as planned",
-    r"\bwhat ails\b": "what is wrong with",
-    r"\bthe way out\b": "internet access, uplink",
-    r"\bmends?\b": "fixes",
-    r"\bseeds? \d": "the card's name",
-}
+PRIVATE = tables("docs")["PRIVATE"]
 #: What is generated says so; README.md is tested besides, generated table and all.
 WRITTEN = [
     name

@@ -12,6 +12,7 @@ from sparkwright.bootstrap.sources import Repository
 from sparkwright.bootstrap.steps import sudoers_file
 from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError
+from tests.tables import table
 from tests.unit.bootstrap.states import ALL, BOOKWORM, GB10, TRIXIE, UBUNTU, but, decided
 from tests.unit.builders import RTX, origin
 
@@ -49,23 +50,7 @@ def test_every_key_that_is_fetched_is_pinned() -> None:
                 assert "rusted" not in step.repository.text
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ({"uri": "https://d"}, "packages without a signature are not taken"),
-        ({"uri": "https://d", "key": "http://d/key"}, "a key is not fetched by http"),
-        ({"uri": "https://d", "key": "https://d/key"}, "needs its fingerprint"),
-        ({"key": "k.asc"}, "name its uri"),
-        ({"uri": "https://d\nTrusted: yes", "key": "k.asc"}, "uri"),
-        ({"uri": "file:/tmp", "key": "k.asc"}, "uri"),
-        ({"uri": "https://d", "key": "k", "suites": ["a b"]}, "suites"),
-        ({"uri": "https://d", "key": "k", "components": ["main\nTrusted: yes"]}, "components"),
-        ({"packages": ["docker.io; rm -rf /"]}, "packages"),
-        ({"packages": ["--allow-unauthenticated"]}, "packages"),
-        ({"packages": []}, "packages"),
-        ({"url": "https://d"}, "did you mean 'uri'"),
-    ],
-)
+@table
 def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], words: str) -> None:
     data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
     with pytest.raises(UserError) as found:
@@ -80,18 +65,7 @@ def test_steps_that_there_are_not(steps: Any) -> None:
         parse_settings("rtx-1", {"services": RTX, "bootstrap": steps}, origin)
 
 
-@pytest.mark.parametrize(
-    ("user", "file", "text"),
-    [
-        ("me", "sparkwright-me", "me "),
-        ("jane.doe", "sparkwright-jane_doe", "jane.doe "),
-        ("ALL=(ALL) NOPASSWD: ALL #", None, None),
-        ("a,b", "sparkwright-a_b", "a\\,b "),
-        ("%sudo", "sparkwright-_sudo", "\\%sudo "),
-        ("../../etc/x", None, None),
-        ("a\nb ALL=(ALL) ALL", None, None),
-    ],
-)
+@table
 def test_sudoers_names_that_user_and_no_other(
     user: str, file: str | None, text: str | None
 ) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from sparkwright.cli import main
+from sparkwright.cli.lib.connecting import SECRETS
 from sparkwright.cli.lib.journals import journalctl
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.lib.homes import Maintenance
@@ -20,7 +19,8 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import answering
+from tests.unit.cli.answering import answering, run
+from tests.unit.security.test_terminal import harmless
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
@@ -109,25 +109,17 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
     assert not (site / "pwned").exists()
 
 
-def _answered(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
-    answering(monkeypatch, lambda _: {"spark-1": answer})
-
-
-def _printable(text: str) -> bool:
-    return all(one == "\n" or (one.isprintable() and one != "\u202e") for one in text)
-
-
 def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = tuple(decode(LogLine, one) for one in (LINE, {**LINE, "text": PAINTED}))
-    _answered(monkeypatch, LogsAnswer(("qwen36",), lines, wrong=ATTACK))
-    done = CliRunner().invoke(main, ["logs"])
-    assert _printable(done.output), repr(done.output)
+    answering(monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36",), lines, wrong=ATTACK)})
+    done = run("logs")
+    assert harmless(done.output), repr(done.output)
     shown = done.stdout.splitlines()
     assert len(shown) == 2
     assert "\\x1b]0;owned\\x07" in shown[0]
     assert shown[1].endswith("spark-1 qwen36: INFO ready")
-    done = CliRunner().invoke(main, ["logs", "--json"])
-    assert _printable(done.stdout)
+    done = run("logs", "--json")
+    assert harmless(done.stdout)
     assert json.loads(done.stdout)[0]["text"] == ATTACK
 
 
@@ -136,10 +128,12 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
 ) -> None:
     _program(site, "ssh", JOURNAL, lines=[ATTACK, PAINTED, "x" * 3000])
     monkeypatch.setenv("PATH", f"{site / 'bin'}:{os.environ['PATH']}")
-    _answered(monkeypatch, LogsAnswer(("qwen36", "$(id)"), cursor="$(touch pwned)"))
-    done = CliRunner().invoke(main, ["logs", "-f"])
+    answering(
+        monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36", "$(id)"), cursor="$(touch pwned)")}
+    )
+    done = run("logs", "-f")
     assert done.exit_code == 1
-    assert _printable(done.output), repr(done.output)
+    assert harmless(done.output), repr(done.output)
     # A line break in a message begins a line of the same service, never one of another host's.
     assert [line.split(": ")[0].split()[-2:] for line in done.stdout.splitlines()] == [
         ["spark-1", "qwen36"]
@@ -155,13 +149,17 @@ def test_what_a_host_says_of_itself_is_followed_by_no_shell() -> None:
 
 
 def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _answered(monkeypatch, ControlAnswer(("q",), {ATTACK: ATTACK}, (ATTACK,)))
-    done = CliRunner().invoke(main, ["stop", "--yes"])
-    assert _printable(done.output), repr(done.output)
+    answering(
+        monkeypatch, lambda _: {"spark-1": ControlAnswer(("q",), {ATTACK: ATTACK}, (ATTACK,))}
+    )
+    done = run("stop", "--yes")
+    assert harmless(done.output), repr(done.output)
     mark = Maintenance(ATTACK, 1.0, ATTACK)
-    _answered(monkeypatch, MaintenanceAnswer(mark, (ATTACK,), (ATTACK,), (ATTACK,)))
-    done = CliRunner().invoke(main, ["maintenance", "spark-1", "on"])
-    assert _printable(done.output), repr(done.output)
+    answering(
+        monkeypatch, lambda _: {"spark-1": MaintenanceAnswer(mark, (ATTACK,), (ATTACK,), (ATTACK,))}
+    )
+    done = run("maintenance", "spark-1", "on")
+    assert harmless(done.output), repr(done.output)
 
 
 def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
@@ -171,3 +169,20 @@ def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
     assert _sparkwright(site, "shell", *words).returncode == 0
     said = json.loads((site / "said").read_text())
     assert said[1:5] == ["-o", "Port=22", "-o", "User=bob"]
+
+
+@pytest.mark.parametrize("command", ["status", "deploy", "key list"])
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("joined", [True, False])
+def test_no_password_gets_onto_a_command_line(
+    command: str, name: str, joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every user of the controller could read it there."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("pyinfra was started"))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was started"))
+    words = [f"{name}=s3cret"] if joined else [name, "s3cret"]
+    done = run(*command.split(), "inventory/lab.py", *words)
+    assert done.exit_code == 2, done.output
+    assert f"{name}\n      observed: a password on a command line" in done.output
+    assert "s3cret" not in done.output

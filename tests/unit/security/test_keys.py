@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from sparkwright.cli import key as key_command
-from sparkwright.cli import main
 from sparkwright.config.keys import ENGINE, KeyFile, Keys, keys_of
 from sparkwright.config.parse import parse_settings
 from sparkwright.config.secrets import VARIABLE
@@ -20,8 +19,9 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.haproxy import key_map
 from sparkwright.results.answers import Answers
 from sparkwright.site.fleet import Fleet, PlannedHost
+from tests.tables import table
 from tests.unit.builders import SPARK, catalog, plan
-from tests.unit.cli.answering import answering, silent
+from tests.unit.cli import answering as session
 
 SERVICES = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 DATA: dict[str, Any] = {"keys": {"openclaw": {}, "laptop": {}}}
@@ -58,14 +58,14 @@ class Hosts:
                 found = keys_of(name, host.plan.settings, {})
                 self.known[name] = key_map(found.clients).splitlines()
         answers = {name: self.known[name] for name in self.planned if name not in self.away}
-        return silent(answers, *self.away)
+        return session.silent(answers, *self.away)
 
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Hosts that know the keys as they are now."""
     found = Hosts()
-    answering(monkeypatch, lambda asked: found.answer(asked.name))
+    session.answering(monkeypatch, lambda asked: found.answer(asked.name))
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
     found.answer("renewed_keys")
     return found
@@ -73,7 +73,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
 
 def run(*words: str) -> Result:
     """``sparkwright key …``; whatever it prints has no key."""
-    result = CliRunner().invoke(main, ["key", *words])
+    result = session.run("key", *words)
     for file in Path(".sparkwright").rglob("*"):
         if file.is_file() and (text := file.read_text().strip()):
             assert text not in result.output
@@ -220,15 +220,7 @@ def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
     assert not any(line.split()[0] in result.output for line in everything(hosts))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("rotate", "--name", "opencla", "lab.py"), "did you mean 'openclaw'"),
-        (("revoke", "nobody", "lab.py"), "no host has a key of this name"),
-        (("revoke", "default", "lab.py"), "can't be revoked"),
-        (("revoke", "../api_key", "lab.py"), "no host has a key of this name"),
-    ],
-)
+@table
 def test_what_is_no_key_is_refused(
     hosts: Hosts, site: Path, words: tuple[str, ...], said: str
 ) -> None:

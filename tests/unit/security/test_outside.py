@@ -8,15 +8,19 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import StreamRequestHandler
+from typing import Any
 
 import pytest
 
 from sparkwright.checks.smoke import outside
 from sparkwright.checks.smoke.outside import Entrance, look
 from sparkwright.engines import inference_routes
+from sparkwright.host.service import CheckResult
+from tests.host.fetch.fake_hub import listening
 
 HERE = "127.0.0.1"
 
@@ -41,15 +45,8 @@ def server(
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    one = ThreadingHTTPServer((HERE, 0), Handler)
-    if tls:
-        one.socket = tls.wrap_socket(one.socket, server_side=True)
-    threading.Thread(target=one.serve_forever, daemon=True).start()
-    try:
-        yield one.server_port, asked
-    finally:
-        one.shutdown()
-        one.server_close()
+    with listening(Handler, HERE, tls) as port:
+        yield port, asked
 
 
 def _free() -> int:
@@ -57,11 +54,16 @@ def _free() -> int:
         return int(one.getsockname()[1])
 
 
+def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> CheckResult:
+    """Result of the entrance of a service."""
+    (found,) = look([Entrance("qwen36", entrance.pop("bind", "*"), port, inside, **entrance)], HERE)
+    assert found.result is not None
+    return found.result
+
+
 def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
     with server({}) as (port, asked):
-        (found,) = look([Entrance("qwen36", "0.0.0.0", port, (_free(),))], HERE)
-    assert found.result is not None
-    assert found.result.ok
+        assert _looked(port, (_free(),), bind="0.0.0.0").ok
     words = [line.split(maxsplit=2) for line in asked]
     for method, path in inference_routes():
         keys = [key for how, where, key in words if (how, where) == (method, path)]
@@ -77,48 +79,41 @@ def test_one_that_serves_https_is_asked_so(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     with server({"/invocations": 200}, tls=context) as (port, _):
-        (found,) = look([Entrance("qwen36", "*", port, https=True)], HERE)
-    assert found.result is not None
-    assert found.result.detail.startswith("POST /invocations answers HTTP 200 without the key")
-    assert found.result.detail.count("answers") == 2
+        detail = _looked(port, https=True).detail
+    assert detail.startswith("POST /invocations answers HTTP 200 without the key")
+    assert detail.count("answers") == 2
 
 
 def test_an_open_route_fails_the_service() -> None:
     with server({"/invocations": 200, "/tokenize": 422}) as (port, _):
-        (found,) = look([Entrance("qwen36", "*", port)], HERE)
-    assert found.result is not None
-    assert not found.result.ok
+        result = _looked(port)
+    assert not result.ok
     for words in (
         "POST /invocations answers HTTP 200 without the key",
         "POST /invocations answers HTTP 200 with a wrong key",
         "POST /tokenize answers HTTP 422 without the key",
     ):
-        assert words in found.result.detail
-    assert "/v1/completions" not in found.result.detail
+        assert words in result.detail
+    assert "/v1/completions" not in result.detail
 
 
 def test_a_port_of_the_hosts_own_that_takes_connections_fails_the_service() -> None:
     with server({}) as (port, _), server({}) as (inner, _):
-        (found,) = look([Entrance("qwen36", "*", port, (inner,))], HERE)
-    assert found.result is not None
-    assert f"port {inner} takes connections" in found.result.detail
-    assert not found.result.ok
+        result = _looked(port, (inner,))
+    assert f"port {inner} takes connections" in result.detail
+    assert not result.ok
 
 
 def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
     entrance = Entrance("qwen36", "*", _free(), (_free(),))
-    (found,) = look([entrance], HERE)
-    assert found.result is None
-    assert "does not answer here" in found.note
-    (found,) = look([entrance], None)
-    assert found.result is None
-    assert "through a tunnel" in found.note
+    for address, note in ((HERE, "does not answer here"), (None, "through a tunnel")):
+        (found,) = look([entrance], address)
+        assert found.result is None
+        assert note in found.note
 
 
 def test_a_loopback_service_that_is_not_reached_is_well() -> None:
-    (found,) = look([Entrance("qwen36", HERE, None, (_free(),))], HERE)
-    assert found.result is not None
-    assert found.result.ok
+    assert _looked(None, (_free(),), bind=HERE).ok
 
 
 def test_a_host_that_trickles_its_answers_does_not_hold_the_run(
@@ -127,29 +122,16 @@ def test_a_host_that_trickles_its_answers_does_not_hold_the_run(
     monkeypatch.setattr(outside, "_ALL", 1.0)
     over = threading.Event()
 
-    def trickle(connection: socket.socket) -> None:
-        with connection:
-            while not over.is_set():
-                try:
-                    connection.sendall(b"H")
-                except OSError:
-                    return
-                time.sleep(0.1)
+    class Trickle(StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                while not over.wait(0.1):
+                    self.wfile.write(b"H")
 
-    with socket.create_server((HERE, 0)) as one:
-
-        def serve() -> None:
-            while not over.is_set():
-                try:
-                    threading.Thread(target=trickle, args=(one.accept()[0],), daemon=True).start()
-                except OSError:
-                    return
-
-        threading.Thread(target=serve, daemon=True).start()
+    with listening(Trickle, HERE) as port:
         began = time.monotonic()
-        (found,) = look([Entrance("qwen36", "*", one.getsockname()[1])], HERE)
+        result = _looked(port)
         took = time.monotonic() - began
         over.set()
     assert took < 4
-    assert found.result is not None
-    assert not found.result.ok
+    assert not result.ok

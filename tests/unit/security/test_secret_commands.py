@@ -17,6 +17,7 @@ from sparkwright.config.secrets import VARIABLE, api_key
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.credentials import account, hub_token
+from tests.tables import table
 
 KEY = "sk-the-key-of-a-password-store-0123456789"
 SETTING = "api_key_command"
@@ -75,18 +76,7 @@ def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
     assert line(python(f"print('sk-' + 'x' * 30 in ''.join({files}))"), SETTING) == "False"
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("pass", "prints nothing"),
-        ("print()", "prints nothing"),
-        (f"print({KEY!r}); print('user: me')", "prints 2 lines"),
-        ("print('x' * 70000)", "prints more than 65536 bytes"),
-        ("while True: print('x' * 1000)", "prints more than 65536 bytes"),
-        ("import sys; sys.stdout.buffer.write(bytes([255, 254]))", "no text"),
-        ("raise SystemExit(3)", "exit code 3: without a word on standard error"),
-    ],
-)
+@table
 def test_what_is_no_secret_is_refused(program: str, said: str) -> None:
     message = refused(python(program))
     assert said in message.replace(program, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import unicodedata
 from io import BytesIO
 from queue import Queue
@@ -29,6 +30,7 @@ from sparkwright.results.run import Row, render
 from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
 from sparkwright.text.visible import visible, visible_but_colours
+from tests.tables import tables
 
 #: Clears the screen, names the window, writes to the clipboard; a CSI of one byte; a line that is
 #: overwritten; text that runs backwards; a zero-width space; half a pair.
@@ -58,27 +60,9 @@ def test_findings() -> None:
     assert "\nerror: forged" not in text([forged])
 
 
-STATUS: dict[str, Any] = {
-    "now": 5.0, "lock": {"token": "t", "by": EVIL}, "switch": {"step": EVIL},
-    "history": [
-        {"service": EVIL, "from_release": EVIL, "to": EVIL, "by": EVIL, "at": 1e18, "why": [EVIL],
-         "down_seconds": 1, "result": EVIL, "reasons": [EVIL]},
-    ],
-    "services": {
-        EVIL: {
-            "current": EVIL, "good": EVIL, "releases": {EVIL: {"at": 1.0, "tag": EVIL}},
-            "container": {"running": True, "started": EVIL, "release": EVIL, "image": EVIL},
-            "unit": {"ActiveState": "active", "NRestarts": EVIL},
-            "health": {"code": None, "said": EVIL}, "texts": {"compose.yaml": EVIL},
-        },
-    },
-    "watch": {"at": 4.0, "findings": [
-        {"name": EVIL, "service": EVIL, "severity": "error", "seen": EVIL},
-    ]},
-    "planned": {
-        EVIL: {"release": "r", "tag": "t", "texts": {"compose.yaml": "x"}, "drift": [EVIL]},
-    },
-}  # fmt: skip
+STATUS: dict[str, Any] = json.loads(
+    json.dumps(tables("security")["STATUS"]).replace("EVIL", json.dumps(EVIL)[1:-1])
+)
 
 
 @pytest.mark.parametrize(
@@ -107,17 +91,10 @@ def test_progress_disk_usage_and_who_holds_the_lock(capsys: pytest.CaptureFixtur
     live = Live()
     live._listening = True
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("os.get_terminal_size", lambda _: Space(200))
+        patched.setattr("os.get_terminal_size", lambda _: os.terminal_size((200, 24)))
         patched.setattr("sys.stderr.fileno", lambda: 2, raising=False)
         live.show("h", EVIL)
     assert harmless(click.unstyle(capsys.readouterr().err))
-
-
-class Space:
-    """A terminal's size."""
-
-    def __init__(self, columns: int) -> None:
-        self.columns = columns
 
 
 def test_json_of_commands_holds_the_same_text_without_its_effect() -> None:

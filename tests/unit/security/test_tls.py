@@ -110,12 +110,8 @@ def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
     renewed = issue(NOW + HOST_VALID * 2 / 3 + DAY)
     assert renewed != first
     assert leaf(renewed).public_key() != leaf(first).public_key()
-
-
-def test_an_expired_one_is_renewed() -> None:
-    issue = partial(host_certificate, authority(NOW), "spark-1", NAMES)
-    first, later = issue(NOW), NOW + HOST_VALID + DAY
-    assert leaf(first).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
+    later = NOW + 2 * HOST_VALID
+    assert leaf(renewed).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
 
 
 def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
@@ -213,60 +209,43 @@ class _Files:
     """A CA of the user's, and what it signed."""
 
     def __init__(self) -> None:
-        self.key = rsa.generate_private_key(65537, 2048)
-        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "home CA")])
-        self.root = self._signed(self.name, self.key.public_key(), (), ca=True)
-        self.own = rsa.generate_private_key(65537, 2048)
-        Path("ca.pem").write_bytes(_pem(self.root))
+        self.ca, self.own = (rsa.generate_private_key(65537, 2048) for _ in range(2))
+        Path("ca.pem").write_bytes(self.signed("home CA", self.ca, is_ca=True))
         self.issue()
 
-    def issue(
-        self,
-        names: tuple[str, ...] = ("spark-1", "*.home.arpa"),
-        begin: dt.datetime = NOW - DAY,
-        end: dt.datetime = NOW + 30 * DAY,
-    ) -> None:
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "host")])
-        made = self._signed(subject, self.own.public_key(), names, begin, end)
-        Path("host.pem").write_bytes(_pem(made))
-        write_key(self.own)
+    def issue(self, *names: str, common: str = "host", key: Any = None, **times: Any) -> None:
+        names = names or ("spark-1", "*.home.arpa")
+        Path("host.pem").write_bytes(self.signed(common, key or self.own, names, **times))
+        write_key(key or self.own)
 
-    def itself(self) -> None:
-        Path("host.pem").write_bytes(
-            _pem(self._signed(self.name, self.key.public_key(), ("spark-1",)))
+    def signed(
+        self, name: str, key: Any, names: tuple[str, ...] = ("",), begin: dt.datetime = NOW - DAY,
+        end: dt.datetime = NOW + 30 * DAY, *, is_ca: bool = False,
+    ) -> bytes:  # fmt: skip
+        subject, issuer = (
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in (name, "home CA")
         )
-        write_key(self.key)
-
-    def _signed(
-        self, subject: x509.Name, key: Any, names: tuple[str, ...], begin: dt.datetime = NOW - DAY,
-        end: dt.datetime = NOW + 30 * DAY, *, ca: bool = False,
-    ) -> x509.Certificate:  # fmt: skip
         builder = (
-            x509.CertificateBuilder().subject_name(subject).issuer_name(self.name)
-            .public_key(key).serial_number(x509.random_serial_number())
+            x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
+            .public_key(key.public_key()).serial_number(x509.random_serial_number())
             .not_valid_before(begin).not_valid_after(end)
-            .add_extension(x509.BasicConstraints(ca, None), critical=True)
+            .add_extension(x509.BasicConstraints(is_ca, None), critical=True)
         )  # fmt: skip
-        if names:
-            named = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+        if names[0]:
+            named = x509.SubjectAlternativeName([x509.DNSName(one) for one in names])
             builder = builder.add_extension(named, critical=False)
-        return builder.sign(self.key, hashes.SHA256())
+        return builder.sign(self.ca, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def write_key(key: Any, passphrase: bytes | None = None) -> None:
+def write_key(key: Any, passphrase: bytes = b"") -> None:
+    locked = serialization.BestAvailableEncryption(passphrase) if passphrase else None
     path = Path("host.key")
     path.touch(mode=0o600)
     path.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
-            serialization.BestAvailableEncryption(passphrase)
-            if passphrase
-            else serialization.NoEncryption(),
+            locked or serialization.NoEncryption(),
         )
     )
 
@@ -305,9 +284,9 @@ def test_a_good_certificate_is_taken(users: _Files) -> None:
         (lambda files: files.issue(end=NOW - dt.timedelta(hours=1)),
          "tls.certificate: host.pem expired on"),
         (lambda files: files.issue(begin=NOW + DAY), "tls.certificate: host.pem is valid from"),
-        (lambda files: files.issue(names=("spark-2",)),
+        (lambda files: files.issue("spark-2"),
          "tls.certificate: host.pem is for spark-2, and clients connect to spark-1: have spark-1"),
-        (lambda files: files.issue(names=()), "tls.certificate: host.pem is for no name"),
+        (lambda files: files.issue(""), "tls.certificate: host.pem is for no name"),
         (lambda files: write_key(rsa.generate_private_key(65537, 2048)),
          "tls.key: host.key is not the key of host.pem"),
         (lambda files: write_key(files.own, b"secret"), "tls.key: host.key has a passphrase"),
@@ -316,7 +295,7 @@ def test_a_good_certificate_is_taken(users: _Files) -> None:
         (lambda files: Path("host.key").unlink(), "tls.key: host.key can't be read: No such file"),
         (lambda files: Path("host.pem").write_text("x"),
          "tls.certificate: host.pem holds no certificate in PEM"),
-        (lambda files: Path("ca.pem").write_bytes(_pem(authority(NOW).certificate)),
+        (lambda files: Path("ca.pem").write_text(authority(NOW).pem),
          "tls.ca: host.pem is not signed by ca.pem"),
     ],
     ids=["expired", "not yet", "another name", "no name", "another key", "passphrase", "readable",
@@ -330,7 +309,7 @@ def test_a_certificate_that_would_not_work_stops_the_run(
 
 
 def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
-    users.itself()
+    users.issue("spark-1", common="home CA", key=users.ca)
     alone = {"certificate": "host.pem", "key": "host.key"}
     assert 'host.pem is signed by itself, so that nobody can verify it: add "ca": "host.pem"' in (
         checked(alone)

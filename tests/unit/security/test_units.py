@@ -12,21 +12,13 @@ from sparkwright.host.lib import sandbox
 from sparkwright.proxy.haproxy import render_proxies
 from sparkwright.proxy.proxies import health_unit, proxies_of
 from tests import systemd
+from tests.tables import tables
 from tests.unit.builders import SPARK, plan, wanted
 
 ROOT = Path(__file__).resolve().parents[3]
 
 #: The most that `systemd-analyze security` may say of each.
-MOST = {
-    "serving/unit.service.j2": 2.0,
-    "serving/recover.service.j2": 2.0,
-    "gateway/unit.service.j2": 3.0,
-    "gateway/health.service.j2": 2.0,
-    "watch/unit.service.j2": 3.0,
-    "exclusive/schedule.service.j2": 2.0,
-    "exclusive/wake.service.j2": 2.0,
-    "peers/server.service.j2": 2.0,
-}
+MOST = tables("security")["MOST"]
 
 
 def rendered() -> dict[str, str]:

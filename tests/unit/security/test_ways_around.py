@@ -13,6 +13,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
+from tests.tables import table
 from tests.unit.builders import ROOT, SPARK, origin, plan
 
 RECIPE = SPARK["qwen36"]["recipe"]
@@ -59,18 +60,7 @@ def test_an_argument_has_a_name(name: str) -> None:
     assert (problem.subject.key or "").startswith("services.s.arguments")
 
 
-@pytest.mark.parametrize(
-    ("services", "data", "said"),
-    [
-        ({"port": 22}, {}, "of SSH"),
-        ({"port": 22, "proxy": False}, {}, "of SSH"),
-        ({"port": 2222}, {"ssh_port": 2222}, "of SSH (ssh_port)"),
-        ({"port": 18650}, {}, "hosts serve each other"),
-        ({"port": 9000}, {"peer_port": 29000}, "the port for its health, 29000"),
-        ({"port": 8650}, {}, "vLLM's own port behind the proxy, 18650"),
-        ({"port": 8000}, {"load_balancer": {"s": {"port": 22}}}, "port, 22"),
-    ],
-)
+@table
 def test_a_port_of_the_hosts_own_is_not_taken(
     services: dict[str, Any], data: dict[str, Any], said: str
 ) -> None:
@@ -99,19 +89,7 @@ def test_extra_arguments_go_past_no_rule(extra: str) -> None:
         plan({"s": {"recipe": "qwen35-27b-dflash", "environment": {"EXTRA_ARGS": extra}}})
 
 
-@pytest.mark.parametrize(
-    ("argument", "setting"),
-    [
-        ("port", "port"),
-        ("--port", "port"),
-        ("por", "port"),  # vLLM's parser takes abbreviations
-        ("api-key", "api_key_file"),
-        ("api_k", "api_key_file"),
-        ("served-model-name", "served_names"),
-        ("host", "bind"),
-        ("config", "its lines under arguments"),
-    ],
-)
+@table
 @pytest.mark.parametrize("recipe", [RECIPE, "qwen36-35b-a3b-heretic-omni-v2"])
 def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, setting: str) -> None:
     (problem,) = _problems(services={"s": {"recipe": recipe, "arguments": {argument: "x"}}})
@@ -126,22 +104,7 @@ def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
     assert problem.subject.place == f"recipe {RECIPE}: arguments.api-key"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "change"),
-    [
-        ("model", "qwen36-35b-a3b-heretic-nvfp4", {"size_gib": -22}),
-        ("model", "qwen36-35b-a3b-heretic-nvfp4", {"loaded_gib": 0}),
-        ("model", "qwen36-35b-a3b-heretic-nvfp4", {"kv": [{"layers": -1, "heads": 2,
-                                                          "head_dim": 256}]}),
-        ("image", "aeon-vllm-ultimate", {"size": {"pull_gib": -9}}),
-        ("recipe", RECIPE, {"needs": {"memory_gib": -1}}),
-        ("recipe", RECIPE, {"shm_gib": -16}),
-        ("recipe", RECIPE, {"body": {"mount": "/models/../../etc"}}),
-        ("recipe", RECIPE, {"body": {"mount": "models"}}),
-        ("recipe", RECIPE, {"served_names": ["--port"]}),
-        ("recipe", RECIPE, {"environment": {"": "1"}}),
-    ],
-)  # fmt: skip
+@table
 def test_a_catalog_of_ones_own_has_no_negative_sizes_and_no_ways_out(
     kind: str, name: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
