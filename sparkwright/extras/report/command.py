@@ -16,21 +16,15 @@ from sparkwright.cli.lib.options import data_option, json_option, limit_option, 
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
-from sparkwright.extras.report.contents import (
-    Page,
-    read_deep,
-    read_history,
-    read_last_run,
-    read_reported,
-)
+from sparkwright.extras.report import contents
 from sparkwright.extras.report.page import page_of
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 _STATE = Path(".sparkwright")
 _FILE = click.Path(path_type=Path, dir_okay=False)
-DOCUMENT = Page
+DOCUMENT = contents.Page
 
 
 @click.command("report")
@@ -72,7 +66,7 @@ def command(
     own past.
     """
     if inventory is None and (limit or overrides):
-        raise UserError.of("command line", "--limit and --data need an inventory", "name one")
+        raise refusal("command line", "--limit and --data need an inventory", "name one")
     hosts = load(inventory, overrides, limit).or_raise() if inventory else {}
     names = {host: [one.name for one in of.plan.services] for host, of in hosts.items()}
     planned = names if inventory else None
@@ -80,10 +74,10 @@ def command(
     problems: list[Finding] = []
     page = page_of(
         made=dt.datetime.now(dt.UTC),
-        last_run=read_last_run(last_run, problems),
-        history=read_history(status, problems),
-        reported=read_reported(status, problems),
-        deep=read_deep(SMOKE, problems),
+        last_run=contents.read_last_run(last_run, problems),
+        history=contents.read_history(status, problems),
+        reported=contents.read_reported(status, problems),
+        deep=contents.read_deep(SMOKE, problems),
         planned=planned,
         memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},
         problems=problems,
