@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from tests.host.fetch.fake_hub import listening
+from tests.host.serving import listening
 
 _KEPT = 1 << 20
 """Blobs up to this size are kept; layers are only hashed."""
