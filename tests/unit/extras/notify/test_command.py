@@ -12,7 +12,7 @@ from sparkwright.cli import main
 from sparkwright.config.notices import Address
 from sparkwright.extras.notify import command as notify_command
 from sparkwright.extras.notify import timer
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.results.answers import Answers
 from tests.unit.cli.answering import Asked, answering, silent
 from tests.unit.extras.notify.builders import WEDGE, host
@@ -32,7 +32,7 @@ class _Site:
 
     def answer(self, _: Asked) -> Answers[Any]:
         if not self.hosts:
-            raise UserError([mistake("fleet.lock", "no YAML", "write it")])
+            raise refusal("fleet.lock", "no YAML", "write it")
         return silent(self.hosts, *self.silent)
 
     def send(self, where: Address, title: str, _: str) -> str | None:
