@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
@@ -74,7 +74,7 @@ def test_haproxy_that_is_not_wanted_is_left() -> None:
 
 def test_a_package_that_is_not_the_locked_one_fails_before_the_host_is_asked() -> None:
     def brought(_: str) -> dict[str, bytes]:
-        raise UserError([mistake("my-bundle/packages/x.deb", "is not the locked one", "again")])
+        raise refusal("my-bundle/packages/x.deb", "is not the locked one", "again")
 
     host = fake(probe(packages={"haproxy": {}}), ASKED)
     ran = run(host, proxies.installed, brought=brought, execute=True)
