@@ -92,9 +92,8 @@ class Unit:
             (place / "bin" / name).write_text("#!/bin/sh\n")
             (place / "bin" / name).chmod(0o755)
         (self.home / "releases").mkdir(parents=True)
-        Path(self.service.rank_secrets).write_text(
-            f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n"
-        )
+        for secrets in {self.service.rank_secrets, self.service.secrets}:
+            Path(secrets).write_text(f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n")
         self.stage(OLD)
         (self.home / "current").symlink_to(f"releases/{OLD}")
 
