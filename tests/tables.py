@@ -1,8 +1,8 @@
-"""Input of tests in tests/fixtures/tables/: a file for each folder, an entry for each test."""
+"""Input of tests in YAML: of a folder in tests/fixtures/tables/, or of a module beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,3 +27,20 @@ def table(test: _Test) -> _Test:
     found = tables(test.__module__.split(".")[-2])[test.__name__]
     run: _Test = pytest.mark.parametrize(found["names"], found["rows"])(test)
     return run
+
+
+class Tables:
+    """The YAML file beside a test module, with the rows of each test under its name."""
+
+    def __init__(self, module: str) -> None:
+        self.data: dict[str, Any] = safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
+
+    def __call__(self, *names: str, more: Sequence[Any] = ()) -> Callable[[_Test], _Test]:
+        """Run a test for each of its rows, and for those of ``more`` that YAML can not express."""
+
+        def parametrized(test: _Test) -> _Test:
+            rows = [*self.data[test.__name__], *more]
+            run: _Test = pytest.mark.parametrize(names if names[1:] else names[0], rows)(test)
+            return run
+
+        return parametrized

@@ -1,7 +1,5 @@
 """Why a service may be slower than its card says: known causes, with what they look like."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What a container gets over the default, as data with a reason."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator, model_validator

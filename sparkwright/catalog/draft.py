@@ -1,7 +1,5 @@
 """A first version of an entry of a user's own, with every key explained."""
 
-from __future__ import annotations
-
 import inspect
 import textwrap
 from collections.abc import Mapping

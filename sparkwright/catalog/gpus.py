@@ -3,8 +3,6 @@
 A new family is an entry here, the file of its group in group_data/ and its entries of the catalog.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

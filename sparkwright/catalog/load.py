@@ -4,8 +4,6 @@ One file is one entry; its ``kind`` says which. Later directories override earli
 or extend an entry, so that a user's own catalog needs no change of ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Published numbers: every table of the cards that is a measurement, in SI-like units."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Literal
 

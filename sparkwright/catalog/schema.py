@@ -1,7 +1,5 @@
 """JSON Schema of every kind of entry, for editors: from the types and their docstrings."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

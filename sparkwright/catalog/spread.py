@@ -1,7 +1,5 @@
 """Several hosts for one model: ranks of a cluster, or replicas behind a load balancer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sparkwright.catalog.advice import Workload

@@ -27,7 +27,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import PACKAGE
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.user_error import Problems, UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import build_context
@@ -202,4 +202,4 @@ def _runtimes(bundle: _Bundle) -> None:
             build_runtime(_MACHINES[name], folder)
             carried_runtime(_MACHINES[name], folder)
         except RuntimeBundleError as error:
-            raise UserError.of(f"libraries for {name}", str(error), "try again") from None
+            raise refusal(f"libraries for {name}", str(error), "try again") from None

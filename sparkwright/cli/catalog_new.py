@@ -20,7 +20,7 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
 from sparkwright.site.fleet import plan_fleet
 
 
@@ -67,7 +67,7 @@ def new(
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
         remedy = "small letters, digits, '.', '_' and '-', such as my-qwen3"
-        raise UserError.of("NAME", f"{name!r} is not a valid name", remedy) from None
+        raise refusal("NAME", f"{name!r} is not a valid name", remedy) from None
     if base:
         texts = {kind: draft(kind, name, _from(kind, base, directory))}
     elif model:
@@ -86,7 +86,7 @@ def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
     known: Mapping[str, Any] = getattr(catalog, f"{kind}s")
     if base not in known:
-        raise UserError.of("--from", f"no {kind} {base!r}", suggest(base, list(known)))
+        raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(known)))
     values: dict[str, Any] = {"extends": base}
     if kind == "recipe":
         values["title"] = f"{known[base].title}, as we run it"

@@ -23,7 +23,7 @@ from sparkwright.config.skeleton import (
     without_recipe,
     write,
 )
-from sparkwright.findings.user_error import Problems, UserError, mistake
+from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.text.visible import visible
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
@@ -82,7 +82,7 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHos
     discovered = next(offered("boxes"), None)
     if discovered is None:
         what, remedy = "the extra `discover` is not installed", "name the hosts"
-        raise UserError.of(where, what, f"{remedy}: --host NAME --gpu GPU")
+        raise refusal(where, what, f"{remedy}: --host NAME --gpu GPU")
     # Looked at before the LAN is asked, which takes a while.
     nothing_in_the_way(folder, FILES)
     boxes = discovered(mdns=mdns)
@@ -93,7 +93,7 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHos
     if not hosts:
         what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"
         remedy = "log in once by ssh to each, or name them: --host NAME --gpu GPU"
-        raise UserError.of(where, what, remedy)
+        raise refusal(where, what, remedy)
     return hosts
 
 

@@ -1,7 +1,5 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 

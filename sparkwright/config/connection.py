@@ -4,8 +4,6 @@ pyinfra takes them as they are: a port of 70000 connects to 4464, and a negative
 runs no operation at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """How hosts are reached, from a group_data file that can't be run: its simple lines alone."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

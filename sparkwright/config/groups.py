@@ -1,7 +1,5 @@
 """The groups of an inventory file: which shapes hosts and their data may have there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ top-level lists of names, or of (name, data) pairs, are groups, and ``group_data
 test compares it with pyinfra's own reading.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

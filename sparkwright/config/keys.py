@@ -4,8 +4,6 @@ A key has up to two values at a time. Beside its file, ``.new`` is on its way to
 is still valid after a rotation, and ``.revoked`` says that there is to be none.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

@@ -4,8 +4,6 @@ An address is ``ntfy:``, ``mailto:`` or ``webhook:``; where secrets come from, e
 Apprise's too (``tgram://…``, ``discord://…``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping

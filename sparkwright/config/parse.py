@@ -1,7 +1,5 @@
 """What inventory and group_data say of a host, as settings: every mistake with file and key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

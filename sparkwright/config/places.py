@@ -5,8 +5,6 @@ has them once, at its root. The site is the working directory, as it is for pyin
 ``templates/`` and ``catalog/`` go before the library's wherever they are other folders than those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

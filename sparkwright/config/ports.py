@@ -1,7 +1,5 @@
 """Ports of a host that services can't have, because something else of the host has them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sparkwright.config.inventory import HostInput

@@ -4,8 +4,6 @@ They are the user's own code and may do what the user may: a call of ``os._exit`
 a C function, ends or holds the process and can't be caught here.
 """
 
-from __future__ import annotations
-
 import ast
 import codecs
 import contextlib
@@ -13,6 +11,7 @@ import io
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
@@ -159,9 +158,6 @@ def _said(error: BaseException) -> str:
 
 
 def _line(error: BaseException, path: Path) -> int:
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
+    return lines[-1] if lines else 0

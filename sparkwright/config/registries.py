@@ -1,7 +1,5 @@
 """Registries of recipes: git repositories of other people's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any

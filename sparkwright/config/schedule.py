@@ -1,7 +1,5 @@
 """When an exclusive service is to run: ``Mon..Fri 08:00..18:00``, by the host's own clock."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

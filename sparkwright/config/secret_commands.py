@@ -1,7 +1,5 @@
 """Secrets that a command on the controller prints: ``pass``, ``op``, ``sops -d``."""
 
-from __future__ import annotations
-
 import queue
 import shlex
 import subprocess

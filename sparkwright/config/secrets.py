@@ -3,8 +3,6 @@
 The fleet's API key is made once, into a 0600 file, where nothing else gives it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,8 +1,7 @@
 """Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -266,7 +265,14 @@ _Tls = Annotated[
     Discriminator(_kind_of_tls),
 ]
 
-_OWN_UNITS = ("gateway", "health", "recover", "schedule", "switch", "wake", "watch")
+#: Names that nothing of the user's may have, by setting: of which kind, and their pattern.
+_OWN_NAMES = {
+    "services": (
+        "unit",
+        "gateway|health|recover|schedule|switch|wake|watch|(fetch|pull|share)-.*",
+    ),
+    "keys": ("key", "default|sparkwright"),
+}
 
 
 class HostSettings(_Settings):
@@ -431,23 +437,14 @@ class HostSettings(_Settings):
         """Where the accounts of private registries come from."""
         return self.registry_auth_command or self.registry_auth_file
 
-    @field_validator("services")
+    @field_validator("services", "keys")
     @classmethod
-    def _names_are_free(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
-        for name in services:
-            if name in _OWN_UNITS or name.startswith(("fetch-", "pull-", "share-")):
-                raise ValueError(f"{name!r} is the name of a unit of sparkwright's own")
-        return services
-
-    @field_validator("keys")
-    @classmethod
-    def _keys_have_names_of_clients(
-        cls, keys: dict[str, ClientKeySettings]
-    ) -> dict[str, ClientKeySettings]:
-        for name in keys:
-            if name in ("default", "sparkwright"):
-                raise ValueError(f"{name!r} is the name of a key of sparkwright's own")
-        return keys
+    def _names_are_free(cls, entries: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        kind, own = _OWN_NAMES[str(info.field_name)]
+        for name in entries:
+            if re.fullmatch(own, name):
+                raise ValueError(f"{name!r} is the name of a {kind} of sparkwright's own")
+        return entries
 
     @field_validator("image_mirrors")
     @classmethod

@@ -1,7 +1,5 @@
 """A new site: the files that are the user's own, as this repository's root has them."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
@@ -119,7 +117,8 @@ def _entry(host: NewHost, group: str, catalog: Catalog) -> str:
     name = json.dumps(host.name)
     if host.gpu not in VRAM:
         return name
-    services: dict[str, dict[str, Any]] = _services(group)
+    values = runpy.run_path(str(SKELETON / "group_data" / f"{group}.py"))
+    services: dict[str, dict[str, Any]] = values["services"]
     recipe = largest_for(host.gpu, catalog)
     if recipe is None:
         note = f"# {host.gpu}: no recipe of the catalog fits its {VRAM[host.gpu]:g} GiB."
@@ -128,9 +127,3 @@ def _entry(host: NewHost, group: str, catalog: Catalog) -> str:
         return name
     own = {key: {**service, "recipe": recipe.name} for key, service in services.items()}
     return f"(\n{_INDENT * 2}{name},\n{_INDENT * 2}{{'services': {own!r}}},\n{_INDENT})"
-
-
-def _services(group: str) -> dict[str, dict[str, Any]]:
-    values = runpy.run_path(str(SKELETON / "group_data" / f"{group}.py"))
-    services: dict[str, dict[str, Any]] = values["services"]
-    return services

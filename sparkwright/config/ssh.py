@@ -1,7 +1,5 @@
 """The user's own ssh, with what the inventory says of a host's connection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

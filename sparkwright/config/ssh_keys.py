@@ -1,7 +1,5 @@
 """A private key that ``ssh_key`` names, judged by its file before anybody logs in with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

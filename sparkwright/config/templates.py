@@ -1,7 +1,5 @@
 """The files below ``templates/``, ready to render: a site's own go before the library's."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Where TLS's files lie on the controller, and by which scheme clients come."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.config.settings import HostSettings

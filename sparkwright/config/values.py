@@ -1,7 +1,5 @@
 """Types of what settings hold: numbers with both ends, names, paths, addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any

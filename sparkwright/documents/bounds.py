@@ -4,8 +4,6 @@ Parsers and printers go down one frame of the stack for each level: without a bo
 end the process, and a few lines of aliases are gigabytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

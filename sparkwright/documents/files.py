@@ -1,7 +1,5 @@
 """Files of the user's, read and written as text."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -41,15 +39,15 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     return data
 
 
-def write(path: Path, text: str, mode: int = 0o644) -> None:
+def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write a file whole or not at all, also when the power goes; never readable by others than
     ``mode`` says. A link at its place is replaced, not followed."""
     path.parent.mkdir(mode=0o777 if mode & 0o077 else 0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fchmod(handle, mode)
         os.fsync(handle)

@@ -1,7 +1,5 @@
 """YAML from outside, judged as a stream of events before anything is built of it."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 
@@ -22,50 +20,30 @@ def load(text: str) -> Any:
         Unusable: for what is no YAML, says a key twice, or is beyond the bounds.
     """
     try:
-        if not _shallow(text):
+        if not _simple(text):
             _within_bounds(text)
         loader = _Loader(text)
         try:
-            node = loader.get_single_node()
-            if not _few(node):
-                _within_bounds(text)
-            found = None if node is None else loader.construct_document(node)
+            found = loader.get_single_data()
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise _unusable(error) from None
-    bounded(found)
+    try:
+        bounded(found)
+    except Unusable:
+        _within_bounds(text)  # names the line
+        raise
     return found
 
 
-def _shallow(text: str) -> bool:
-    """Whether it can't be so deep that building it is a danger: a level of a block takes a column,
-    where it may hold a list besides, and one of another kind a bracket."""
-    widest = max(map(len, text.splitlines()), default=0)
-    return text.count("[") + text.count("{") + 2 * widest <= _BUILT
-
-
-def _few(root: yaml.Node | None) -> bool:
-    """Whether it is surely within the bounds; aliases, which can be without end, are not judged."""
-    seen: set[int] = set()
-    level = [] if root is None else [root]
-    for _ in range(DEEPEST):
-        below: list[yaml.Node] = []
-        for node in level:
-            if id(node) in seen:
-                return False
-            seen.add(id(node))
-            if isinstance(node, yaml.MappingNode):
-                for pair in node.value:
-                    below += pair
-            elif isinstance(node, yaml.SequenceNode):
-                below += node.value
-        if len(seen) + len(below) > MOST:
-            return False
-        if not below:
-            return True
-        level = below
-    return False
+def _simple(text: str) -> bool:
+    """Whether building it is surely no danger: it has no alias, and neither so many lines nor so
+    many levels. A level of a block takes a column, where it may hold a list besides, and a level of
+    another kind a bracket."""
+    lines = text.splitlines()
+    levels = text.count("[") + text.count("{") + 2 * max(map(len, lines), default=0)
+    return "*" not in text and len(lines) + text.count(",") <= MOST and levels <= _BUILT
 
 
 def _within_bounds(text: str) -> None:

@@ -6,8 +6,6 @@ judgement compares, and yields symptoms with the values; or it is a pattern of a
 which stands in the YAML file too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

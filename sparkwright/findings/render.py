@@ -1,7 +1,5 @@
 """Findings as text and as JSON. Equal findings of several hosts are one, with all hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Findings as SARIF 2.1.0, which editors and code scanners read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Mistakes in what the user wrote: all of them at once, each with its place and its remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -39,11 +37,6 @@ class UserError(Exception):
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = tuple(dict.fromkeys(findings))
         super().__init__(str(self))
-
-    @classmethod
-    def of(cls, where: str, what: str, remedy: str, host: str | None = None) -> UserError:
-        """The error of a single mistake; see ``mistake``."""
-        return cls([mistake(where, what, remedy, host)])
 
     def __str__(self) -> str:
         problems = count(len(together(self.findings)), "problem")

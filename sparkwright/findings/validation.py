@@ -1,7 +1,5 @@
 """Pydantic's errors as problems that name the key, the value and the remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

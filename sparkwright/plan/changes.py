@@ -1,7 +1,5 @@
 """Differences between rendered services and the observation of their host."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from sparkwright.config.secrets import Secret
@@ -138,15 +136,12 @@ def serves_already(services: Sequence[Service], secrets: Secrets, observed: Obse
 def unmanaged_containers(services: Sequence[Service], observed: Observation) -> tuple[str, ...]:
     """``name restart-policy`` of containers that make room for these services."""
     ports = {port for service in services for port in service.ports}
-    return tuple(
-        sorted(
-            {
-                listener.container
-                for port, listener in observed.ports.items()
-                if port in ports and listener.container and not is_ours(listener, observed)
-            }
-        )
-    )
+    names = {
+        listener.container
+        for port, listener in observed.ports.items()
+        if port in ports and listener.container and not is_ours(listener, observed)
+    }
+    return tuple(sorted(names))
 
 
 def is_ours(listener: Listener, observed: Observation) -> bool:

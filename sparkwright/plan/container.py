@@ -5,8 +5,6 @@ the host's 0600 file is mounted, and the last shell before the engine puts it in
 environment.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

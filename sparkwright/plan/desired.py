@@ -1,7 +1,5 @@
 """The desired state of one host: its plan with everything resolved, rendered and named."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What a host lacks of its desired state, by its observation."""
 
-from __future__ import annotations
-
 import hashlib
 
 from sparkwright.host.observation import FileState, Observation

@@ -4,8 +4,6 @@ A host that has something, or the first that fetches it, serves it to the others
 arrives; beyond a few leeches these serve others in turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 #: Leeches of one seed. Eight streams of a tenth of a gigabit line each keep up with a line out of

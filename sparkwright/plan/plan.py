@@ -65,7 +65,6 @@ class ServicePlan:
     bind: str
     served_names: tuple[str, ...]
     image: ImageReference
-    image_unpacked_gib: float
     entrypoint: str
     variables: Variables | None
     body: ModelReference
@@ -321,7 +320,6 @@ def _plan_service(
         bind=LOOPBACK if proxy else service.address,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
-        image_unpacked_gib=image.size.unpacked_gib,
         entrypoint=image.entrypoint,
         variables=image.variables,
         body=_model_reference(models[recipe.body.model], recipe.body.mount, facts=derived),

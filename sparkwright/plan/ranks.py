@@ -3,8 +3,6 @@
 The head is rank 0: it alone has the key, the proxy and clients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.catalog import ArgumentValue, Image, Recipe

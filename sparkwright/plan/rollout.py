@@ -1,7 +1,5 @@
 """How the hosts of a fleet are switched to what is new: in which order, and what became of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil

@@ -1,7 +1,5 @@
 """Exclusive services by the calendar: which one runs when, and what of that can't be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Services rendered: the decided service as it must run on its host."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from typing import Any
@@ -184,10 +182,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "command": command.words,
         "environment": command.environment,
         "weights": [
-            (
-                f"{settings.models_root}/{resolution.model(model).directory}",
-                model.mount,
-            )
+            (f"{settings.models_root}/{resolution.model(model).directory}", model.mount)
             for model in service.models
         ],
     }

@@ -1,7 +1,5 @@
 """Which tag of its image a service runs, and what is said of one that can't be."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 

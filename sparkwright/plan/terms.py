@@ -1,7 +1,5 @@
 """Licences and operators' duties of what is planned, each once for the whole fleet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

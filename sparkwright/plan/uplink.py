@@ -3,8 +3,6 @@
 Units that systemd starts get nothing from /etc/environment or a login's variables.
 """
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from sparkwright.config.settings import HostSettings

@@ -6,8 +6,6 @@ replica with the fewest, and can take a replica out of service without cutting a
 in front of a single replica is the same proxy.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -262,18 +260,13 @@ def engine_map(key: Secret) -> str:
 def kept_servers(proxies: Proxies) -> list[list[str]]:
     """Servers whose state a reload must keep: backend, server, address, port, port of checks, and 1
     for TLS, else 0."""
-    found = [
-        [
-            *(proxy.name, one.name, one.address, str(one.port), str(one.health_port)),
-            "1" if one.tls else "0",
-        ]
+    servers = [
+        (proxy.name, one.name, one.address, one.port, one.health_port, int(bool(one.tls)))
         for proxy in proxies.proxies
         for one in proxy.replicas
     ]
-    return [
-        *found,
-        *([f"stay-{proxy.name}", "stay", "127.0.0.1", "1", "0", "0"] for proxy in proxies.proxies),
-    ]
+    servers += [(f"stay-{each.name}", "stay", "127.0.0.1", 1, 0, 0) for each in proxies.proxies]
+    return [[str(value) for value in server] for server in servers]
 
 
 # --- Details -----------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The replicas behind a load balancer: which hosts they are, and what prevents one to be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,25 +1,18 @@
 """Which proxies a host has: one before each service that asks for it, and one for a whole fleet."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.config.inventory import lan_address
-from sparkwright.config.settings import LoadBalancerSettings, RolloutSettings
+from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import (
-    Proxies,
-    Proxy,
-    Replica,
-    ReplicaTls,
-)
+from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import pool_problems, replica_identity, replicas
 from sparkwright.tls.host import serves_with
 
@@ -42,11 +35,11 @@ def proxies_of(
     Problems(pool_problems(plan, everyone)).stop()
     proxies = [_own(service) for service in plan.services if service.proxy]
     for name, settings in sorted(plan.settings.load_balancer.items()):
-        behind = [
+        behind = tuple(
             _replica(host, everyone[host], port, dry=dry)
             for host, port in replicas(name, settings, everyone).items()
-        ]
-        proxies.append(_fleet(name, settings, tuple(behind)))
+        )
+        proxies.append(Proxy(f"fleet-{name}", settings.port, behind, settings.bind))
     home = f"{plan.settings.services_root}/gateway"
     if not proxies:
         return None
@@ -64,10 +57,6 @@ def _own(service: ServicePlan) -> Proxy:
         engine_key=True, exclusive=service.exclusive, on_request=service.on_request,
         engine=service.engine,
     )  # fmt: skip
-
-
-def _fleet(name: str, settings: LoadBalancerSettings, replicas: tuple[Replica, ...]) -> Proxy:
-    return Proxy(f"fleet-{name}", settings.port, replicas, settings.bind)
 
 
 def _replica(host: str, data: Mapping[str, Any], port: int, *, dry: bool) -> Replica:

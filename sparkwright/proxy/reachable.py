@@ -4,8 +4,6 @@ A name of the controller's ssh_config or of .local is no name on another host: H
 call its configuration valid, and leave that replica off.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The hosts need neither git nor a way to the repository; they get the files.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -4,8 +4,6 @@ Accounts of private registries are in a file as ``docker login`` writes it, or w
 prints.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -3,8 +3,6 @@
 No hook of a repository runs, no submodule is fetched, and a symbolic link is a file like any other.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,14 +1,13 @@
 """Layers that keep keys and values, read from a model's own ``config.json``."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.catalog.entries import KvLayers
 
 #: No model has more of anything that is counted here: strangers write these files.
-_MOST = 1 << 30
+MOST = 1 << 30
 
 
 def kv_layers(config: Any) -> tuple[KvLayers, ...]:
@@ -22,14 +21,14 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
         return ()
     text = config.get("text_config")
     data = text if isinstance(text, dict) else config
-    total = _whole(data, "num_hidden_layers")
-    heads = _whole(data, "num_key_value_heads") or _whole(data, "num_attention_heads")
-    width = _whole(data, "head_dim")
-    if width is None and (hidden := _whole(data, "hidden_size")):
-        width = hidden // (_whole(data, "num_attention_heads") or hidden)
+    total = whole(data, "num_hidden_layers")
+    heads = whole(data, "num_key_value_heads") or whole(data, "num_attention_heads")
+    width = whole(data, "head_dim")
+    if width is None and (hidden := whole(data, "hidden_size")):
+        width = hidden // (whole(data, "num_attention_heads") or hidden)
     if not total or not heads or not width:
         return ()
-    latent, rope = _whole(data, "kv_lora_rank"), _whole(data, "qk_rope_head_dim")
+    latent, rope = whole(data, "kv_lora_rank"), whole(data, "qk_rope_head_dim")
     if latent and rope:  # multi-head latent attention keeps one vector a layer, not two a head
         return (KvLayers(layers=total, heads=1, head_dim=(latent + rope + 1) // 2),)
     kinds = _kinds(data, total)
@@ -38,12 +37,12 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
         found.append(
             KvLayers(
                 layers=kinds["full_attention"],
-                heads=_whole(data, "num_global_key_value_heads") or heads,
-                head_dim=_whole(data, "global_head_dim") or width,
+                heads=whole(data, "num_global_key_value_heads") or heads,
+                head_dim=whole(data, "global_head_dim") or width,
             )
         )
     if kinds["sliding_attention"]:
-        window = _whole(data, "sliding_window")
+        window = whole(data, "sliding_window")
         if window is None:
             return ()
         found.append(
@@ -57,11 +56,12 @@ def _kinds(data: dict[str, Any], total: int) -> Counter[str]:
     listed = data.get("layer_types")
     if isinstance(listed, list):
         return Counter(str(kind) for kind in listed)
-    interval = _whole(data, "full_attention_interval")
+    interval = whole(data, "full_attention_interval")
     return Counter({"full_attention": total // interval if interval else total})
 
 
-def _whole(data: dict[str, Any], key: str) -> int | None:
+def whole(data: Mapping[str, Any], key: str) -> int | None:
+    """A number of a configuration; None for what no model can have."""
     value = data.get(key)
-    counted = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST
+    counted = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
     return value if counted else None

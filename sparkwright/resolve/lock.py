@@ -4,8 +4,6 @@ A file in the user's repository, in an order that does not change by itself, so 
 what will change on the hosts. With it a run queries no registry or hub.
 """
 
-from __future__ import annotations
-
 import pathlib
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ config.json, generation_config.json, tokenizer_config.json and the chat template
 strangers: what has not the form that it must have counts as not said, and nothing of them is run.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -14,11 +12,10 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from sparkwright.catalog.data import Data
+from sparkwright.resolve.kv_cache import MOST, whole
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 Word = Annotated[str, StringConstraints(pattern=rf"^{_WORD}$")]
-#: No model has more of anything that is counted here.
-MOST = 1 << 30
 #: Keys of config.json for the longest context, as vLLM reads them; the least of them counts.
 _CONTEXT = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
@@ -137,9 +134,7 @@ def _template(value: object) -> str | None:
 
 
 def _context(data: Mapping[str, Any]) -> int | None:
-    found = [data[key] for key in _CONTEXT if key in data]
-    whole = [one for one in found if isinstance(one, int) and not isinstance(one, bool)]
-    return min((one for one in whole if 0 < one <= MOST), default=None)
+    return min(filter(None, (whole(data, key) for key in _CONTEXT)), default=None)
 
 
 def _sampling(data: Mapping[str, Any]) -> dict[str, float]:

@@ -4,8 +4,6 @@ apt-get fetches them, and checks their signatures, on a machine with internet an
 distribution. The lock pins them: a bundle travels, and what it brings is installed as root.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Weights are safetensors: pickles of a repository, which run code when loaded, are not fetched."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase

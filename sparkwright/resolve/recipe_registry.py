@@ -4,8 +4,6 @@ A foreign repository is never checked out: no hook of it runs, no submodule is f
 (LFS) is asked, and a symbolic link in it is a file like any other, which is passed over.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import re

@@ -10,13 +10,10 @@ pins: the same wheels give the same name on every controller, whatever zlib it h
 that was carried from elsewhere is taken only if it is that one.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +23,8 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from sparkwright.documents.files import write
 
 ARCHITECTURES = ("aarch64", "x86_64")
 REQUIREMENTS = Path(__file__).with_name("runtime_requirements.txt")
@@ -88,7 +87,7 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
                 f"The runtime for {arch} is not the one that this version of sparkwright pins "
                 f"(sha256 {bundle.digest}). Reinstall sparkwright."
             )
-        _write(bundle.path, gzip.compress(tar, compresslevel=6, mtime=0))
+        write(bundle.path, gzip.compress(tar, compresslevel=6, mtime=0))
     except OSError as error:
         raise RuntimeBundleError(
             f"Cannot write the runtime bundle in {cache_dir}: {error.strerror or error}. "
@@ -212,13 +211,3 @@ def _tar(tree: Path) -> bytes:
                 with path.open("rb") as content:
                     archive.addfile(entry, content)
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".runtime-", delete=False) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)

@@ -1,7 +1,5 @@
 """The desired state of all hosts of a run: planned, resolved, rendered; every mistake at once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Services as their clients see them: address, name of the key, served names, limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plan of all hosts together: settings, catalogs, plans and rules; every problem at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

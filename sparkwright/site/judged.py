@@ -1,7 +1,5 @@
 """A whole fleet judged before anything is made or asked: `check` and a deploy say the same."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ What a repository's files say is in the lock; what is not there is asked for, on
 whole fleet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace

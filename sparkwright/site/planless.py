@@ -1,7 +1,5 @@
 """A fleet whose plan is broken: nothing is planned, and nothing is known but what hosts say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the tags and revisions of a fleet stand for: from its lock, or from registries and hubs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The services of a host: rendered, with the files of their keys and their directories."""
 
-from __future__ import annotations
-
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import engine

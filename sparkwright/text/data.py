@@ -1,7 +1,5 @@
 """YAML that ships beside a module."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Who holds a host, in words."""
 
-from __future__ import annotations
-
 from sparkwright.host.lock import Owner
 from sparkwright.text.visible import visible
 

@@ -1,7 +1,5 @@
 """What people have put on a host by hand, in words."""
 
-from __future__ import annotations
-
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.text.lock_owner import age
 from sparkwright.text.visible import visible

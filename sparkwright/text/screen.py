@@ -4,8 +4,6 @@ What is piped stays as it is, a line a line: programs read it, and have no width
 before the terminal's own width.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

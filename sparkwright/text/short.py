@@ -1,7 +1,5 @@
 """Figures, spans and lists of hosts, short enough to be read."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

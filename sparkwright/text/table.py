@@ -1,7 +1,5 @@
 """Tables of text, laid out by rich."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from sparkwright.text.screen import width

@@ -1,7 +1,5 @@
 """Timestamps as Docker writes them."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 

@@ -1,7 +1,5 @@
 """Values as messages show them."""
 
-from __future__ import annotations
-
 
 def short(value: object, longest: int = 80) -> str:
     """A value as Python writes it, cut."""

@@ -5,8 +5,6 @@ the clipboard), a carriage return that hides what stood before, or marks that tu
 a line. Each of them is shown as its escape: ``\\x1b``, ``\\u202e``.
 """
 
-from __future__ import annotations
-
 import re
 
 #: Unicode's control and format characters, its separators of lines and paragraphs, halves of

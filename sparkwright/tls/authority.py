@@ -4,8 +4,6 @@ It signs the certificates of hosts and nothing else: no other CA (path length 0)
 code.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import fcntl

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
+from sparkwright.config.inventory import lan_address
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fetch.request import TlsIdentity
-from sparkwright.tls.names import client_address, is_name, names_of, own_name
+from sparkwright.tls.names import is_name, names_of, own_name
 
 if TYPE_CHECKING:
     from sparkwright.tls.users import UserCertificate
@@ -70,7 +71,7 @@ def identity(
         return None
     if isinstance(settings, TlsSettings):
         given = _users(host, data, settings, where)
-        named = [client_address(host, data), *(one for one in given.names if "*" not in one)]
+        named = [lan_address(host, data), *(one for one in given.names if "*" not in one)]
         return TlsIdentity(next((one for one in named if is_name(one)), None), given.ca)
     from sparkwright.tls.authority import authority
 
@@ -136,6 +137,4 @@ def _users(
     # Loaded for those alone who use it: `sparkwright check` answers in less than a second.
     from sparkwright.tls.users import user_certificate
 
-    return user_certificate(
-        settings, host, client_address(host, data), where, dt.datetime.now(dt.UTC)
-    )
+    return user_certificate(settings, host, lan_address(host, data), where, dt.datetime.now(dt.UTC))

@@ -1,7 +1,5 @@
 """Names and addresses that certificates are for."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import re
@@ -46,11 +44,6 @@ def own_name(host: str) -> str:
     return f"{label(host)}.{_OWN}"
 
 
-def client_address(host: str, data: Mapping[str, Any]) -> str:
-    """The name or address that clients and other hosts connect to."""
-    return lan_address(host, data)
-
-
 def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> tuple[str, ...]:
     """Everything that a host is reached by, names in lower case, sorted.
 
@@ -58,7 +51,7 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
         data: the host's data of inventory and group_data.
         binds: addresses that its proxies listen on.
     """
-    named = [host, ssh_address(host, data), client_address(host, data)]
+    named = [host, ssh_address(host, data), lan_address(host, data)]
     named += [bind for bind in binds if bind not in EVERY_ADDRESS]
     found = {one.lower() for one in named if is_name(one) or ip_address(one)}
     # As Avahi announces it in a LAN.

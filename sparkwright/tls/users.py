@@ -1,7 +1,5 @@
 """A certificate of the user's own: read, and judged before any host is touched."""
 
-from __future__ import annotations
-
 import datetime as dt
 import stat
 from collections.abc import Iterator, Sequence

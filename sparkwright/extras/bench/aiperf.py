@@ -23,7 +23,7 @@ from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell, Spread
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.lib import metrics as neutral
 
 NAME = "aiperf"
@@ -76,7 +76,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
     elif expected and installed[0] != expected:
         observed = f"{folder} has version {installed[0]}, not {expected}"
     if observed:
-        raise UserError.of(f"load generator {NAME}", observed, _REMEDY)
+        raise refusal(f"load generator {NAME}", observed, _REMEDY)
     return Tool(program, installed[0])
 
 

@@ -40,7 +40,7 @@ from sparkwright.extras.bench.service import Service, reach
 from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
 from sparkwright.findings.render import text as findings_text
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible
@@ -182,7 +182,7 @@ def _awake(
         if active is None:
             yield target
         elif named:
-            raise UserError.of(f"--service {name}", asleep, f"sparkwright activate {name}")
+            raise refusal(f"--service {name}", asleep, f"sparkwright activate {name}")
         else:
             echo(asleep, err=True)
 
@@ -240,5 +240,5 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
         for result in runs
     ]
     if not chosen:
-        raise UserError.of(str(directory), "it has no such results", "measure some first")
+        raise refusal(str(directory), "it has no such results", "measure some first")
     echo(f"{export(path, chosen)} results in {path}", err=True)

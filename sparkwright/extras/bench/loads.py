@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog.measurements import Category
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.text.data import read
 
 #: The categories with prompts, in the order of the cards.
@@ -178,6 +178,6 @@ def read_numbers(option: str, text: str, *, most: int = 1024) -> tuple[int, ...]
         if not 1 <= number <= most:
             observed = f"{part!r} is no number from 1 to {most}"
             remedy = "write such as 1,8,64 or 2k,16k"
-            raise UserError.of(f"{option} {text}", observed, remedy)
+            raise refusal(f"{option} {text}", observed, remedy)
         numbers.add(number)
     return tuple(sorted(numbers))

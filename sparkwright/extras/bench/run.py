@@ -18,7 +18,7 @@ from sparkwright.extras.bench.aiperf import Tool
 from sparkwright.extras.bench.loads import Batch, sample
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.service import Service, metrics_without_key
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 #: Of an answer: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output).
 MAX_TOKENS = 256
@@ -96,7 +96,7 @@ def measure(
         observed = "; ".join(["no request was answered", *measured.remarks])
         remedy = "look at the service: journalctl -u sparkwright-<service> on the host"
         where = f"{service.url}, measured by {aiperf.NAME}"
-        raise UserError.of(where, observed, remedy)
+        raise refusal(where, observed, remedy)
     return measured
 
 
@@ -158,7 +158,7 @@ def _json(path: Path) -> Any:
         return None
     except ValueError as error:
         observed = f"the load generator left no JSON: {error}"
-        raise UserError.of(str(path), observed, "measure again") from None
+        raise refusal(str(path), observed, "measure again") from None
 
 
 def _repeatable(word: str) -> str:

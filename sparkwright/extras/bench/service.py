@@ -14,7 +14,7 @@ import requests
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, mistake, refusal
 
 _SECONDS = 10.0
 
@@ -52,7 +52,7 @@ class Service:
         except (requests.RequestException, ValueError) as error:
             observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
             remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
-        raise UserError.of(url, observed, remedy)
+        raise refusal(url, observed, remedy)
 
     def tokens(self, text: str) -> int:
         """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
@@ -119,7 +119,7 @@ def reach(name: str, candidates: Iterable[Service]) -> Service:
             if entry["id"] == service.model:
                 return replace(service, context=entry.get("max_model_len"))
         observed = f"{service.url} does not serve {service.model!r}"
-        raise UserError.of(name, observed, "deploy first: pyinfra ... deploy.py")
+        raise refusal(name, observed, "deploy first: pyinfra ... deploy.py")
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
         for problem in problems

@@ -18,7 +18,7 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.documents.json_text import generated_object
 from sparkwright.extras.bench.results import SCHEMA, Result
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import mistake, refusal
 from sparkwright.findings.validation import problems_of
 
 #: Sorts by name as it does by time, and needs no quoting in a shell.
@@ -53,7 +53,7 @@ def save(directory: Path, result: Result) -> Path:
     path = path_of(directory, result)
     if path.exists():
         observed = "there is a result of this second already"
-        raise UserError.of(str(path), observed, "keep one of the two")
+        raise refusal(str(path), observed, "keep one of the two")
     _write(path, result.model_dump_json(by_alias=True, indent=1))
     return path
 

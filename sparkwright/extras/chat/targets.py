@@ -11,7 +11,7 @@ from sparkwright.config.inventory import ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, existing_key
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, is_loopback
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import mistake, refusal, suggest
 from sparkwright.site.endpoints import Endpoint, Key, ServedName, endpoint_of
 from sparkwright.site.fleet import PlannedHost
 
@@ -81,15 +81,15 @@ def targets(
     services = sorted({target.endpoint.service for target in every})
     if service is not None and service not in services:
         observed = "no host has a service of this name"
-        raise UserError.of(f"--service {service}", observed, suggest(service, services))
+        raise refusal(f"--service {service}", observed, suggest(service, services))
     every = [target for target in every if service in (None, target.endpoint.service)]
     names = sorted({target.served.name for target in every})
     if model is not None and model not in names:
         observed = "no service answers to this name"
-        raise UserError.of(f"--model {model}", observed, suggest(model, names))
+        raise refusal(f"--model {model}", observed, suggest(model, names))
     if not every:
         remedy = "sparkwright advise names recipes for a workload"
-        raise UserError.of("services", "these hosts have no service", remedy)
+        raise refusal("services", "these hosts have no service", remedy)
     first = next(target for target in every if model in (None, target.served.name))
     wanted = first.endpoint.service, first.served.name
     return [target for target in every if (target.endpoint.service, target.served.name) == wanted]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.bootstrap.gpu_question import Box, boxes
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 #: As `init --host` takes them. Nothing that ssh would read as an option.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
@@ -121,7 +121,7 @@ def announced(seconds: float) -> list[Candidate]:
     except ImportError:
         what = "mDNS needs the library zeroconf, which is not installed"
         remedy = "pip install 'sparkwright[discover]', or --no-mdns for ssh_config and known_hosts"
-        raise UserError.of("command line", what, remedy) from None
+        raise refusal("command line", what, remedy) from None
     names: set[str] = set()
 
     def changed(*, name: str, **_: Any) -> None:

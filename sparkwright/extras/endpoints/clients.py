@@ -1,7 +1,5 @@
 """The fleet's endpoints in each client's own format: the templates in ``templates/clients``."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

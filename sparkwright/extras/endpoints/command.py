@@ -1,7 +1,5 @@
 """``sparkwright endpoints``: the fleet's addresses and names as configuration of its clients."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 from sparkwright.site.endpoints import cas, key_command, keys
 
 DOCUMENT = Endpoints
@@ -77,4 +75,4 @@ def _write(output: Path, text: str) -> None:
     except OSError as error:
         what = f"this can't be written: {error.strerror}"
         remedy = "name a file in a folder of yours"
-        raise UserError.of(f"--output {output}", what, remedy) from None
+        raise refusal(f"--output {output}", what, remedy) from None

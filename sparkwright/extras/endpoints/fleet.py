@@ -1,7 +1,5 @@
 """Endpoints of a planned fleet, and what a reader of them should know."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
@@ -43,7 +41,7 @@ def export(
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):
         what = "no host has a key of this name"
-        raise UserError.of(f"--key {name}", what, suggest(name, named))
+        raise refusal(f"--key {name}", what, suggest(name, named))
     variables: dict[Source, str] = {}
     problems = Problems()
     endpoints: list[Endpoint] = []
@@ -53,11 +51,9 @@ def export(
         key = _key(plan, name, variables)
         address = plan.settings.lan_address or addresses[host]
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
-            what, remedy = (
-                f"clients can't reach {address!r}",
-                "set lan_address to what others reach",
-            )
-            problems.append(mistake("lan_address", what, f"{remedy} this host at", host))
+            remedy = "set lan_address to what others reach this host at"
+            what = f"clients can't reach {address!r}"
+            problems.append(mistake("lan_address", what, remedy, host))
             continue
         for service in plan.services:
             bind = service.client_bind

@@ -1,7 +1,5 @@
 """``sparkwright fabric test``: the fabric judged, and measured against published figures."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -19,7 +17,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.extras.fabric_test.measure import Plan, measured, plan
 from sparkwright.extras.fabric_test.result import FabricResult, result, rows
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 from sparkwright.text.table import columns
 
 DOCUMENT = list[FabricResult]
@@ -44,7 +42,7 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
         fabrics = of_looks(looks.answers)
         if not fabrics and looks.answers:
             what, remedy = "no host has a ConnectX", "name other hosts with --limit"
-            raise UserError.of(str(hosts.inventory), what, remedy)
+            raise refusal(str(hosts.inventory), what, remedy)
         plans = [Plan() if look else _plan(fabric, looks.answers) for fabric in fabrics]
         answers = measured(session, plans)
     told(looks)

@@ -1,7 +1,5 @@
 """What was measured on a fabric, against what others published."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``sparkwright render``: the files that a run would put on the hosts, to a directory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

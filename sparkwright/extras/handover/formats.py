@@ -1,7 +1,5 @@
 """A planned service in the format of another tool: what its release holds, the image by digest."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
@@ -14,7 +12,7 @@ from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.config.templates import template
 from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.data import PARALLEL
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import rendered_from
@@ -56,14 +54,14 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
             "push the image to a registry of yours, and name it in an image and a recipe "
             "of your own catalog (docs/catalog-yaml.md)"
         )
-        raise UserError.of(where, what, remedy, plan.host)
+        raise refusal(where, what, remedy, plan.host)
     if service.rank is not None:
         what = f"it is served by the hosts of cluster {service.rank.cluster!r} together"
         remedy = (
             "leave it out (--limit), and serve it there as that tool does over several hosts, such "
             "as Kubernetes' LeaderWorkerSet (docs/scale.md)"
         )
-        raise UserError.of(where, what, remedy, plan.host)
+        raise refusal(where, what, remedy, plan.host)
     if form == "kubernetes":  # a network of its own: the container listens to all of it
         service = replace(service, bind="0.0.0.0")
     context = rendered_from(plan, service, resolution)
@@ -92,7 +90,7 @@ def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]
     if not _NODE.fullmatch(node) or len(node) > _LONGEST:
         what = "no node of Kubernetes can have this name"
         remedy = "call the host in the inventory what `kubectl get nodes` calls it"
-        raise UserError.of(f"inventory: {host}", what, remedy, host)
+        raise refusal(f"inventory: {host}", what, remedy, host)
     name = _object_name(f"{context['name']}-{host}")
     labels = {"app.kubernetes.io/name": "vllm", "app.kubernetes.io/instance": name}
     text = template("handover/kubernetes.yaml.j2").render(
@@ -131,7 +129,7 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
 
     def refused(key: str, what: str) -> UserError:
         remedy = "another value, or --format kubernetes"
-        return UserError.of(f"services.{service.name}.{key}", what, remedy, host)
+        return refusal(f"services.{service.name}.{key}", what, remedy, host)
 
     def word(key: str, text: str) -> str:
         """One word of a line of words."""

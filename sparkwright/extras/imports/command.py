@@ -1,7 +1,5 @@
 """``sparkwright import``: recipes of other projects into the site's own catalog."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

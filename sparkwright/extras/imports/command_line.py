@@ -5,8 +5,6 @@ is split as a shell would split it. Nothing is expanded: what a shell would run 
 out by name, and a script is refused.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import string

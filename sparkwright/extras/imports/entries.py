@@ -1,7 +1,5 @@
 """A foreign recipe as entries of the catalog: recipe, models, and the image where it is new."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Writing what was imported into a catalog, with the original text beside it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recipes of every known format, read and made into entries of the catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

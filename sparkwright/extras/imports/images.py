@@ -1,7 +1,5 @@
 """A recipe's container as an image of the catalog."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

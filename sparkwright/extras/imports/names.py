@@ -1,7 +1,5 @@
 """Names of entries and files, whatever others called them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -1,7 +1,5 @@
 """``sparkwright catalog search``: words in the catalog and in registries of recipes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

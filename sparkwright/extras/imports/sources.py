@@ -1,7 +1,5 @@
 """Sources of recipes: a file, a folder, a repository, or ``@NAME`` of the setting `registries`."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 from collections.abc import Iterator, Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 from sparkwright.cli.lib.options import site_inventory
 from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.config.registries import named_registries
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Problems, UserError, mistake, refusal, suggest
 from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_registry
 from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
@@ -33,7 +31,7 @@ def texts_of(source: str, inventory: Path | None) -> list[Text]:
             remedy = suggest(name, list(known)) if known else (
                 f'set registries = {{"{name}": "https://…"}} in group_data/all.py'
             )  # fmt: skip
-            raise UserError.of(source, f"there is no registry {name!r}", remedy)
+            raise refusal(source, f"there is no registry {name!r}", remedy)
         return _of_registry(known[name], _pinned(hosts, known[name]))
     path = Path(source)
     bare = (path / "HEAD").is_file() and (path / "objects").is_dir()  # a repository
@@ -83,7 +81,7 @@ def of_path(path: Path) -> list[Text]:
         return [_read(path, path.stem)]
     if not path.is_dir():
         remedy = "name a file, a folder, https://HOST/REPOSITORY, or @NAME of `registries`"
-        raise UserError.of(str(path), "there is no such file or folder", remedy)
+        raise refusal(str(path), "there is no such file or folder", remedy)
     texts: list[Text] = []
     for folder, folders, files in os.walk(path, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -91,7 +89,7 @@ def of_path(path: Path) -> list[Text]:
             if file.suffix not in SUFFIXES or file.is_symlink() or not file.is_file():
                 continue
             if len(texts) == MOST_FILES:
-                raise UserError.of(str(path), f"more than {MOST_FILES} files", "name one")
+                raise refusal(str(path), f"more than {MOST_FILES} files", "name one")
             texts.append(_read(file, file.relative_to(path).with_suffix("").as_posix()))
     return texts
 
@@ -125,4 +123,4 @@ def _read(path: Path, name: str) -> Text:
             date = dt.date.fromtimestamp(os.fstat(file.fileno()).st_mtime)
         return Text(name, content.decode("utf-8", "replace"), str(path), date)
     except OSError as error:
-        raise UserError.of(str(path), f"can't be read: {error}", "name another") from None
+        raise refusal(str(path), f"can't be read: {error}", "name another") from None

@@ -1,7 +1,5 @@
 """sparkrun's recipes: version 2, and version 1, which is eugr/spark-vllm-docker's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``sparkwright notify``: tell people what begins, worsens and ends. Runs pyinfra."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import asdict, replace
@@ -20,7 +18,7 @@ from sparkwright.extras.notify.current import UNANSWERED, current
 from sparkwright.extras.notify.notices import Sent, go, try_out
 from sparkwright.extras.notify.record import PLACE, held, read
 from sparkwright.extras.notify.send import send
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.text.visible import visible_text
 
 DOCUMENT = list[Sent]
@@ -50,7 +48,7 @@ def command(
     targets = addresses(every)
     if not targets:
         what, remedy = "no address is set", 'write notify = ["ntfy:MY-TOPIC"]'
-        raise UserError.of("group_data/all.py: notify", what, remedy)
+        raise refusal("group_data/all.py: notify", what, remedy)
     if install:
         place = timer.install(Path.cwd(), hosts.inventory, connection_words())
         echo(f"{place / timer.UNITS[1]} looks at the fleet every two minutes")

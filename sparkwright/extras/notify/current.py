@@ -4,8 +4,6 @@ What a host says may hold a log's line, and with it a key or a prompt. Of its wo
 but figures in the forms that the watch writes, ids of known checks and names of planned services.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The file with what was said to whom, which one run at a time reads and writes."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator
@@ -10,7 +8,7 @@ from pathlib import Path
 
 from sparkwright.documents.files import write
 from sparkwright.extras.notify.notices import Record
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 PLACE = Path(".sparkwright/notified.json")
 #: Bytes: more is not ours.
@@ -41,7 +39,7 @@ def held(path: Path) -> Iterator[Record]:
     except OSError as error:
         what = f"can't be written: {error.strerror}"
         remedy = "make it writable: without it everything would be said again and again"
-        raise UserError.of(str(path), what, remedy) from None
+        raise refusal(str(path), what, remedy) from None
 
 
 def read(path: Path) -> Record:

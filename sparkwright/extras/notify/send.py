@@ -1,7 +1,5 @@
 """Sending a notice, by Apprise. How it went, never a traceback, and never a word of the address."""
 
-from __future__ import annotations
-
 import logging
 import re
 import resource
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.config.notices import Address, as_json
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 #: Seconds that one notice may take: a server that answers drop by drop ends no run.
 TIMEOUT = 30.0
@@ -33,7 +31,7 @@ def send(address: Address, title: str, body: str) -> str | None:
         import apprise  # 0.2 s, for those alone who need it
     except ImportError:
         remedy = "pip install 'sparkwright[notify]'"
-        raise UserError.of("notify", "Apprise, which sends, is missing", remedy) from None
+        raise refusal("notify", "Apprise, which sends, is missing", remedy) from None
     heard: list[str] = []
     taken = threading.Event()
 

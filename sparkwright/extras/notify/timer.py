@@ -1,7 +1,5 @@
 """The timer that has one machine look at the fleet and send notices: its units as text."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -11,7 +9,7 @@ from pathlib import Path
 
 from sparkwright.config.templates import template
 from sparkwright.documents.files import write
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 NAME = "sparkwright-notify"
 UNITS = (f"{NAME}.service", f"{NAME}.timer")
@@ -38,7 +36,7 @@ def units(site: Path, inventory: Path, options: Sequence[str] = ()) -> dict[str,
     for word in (str(site), *words):
         if not word.isprintable() or any(mark in word for mark in "%$\\\"'"):
             what = f"{word!r} can't stand in a systemd unit"
-            raise UserError.of("notify --install", what, "move the site elsewhere")
+            raise refusal("notify --install", what, "move the site elsewhere")
     context = {
         "site": site,
         "command": shlex.join(words),
@@ -60,7 +58,7 @@ def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
             write(place / name, text)
     except OSError as error:
         what = f"can't be written: {error.strerror}"
-        raise UserError.of(str(place), what, "make it writable") from None
+        raise refusal(str(place), what, "make it writable") from None
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", UNITS[1])
     return place
@@ -85,4 +83,4 @@ def _systemctl(*words: str) -> None:
         output = str(getattr(error, "stderr", None) or error).strip()
         what = f"systemctl {' '.join(words)}: {output}"
         remedy = "run `sparkwright notify` by a timer of your own, such as cron"
-        raise UserError.of("notify --install", what, remedy) from None
+        raise refusal("notify --install", what, remedy) from None

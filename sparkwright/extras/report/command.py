@@ -26,7 +26,7 @@ from sparkwright.extras.report.contents import (
 from sparkwright.extras.report.page import page_of
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import refusal
 
 _STATE = Path(".sparkwright")
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -72,7 +72,7 @@ def command(
     own past.
     """
     if inventory is None and (limit or overrides):
-        raise UserError.of("command line", "--limit and --data need an inventory", "name one")
+        raise refusal("command line", "--limit and --data need an inventory", "name one")
     hosts = load(inventory, overrides, limit).or_raise() if inventory else {}
     names = {host: [one.name for one in of.plan.services] for host, of in hosts.items()}
     planned = names if inventory else None

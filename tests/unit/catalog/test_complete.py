@@ -8,7 +8,10 @@ import pytest
 
 from sparkwright.catalog import Image, Model, Recipe
 from sparkwright.catalog.data import OWN
+from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
+
+cases = Tables(__file__)
 
 ENTRIES: dict[str, Image | Model] = {**catalog().images, **catalog().models}
 PAGE = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
@@ -51,19 +54,7 @@ def test_the_newest_tag_says_what_it_adds(words: str) -> None:
     assert words in PAGE
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "`qwen36-27b-mtp-nvfp4kv`",
-        "`TQ_RING_CAPACITY` | 128",
-        "`TQ_INITIAL_LAYERS` | 4",
-        '{"chat_template_kwargs": {"preserve_thinking": true}}',
-        "ghcr.io/aeon-7/vllm-aeon-ultimate:qwen36-v2",
-        "FlashInfer 0.6.12, transformers 5.12.1",
-        "SGLang",
-        "Docker Model Runner",
-    ],
-)
+@cases("words")
 def test_the_page_has_it(words: str) -> None:
     assert words in PAGE
 

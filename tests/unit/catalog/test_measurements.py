@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from sparkwright.catalog.measurements import Row
 from tests.unit.builders import catalog
 
 ALL = catalog().measurements
@@ -31,39 +28,6 @@ def test_a_table_is_plausible(name: str) -> None:
         if isinstance(row.decode, float) and isinstance(row.tpot, float) and row.concurrency == 1:
             # One stream: a token every tpot ms, but for medians taken over different things.
             assert row.decode * row.tpot / 1000 == pytest.approx(1, rel=0.1)
-
-
-def _row(name: str, **wanted: Any) -> Row:
-    (row,) = [
-        row
-        for row in ALL[name].rows
-        if all(getattr(row, key) == value for key, value in wanted.items())
-    ]
-    return row
-
-
-def test_figures_of_the_cards() -> None:
-    assert _row("gemma4-26b-v0.23.0-single-stream", category="extraction-json").decode == 202.4
-    assert _row("qwen36-35b-v0.23.0-single-stream", category="math").acceptance == 0.477
-    assert _row("qwen36-27b-v0.23.0-single-stream", category="reasoning").tpot == 17.8
-    assert _row("qwen36-35b-v0.23.0-concurrency", category="math", concurrency=8).aggregate == 416
-    assert _row("gemma4-26b-stock-sweep", category="extraction-json").aggregate_peak == 3674.70
-    assert _row("qwen36-35b-omni-concurrency", concurrency=64).ttft_p95 == 11200
-    assert _row("qwen35-27b-concurrency-code", concurrency=16).aggregate == 327.9
-    assert _row("qwen35-27b-turboquant-context", prompt_tokens=32000).values["off"] == 19.43
-    assert _row("qwen36-27b-ab-dflash-xs-body-single", concurrency=1).decode_mean == 24.27
-    assert _row("gemma4-26b-production-gates", category="coding").decode == (149, 150)
-
-
-def test_every_system_with_a_published_table_has_one() -> None:
-    bodies = {table.body for table in ALL.values()}
-    assert bodies >= {
-        "gemma4-26b-a4b-nvfp4",
-        "qwen35-27b-dflash-nvfp4",
-        "qwen36-27b-aeon-mm-nvfp4-mtp-xs",
-        "qwen36-27b-aeon-nvfp4",
-        "qwen36-35b-a3b-heretic-nvfp4",
-    }
 
 
 def test_the_fleet_table_of_the_27b_is_of_the_body_that_its_heading_names() -> None:

@@ -11,6 +11,9 @@ from sparkwright.catalog import Model, Recipe
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.entries import Format
 from sparkwright.checks.configuration.model import QUANTIZATION
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 MODEL: dict[str, Any] = {
     "kind": "model", "name": "mine", "repository": "me/mine", "family": "mine", "role": "body",
@@ -35,11 +38,7 @@ def test_every_format_has_its_quantization_argument(form: str) -> None:
     assert form in QUANTIZATION
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["--trust/remote", "-m/x", "../../etc", "a/../b", "a/b/c", "a", "/etc/passwd", "a/b?x=1",
-     "a b/c", "a--b/c", "a/b\n", "a/.."],
-)  # fmt: skip
+@cases("name")
 def test_a_repository_is_neither_an_option_nor_a_path(name: str) -> None:
     with pytest.raises(ValidationError, match="repository"):
         Model.model_validate({**MODEL, "repository": name})

@@ -17,7 +17,10 @@ from sparkwright.documents import json_text, yaml_text
 from sparkwright.documents.bounds import DEEPEST, Unusable, bounded
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import read_lock
-from tests.unit.builders import DIGEST, SPARK, plan
+from tests.tables import Tables
+from tests.unit.builders import SPARK, plan
+
+cases = Tables(__file__)
 
 BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))])
 
@@ -29,32 +32,13 @@ def said(step: Callable[[], object]) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('sparks = [("spark-1",)]', "('spark-1',) is no host"),
-        ('sparks = [("spark-1", {}, 3)]', "is no host"),
-        ('sparks = [("spark-1", None)]', "is no host"),
-        ("sparks = [(1, {})]", "(1, {}) is no host"),
-        ('sparks = ["spark-1", 5]', "5 is no host"),
-        ('sparks = [["spark-1", {}]]', "is no host"),
-        ('sparks = ["../../tmp/x"]', "'../../tmp/x' is no name of a host"),
-        ('sparks = ["/etc"]', "is no name of a host"),
-        ('sparks = [""]', "is no name of a host"),
-        ('sparks = ["a b"]', "is no name of a host"),
-        ('sparks = [("spark-1", {1: 2})]', "1 is no name of a setting"),
-        ('sparks = (["spark-1"],)', "a tuple is a group with data"),
-        ("sparks = (1, 2)", "a tuple is a group with data"),
-        ('x = 1\nimport sys\nsys.exit(0)\nsparks = ["spark-1"]', "line 3"),
-        ("raise SystemExit", "ends the program"),
-        ("input()", "asks for input"),
-        ("x = 1\nwhile True:\n    pass", "runs without end"),
-        ("try:\n    while True: pass\nexcept Exception: pass", "runs without end"),
+@cases(
+    "text",
+    "words",
+    more=[
         ("x = " + "[" * 100_000, "not valid Python"),
         ("x = " + "-" * 100_000 + "1", "nested too deep"),
         ("x = [0 " + "for i in () " * 20_000 + "]", "too many for"),
-        ("\ufeffsparks = ['spark-1']", "byte order mark"),
-        ("sparks = ['spark-1']\x00", "not valid Python"),
     ],
 )
 def test_an_inventory(
@@ -110,32 +94,12 @@ def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
         assert "--data a=" in said(partial(read_inventory, file, [f"a={value}"]))
 
 
-@pytest.mark.parametrize(
-    ("data", "where"),
-    [
-        *(({"ssh_port": port}, "ssh_port") for port in (0, 70000, "22", True, -1, 22.5)),
-        *(({"peer_port": port}, "peer_port") for port in (0, 70000, "22", True)),
-        ({"ssh_connect_retries": -1}, "ssh_connect_retries"),
-        ({"_retries": -3}, "_retries"),
-        ({"_retry_delay": float("nan")}, "_retry_delay"),
-        ({"ssh_strict_host_key_checking": "maybe"}, "ssh_strict_host_key_checking"),
-        ({"ssh_hostname": "a b"}, "ssh_hostname"),
-        ({"ssh_key": ""}, "ssh_key"),
-        ({"api_key_file": ""}, "api_key_file"),
-        ({"api_key_file": "."}, "api_key_file"),
-        ({"api_key_file": "a\0b"}, "api_key_file"),
-        ({"hub_token_file": "/"}, "hub_token_file"),
-        ({"lock_file": "."}, "lock_file"),
-        ({"lock_file": ""}, "lock_file"),
-        ({"disk_headroom_gib": float("nan")}, "disk_headroom_gib"),
+@cases(
+    "data",
+    "where",
+    more=[
         ({"disk_headroom_gib": 10**400}, "disk_headroom_gib"),
-        ({"download_limit_mb": float("inf")}, "download_limit_mb"),
         ({"keep_releases": 10**400}, "keep_releases"),
-        ({"keep_releases": True}, "keep_releases"),
-        ({"rollout": {"soak_seconds": float("inf")}}, "rollout"),
-        ({"rollout": {"soak_seconds": -1}}, "rollout.soak_seconds"),
-        ({"rollout": {"soak_seconds": 10**9}}, "rollout.soak_seconds"),
-        ({"sidecars": {"a": -1}}, "sidecars.a"),
         ({"image_tag": "x" * 2_000_000}, "image_tag"),
         ({"no_proxy": [["x"] * 3] * 100_000}, "no_proxy"),
     ],
@@ -173,22 +137,16 @@ def test_values_of_any_depth() -> None:
     bounded(shallow)
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "line"),
-    [
+@cases(
+    "text",
+    "words",
+    "line",
+    more=[
         ("[" * 100_000, "within each other", 1),
         ("- " * 100_000, "within each other", 1),
         ("a:\n" + BOMB, "values, aliases written out", None),
-        ("a: 1\nb: 2\na: 3\n", "'a' is there twice", 3),
-        ("x: 1\nd: 2026-02-30\n", "'2026-02-30' is no valid value", 2),
-        ("x: &x [*x]", "within what it stands for", 1),
-        ("x: .nan", "no number that can be used", None),
-        ("x: .inf", "no number that can be used", None),
         ("x: " + "9" * 400, "more than 64 bits", None),
         ("x: " + "9" * 6000, "no valid value", 1),
-        ("x: !!int y", "no valid value", 1),
-        ("x: !!python/object/apply:os.system [id]", "not valid YAML", 1),
-        ("x: 1\n---\ny: 2", "not valid YAML", 2),
     ],
 )
 def test_yaml(text: str, words: str, line: int | None) -> None:
@@ -211,42 +169,10 @@ def test_json(text: str) -> None:
         json_text.load(text)
 
 
-LOCK = {
-    "version": 1,
-    "images": {
-        "h/a:1": {
-            "digest": DIGEST,
-            "platforms": {
-                "arm64": {
-                    "digest": DIGEST, "manifests": {DIGEST: 1}, "config": {DIGEST: 1},
-                    "layers": [[DIGEST, 1]],
-                }
-            },
-        }
-    },
-    "models": {"a/b@main": {"commit": "c" * 40, "files": {"x/y.json": {"size": 1}}}},
-}  # fmt: skip
+LOCK = cases.data["LOCK"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (DIGEST, "sha256:x", "digest"),
-        (DIGEST, "none", "digest"),
-        ('"config": {"' + DIGEST + '": 1}', '"config": {}', "config"),
-        ("x/y.json", "../y.json", "files"),
-        ("x/y.json", "/etc/passwd", "files"),
-        ("x/y.json", "", "files"),
-        ('"size": 1', '"size": -1', "size"),
-        ('"size": 1', '"size": "1"', "size"),
-        ('"size": 1', '"size": true', "size"),
-        ('"size": 1', '"size": null', "size"),
-        ('"size": 1', '"size": .inf', "no number"),
-        ("c" * 40, "main", "commit"),
-        ('"version": 1', '"version": [1]', "lock version [1]"),
-        ('"version"', "<<<<<<< HEAD\n=======\n>>>>>>> theirs\n", "a merge is not ended"),
-    ],
-)
+@cases("old", "new", "words")
 def test_a_lock_that_is_none_is_never_made_anew(
     tmp_path: Path, old: str, new: str, words: str
 ) -> None:

@@ -12,6 +12,9 @@ import pytest
 
 from sparkwright.config.inventory import read_inventory
 from sparkwright.findings.user_error import UserError
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Prints what pyinfra makes of an inventory: host -> data.
@@ -91,10 +94,7 @@ def test_the_origin_of_a_key_is_the_file_with_the_last_word(
     assert (host.data["d"], host.data["e"]) == (4, "text")
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [("a = [", "not valid Python"), ("1 / 0", "ZeroDivisionError"), ("x = 1", "no hosts")],
-)
+@cases("text", "what")
 def test_a_file_that_is_no_inventory_is_a_located_problem(
     tmp_path: Path, text: str, what: str
 ) -> None:

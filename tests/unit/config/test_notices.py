@@ -11,6 +11,9 @@ import pytest
 from sparkwright.config.notices import MOST, address, addresses, as_json
 from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 def _of(**data: Any) -> list[tuple[str, str]]:
@@ -57,13 +60,7 @@ def test_hosts_that_name_the_same_are_one() -> None:
     assert addresses([("a", {})]) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "ntfy", "ntfy:", "ntfy:a b", "ntfy:a/b", "ntfy:https://h/a/b", "ntfy:https://h/a?x=1",
-     "ntfy:ftp://h/a", "mailto:", "mailto:me", "mailto:me@x?cc=a@b", "mailto:me@x?smtp=u:p@h",
-     "webhook:", "webhook:h/x", "webhook:https://h:99999/x", "webhook:https:///x",
-     "webhook:https://h/x\nX: 1", "://x", "a-b://c", "ntfy:ntfy:a", "\u202entfy:a"],
-)  # fmt: skip
+@cases("text")
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
         address(text, "it")
@@ -72,13 +69,7 @@ def test_what_is_no_address(text: str) -> None:
                                                                 "mailto:")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "data",
-    [{"notify": "ntfy:a"}, {"notify": [1]}, {"notify": {"a": 1}}, {"notify_file": 3},
-     {"notify_command": []}, {"notify_command": "cat x"},
-     {"notify": [f"ntfy:t{number}" for number in range(MOST + 1)]},
-     {"notify_file": "/nowhere/at/all"}],
-)  # fmt: skip
+@cases("data", more=[{"notify": [f"ntfy:t{number}" for number in range(MOST + 1)]}])
 def test_wrong_settings_are_told(data: dict[str, Any]) -> None:
     assert "notify" in _refused(**data)
 

@@ -13,7 +13,10 @@ from sparkwright.config.inventory import read_inventory
 from sparkwright.config.skeleton import FILES, NewHost, contents, write
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
+from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
+
+cases = Tables(__file__)
 
 HOSTS = (
     *("--host", "spark-1", "--gpu", "gb10", "--host", "rtx-1", "--gpu", "rtx5090"),
@@ -140,16 +143,7 @@ def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (("--host", "spark-1"), "give every --host its --gpu"),
-        (("--gpu", "gb10"), "give every --host its --gpu"),
-        (("--host", "spark-1", "--gpu", "h100"), "'h100' is not one of"),
-        (("--host", "me@spark-1", "--gpu", "gb10"), "ssh_user"),
-        (("--host", "s", "--gpu", "gb10", "--host", "s", "--gpu", "gb10"), "named twice"),
-    ],
-)
+@cases("words", "what")
 def test_hosts_that_can_not_be_meant(here: Path, words: tuple[str, ...], what: str) -> None:
     said = _init("my-lab", *words)
     assert said.exit_code == 2

@@ -12,7 +12,10 @@ from sparkwright.catalog import load_catalog
 from sparkwright.config.parse import parse_settings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
+from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, origin, plan
+
+cases = Tables(__file__)
 
 RECIPE = SPARK["qwen36"]["recipe"]
 MISTAKES: list[dict[str, Any]] = yaml.safe_load(
@@ -72,19 +75,7 @@ def test_the_same_mistake_on_many_hosts_is_reported_once() -> None:
     assert "one, two: a.py: key" in text
 
 
-CATALOG_MISTAKES = {
-    "kind: image\nname: [": "not valid YAML",
-    "just text": "mapping",
-    "name: x": "does not say what it is",
-    "kind: model\nname: x\nrepository: a/b\nrevision: main\nrole: tail\nformat: bf16\n"
-    "size_gib: 1\nsource: s": "'body' or 'drafter'",
-    "kind: recipe\nname: r\ntitle: t\nsystem: s\nsource: s\n"
-    "date: 2026-01-01\nimage: nope\nbody: {model: nope, mount: /m}\n"
-    "served_names: [a]\nneeds: {compute_caps: ['12.1'], memory_gib: 1}\narguments: {}\n"
-    "boot_seconds: 1\nfirst_answer_seconds: 1": "no such image: 'nope'",
-    "kind: image\nname: i\nrepository: r\nentrypoint: vllm\nsize: {pull_gib: 1, unpacked_gib: 2}\n"
-    "newest_tag: 1.0\ntags: {}": "1.0",
-}
+CATALOG_MISTAKES = cases.data["CATALOG_MISTAKES"]
 
 
 @pytest.mark.parametrize(("text", "what"), CATALOG_MISTAKES.items())

@@ -11,15 +11,12 @@ import pytest
 from sparkwright.host.lib import addresses
 from sparkwright.host.lib.addresses import Reach
 from sparkwright.host.lib.processes import Outcome
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 #: ``ip -o addr show scope global``: a wired LAN with privacy addresses, and Docker.
-LISTED = """\
-2: enP7s7    inet 192.168.1.11/24 brd 192.168.1.255 scope global dynamic noprefixroute enP7s7\\ x
-2: enP7s7    inet6 fd00::a1/64 scope global temporary dynamic \\       valid_lft 86400sec
-2: enP7s7    inet6 fd00::11/64 scope global dynamic mngtmpaddr noprefixroute \\   valid_lft 1sec
-2: enP7s7    inet6 fd00::b2/64 scope global temporary deprecated dynamic \\    valid_lft 1sec
-4: docker0    inet 172.17.0.1/16 brd 172.17.255.255 scope global docker0\\       valid_lft forever
-"""
+LISTED = cases.data["LISTED"]
 
 
 def test_own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,12 +34,7 @@ def test_own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("address", "fits"),
-    [("192.168.1.11", True), ("fd00::11", True), ("2001:db8::1", True), ("fe80::1", False),
-     ("fe80::1%eth0", False), ("169.254.3.4", False), ("127.0.1.1", False), ("::1", False),
-     ("0.0.0.0", False), ("spark-1", False)],
-)  # fmt: skip
+@cases("address", "fits")
 def test_what_means_the_same_host_to_all(address: str, fits: bool) -> None:
     assert addresses.usable(address) is fits
 

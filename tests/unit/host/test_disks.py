@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from sparkwright.host import observe
 from sparkwright.host.lib import disks
 from sparkwright.host.observation import ObservationRequest
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
-@pytest.mark.parametrize(
-    ("path", "obstacle"),
-    [
-        ("there", None),
-        ("there/below/deep", None),
-        ("file", "file"),
-        ("file/below/deep", "file"),
-        ("nowhere/below", "nowhere"),
-        ("link/below", None),
-    ],
-)
+@cases("path", "obstacle")
 def test_what_is_in_the_way_of_a_directory(path: str, obstacle: str | None, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")

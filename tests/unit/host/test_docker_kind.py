@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from sparkwright.host.lib import docker
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 ENGINE = {
     "ServerVersion": "28.2.2", "OperatingSystem": "Ubuntu 24.04.3 LTS", "Driver": "overlay2",
@@ -24,34 +27,14 @@ def no_docker_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("info", "kind"),
-    [
-        ({}, None),
-        (CONTAINERD, None),
-        ({"DockerRootDir": "/var/snap/docker/common/var-lib-docker"}, "snap"),
-        ({"OperatingSystem": "Docker Desktop"}, "desktop"),
-        ({"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}, "rootless"),
-        ({"BuildahVersion": "1.37.2", "Rootless": False}, "podman"),
-    ],
-)
+@cases("info", "kind")
 def test_an_engine_is_told_from_what_only_answers_like_one(
     info: dict[str, Any], kind: str | None
 ) -> None:
     assert docker.kind({**ENGINE, **info}) == kind
 
 
-@pytest.mark.parametrize(
-    ("program", "kind"),
-    [
-        # podman-docker's /usr/bin/docker, of Debian 12.
-        ('#!/bin/sh\n[ -e /etc/containers/nodocker ] || \\\necho "Emulate Docker CLI using '
-         'podman. Create /etc/containers/nodocker to quiet msg." >&2\nexec /usr/bin/podman "$@"\n',
-         "podman"),
-        ("\x7fELF… podman", None),
-        ("#!/bin/sh\nexec /opt/docker/docker \"$@\"\n", None),
-    ],
-)  # fmt: skip
+@cases("program", "kind")
 def test_without_a_daemon_the_program_tells(
     no_docker_here: Path, program: str, kind: str | None
 ) -> None:

@@ -9,6 +9,9 @@ import pytest
 from sparkwright.catalog import gpus as families
 from sparkwright.host.lib import gpu as program
 from sparkwright.host.lib.gpu import STATE, Gpus, parse
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 def test_gb10_has_no_memory_of_its_own() -> None:
@@ -41,19 +44,7 @@ def test_messages_are_no_gpus() -> None:
     assert parse("No devices were found") == ()
 
 
-@pytest.mark.parametrize(
-    ("compute_cap", "family"),
-    [
-        ("12.1", "GB10 (sm_121a)"),
-        ("12.0", "RTX 50 / RTX PRO Blackwell (sm_120)"),
-        ("10.0", "data-centre Blackwell (B200/GB200)"),
-        ("9.0", "Hopper"),
-        ("8.9", "Ada"),
-        ("8.0", "Ampere"),
-        ("8.6", "Ampere"),
-        ("13.0", "sm_130"),
-    ],
-)
+@cases("compute_cap", "family")
 def test_families_have_names(compute_cap: str, family: str) -> None:
     (gpu,) = parse(f"Some GPU, {compute_cap}, 580.1, 1 MiB")
     assert families.family(gpu.compute_cap) == family

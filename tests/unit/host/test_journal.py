@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sparkwright.host.lib import journal
+from tests.tables import Tables
 from tests.unit.builders import ROOT
+
+cases = Tables(__file__)
 
 FAILED = ROOT / "tests/fixtures/vllm/h200-0.24.0/failed"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("bad-parser", "KeyError: 'invalid tool call parser: nope (chose from {"),
-        ("cache-empty", "SyntaxError: invalid syntax"),
-        ("cache-noise", "UnicodeDecodeError: 'utf-8' codec can't decode byte"),
-        ("kv-none", "ValueError: No available memory for the cache blocks."),
-        ("memory-taken", "ValueError: Free memory on device cuda:0 (103.15/139.8 GiB)"),
-        ("no-gpu", "AssertionError: DP adjusted local rank 0 is out of bounds for 0 devices."),
-        ("oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 192.00 MiB."),
-        ("port-in-use", "OSError: [Errno 98] Address already in use"),
-        ("unknown-argument", "error: unrecognized arguments: --no-such-flag"),
-        ("weights-cut", "safetensors._safetensors_rust.SafetensorError: Error while deserializing"),
-        ("weights-gone", "RuntimeError: Cannot find any model weights with `/models/gone`"),
-        ("worker-killed", "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered"),
-    ],
-)
+@cases("name", "said")
 def test_the_engines_own_error_is_named(name: str, said: str) -> None:
     """vLLM on a GPU ends with its API server's traceback, which only points to the engine's."""
     cause = journal.cause((FAILED / f"{name}.log").read_text().splitlines())

@@ -12,36 +12,12 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.plan.service import render_service
 from sparkwright.site.fleet import plan_fleet
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import alone, origin, plan, resolution
 
-VALID: dict[str, Any] = {
-    "services": {
-        "qwen36": {
-            "recipe": "qwen36-35b-a3b-heretic-dflash",
-            "port": 8000,
-            "bind": "0.0.0.0",
-            "served_names": ["one", "two"],
-            "image_tag": "2026-07-01-v0.24.0",
-            "arguments": {
-                "gpu_memory_utilization": 0.7,
-                "max_model_len": 65536,
-                "speculative_config": {
-                    "method": "dflash",
-                    "model": "/models/qwen36-dflash",
-                    "num_speculative_tokens": 11,
-                },
-            },
-            "environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"},
-            "smoke": {"thinking": False, "max_tokens": 32},
-            "silenced": {"mamba-block-size": "for the sake of it"},
-        }
-    },
-    "image_mirrors": {"ghcr.io": "http://10.0.0.1:5000"},
-    "hub_endpoint": "https://huggingface.co",
-    "models_root": "/opt/models",
-    "disk_headroom_gib": 20,
-    "sidecars": {"asr": 4},
-}
+cases = Tables(__file__)
+
+VALID: dict[str, Any] = cases.data["VALID"]
 _text = st.text(max_size=12)
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | _text,

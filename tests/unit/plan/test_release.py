@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
 import pytest
@@ -14,7 +13,10 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service
 from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
+
+cases = Tables(__file__)
 
 
 def release(services: Any = SPARK, **data: Any) -> Service:
@@ -31,33 +33,12 @@ def compose(text: str) -> dict[str, Any]:
     return service
 
 
-#: The production compose file of the model's card, argument for argument.
-CARD = shlex.split("""
-    serve /models/qwen36 --served-model-name qwen36-35b-heretic qwen36-fast qwen36-deep
-    --host 127.0.0.1 --port 18000 --tensor-parallel-size 1 --dtype auto
-    --quantization compressed-tensors --max-model-len 262144 --max-num-seqs 64
-    --max-num-batched-tokens 32768 --gpu-memory-utilization 0.7 --enable-chunked-prefill
-    --enable-prefix-caching --enable-auto-tool-choice --tool-call-parser qwen3_coder
-    --reasoning-parser qwen3 --speculative-config
-    '{"method":"dflash","model":"/models/qwen36-dflash","num_speculative_tokens":11}'
-    --attention-backend flash_attn
-""")
+#: The words of the production command, as the model's card has them.
+CARD: list[str] = cases.data["CARD"]
 
 
 def test_the_command_is_the_cards() -> None:
     assert compose(release().compose)["command"] == CARD
-
-
-def test_the_environment_is_the_cards() -> None:
-    found = compose(release().compose)["environment"]
-    assert {name: value for name, value in found.items() if name not in CACHES} == {
-        "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",
-        "TORCH_CUDA_ARCH_LIST": "12.1a",
-        "ENABLE_NVFP4_SM100": "0",
-        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-        "NVIDIA_FORWARD_COMPAT": "1",
-        "VLLM_TEST_FORCE_FP8_MARLIN": "1",
-    }
 
 
 def test_image_by_digest_weights_by_commit_and_read_only() -> None:
@@ -109,10 +90,7 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     assert "WantedBy=multi-user.target docker.service" in unit
 
 
-@pytest.mark.parametrize(
-    ("services", "settings", "dropped"),
-    [(SPARK, {}, True), (SPARK, {"drop_caches": False}, False), (RTX, {}, False)],
-)
+@cases("services", "settings", "dropped")
 def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     services: dict[str, Any], settings: dict[str, Any], dropped: bool
 ) -> None:
@@ -140,15 +118,7 @@ def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "kept"),
-    [
-        ({"boot_caches": False}, False),
-        # Nothing that code in a container writes may stay, unless the user says so.
-        ({"hardening": "strict", "proxy": True}, False),
-        ({"hardening": "strict", "proxy": True, "boot_caches": True}, True),
-    ],
-)
+@cases("settings", "kept")
 def test_caches_are_kept_where_they_may_be(settings: dict[str, Any], kept: bool) -> None:
     rendered = release({"q": {**SPARK["qwen36"], **settings}})
     environment = compose(rendered.compose)["environment"]
@@ -162,21 +132,7 @@ def test_a_recipes_own_place_for_a_cache_stays() -> None:
     assert compose(release({"q": service}).compose)["environment"]["TRITON_CACHE_DIR"] == "/x"
 
 
-def test_the_same_plan_gives_the_same_release() -> None:
-    assert release().release == release().release
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"arguments": {"max_model_len": 131072}},
-        {"environment": {"VLLM_LOGGING_LEVEL": "DEBUG"}},
-        {"image_tag": "2026-06-18-v0.23.0-dflashfix"},
-        {"port": 8001},
-        {"served_names": ["one"]},
-        {"boot_seconds": 60},
-    ],
-)
+@cases("changed")
 def test_every_change_gives_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
@@ -197,30 +153,11 @@ def test_any_text_survives_rendering(value: str) -> None:
     assert compose(release({"q": service}).compose)["environment"]["A"] == value
 
 
-def test_a_budget_that_vllm_refuses_is_not_shipped() -> None:
-    """max_num_seqs x (n - 1) drafted tokens must leave room (vLLM: max_num_scheduled_tokens)."""
-    for services in (SPARK, RTX):
-        words = compose(release(services).compose)["command"]
-        number = {w: words[i + 1] for i, w in enumerate(words) if w.startswith("--max-num")}
-        draft = json.loads(words[words.index("--speculative-config") + 1])["num_speculative_tokens"]
-        spent = int(number["--max-num-seqs"]) * (draft - 1)
-        assert int(number["--max-num-batched-tokens"]) - spent > 0
-
-
 def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
     assert release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"}).release == release().release
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("enable_x", True, ["--enable-x"]),
-        ("enable_x", False, ["--no-enable-x"]),
-        ("names", ["a", 1], ["--names", "a", "1"]),
-        ("config", {"a": None, "b": 1}, ["--config", '{"a":null,"b":1}']),
-        ("x", 0.7, ["--x", "0.7"]),
-    ],
-)
+@cases("key", "value", "words")
 def test_arguments_as_words(key: str, value: Any, words: list[str]) -> None:
     assert argument_words(key, value) == words
 

@@ -9,20 +9,14 @@ from pydantic import ValidationError
 
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.plan.rollout import batches
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 FOUR = ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, [["a"], ["b"], ["c"], ["d"]]),
-        ({"canaries": ["c"], "batch": 2}, [["c"], ["a", "b"], ["d"]]),
-        ({"canaries": 2, "batch": "50%"}, [["a", "b"], ["c", "d"]]),
-        ({"canaries": 0, "batch": "100%"}, [["a", "b", "c", "d"]]),
-        ({"canaries": ["elsewhere"], "batch": 4}, [["a", "b", "c", "d"]]),
-    ],
-)
+@cases("settings", "expected")
 def test_turns(settings: dict[str, object], expected: list[list[str]]) -> None:
     assert batches(FOUR, RolloutSettings.model_validate(settings)) == expected
 

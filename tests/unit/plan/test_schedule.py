@@ -15,7 +15,10 @@ from sparkwright.config.schedule import DAY, WEEK, calendar
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.exclusive import Group, due
 from sparkwright.plan import schedule
+from tests.tables import Tables
 from tests.unit.builders import SPARK, plan
+
+cases = Tables(__file__)
 
 RECIPE = SPARK["qwen36"]["recipe"]
 EVENING: dict[str, Any] = {
@@ -29,33 +32,16 @@ def _minute(day: int, time: str) -> int:
     return day * DAY + int(hours) * 60 + int(minutes)
 
 
-@pytest.mark.parametrize(
-    ("text", "times"),
-    [
-        ("Mon..Fri 08:00..18:00",
-         ("Mon,Tue,Wed,Thu,Fri *-*-* 08:00:00", "Mon,Tue,Wed,Thu,Fri *-*-* 18:00:00")),
-        ("Sat,Sun 22:00..06:00", ("Sat,Sun *-*-* 22:00:00", "Mon,Sun *-*-* 06:00:00")),
-        ("09:30..24:00", ("Mon,Tue,Wed,Thu,Fri,Sat,Sun *-*-* 09:30:00",
-                          "Mon,Tue,Wed,Thu,Fri,Sat,Sun *-*-* 00:00:00")),
-        ("Fri..Mon 00:00..24:00", ("Mon,Fri,Sat,Sun *-*-* 00:00:00",
-                                   "Mon,Tue,Sat,Sun *-*-* 00:00:00")),
-    ],
-)  # fmt: skip
-def test_its_times_are_systemds(text: str, times: tuple[str, str]) -> None:
-    assert calendar(text).times() == times
+@cases("text", "times")
+def test_its_times_are_systemds(text: str, times: list[str]) -> None:
+    assert [*calendar(text).times()] == times
     program = shutil.which("systemd-analyze")
     if program:
         for one in times:
             subprocess.run([program, "calendar", one], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "08:00", "Mon 8:00..18:00", "Monday 08:00..18:00", "Mon..Fri 08:00..25:00",
-     "Mon..Fri 18:00..18:00", "Mon 24:00..02:00", "Mon 08:00..18:00 ", "Mon..Fri  08:00..18:00",
-     "Mon 08:00..18:00\nOnCalendar=minutely", "*-*-* 08:00..18:00", "Mon.. 08:00..18:00",
-     "Mon ０８:00..18:00"],
-)  # fmt: skip
+@cases("text")
 def test_what_is_none_is_a_mistake_that_says_how_it_is_written(text: str) -> None:
     """A line of a unit is made of it: nothing else may get in."""
     with pytest.raises(UserError, match=r"schedule\.coder"):
@@ -93,15 +79,7 @@ def test_within_its_hours_it_runs_and_outside_the_first_one_does() -> None:
     assert due(Group(("chat",), group.windows), _minute(0, "08:00")) == "chat"
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ({"coder": "Mon..Fri 08:00..18:00", "writer": "Fri 17:00..19:00"},
-         r"coder and writer of group 'evening' are both to run from Fri 17:00 on"),
-        ({"coder": "Sun 22:00..06:00", "writer": "Mon 05:00..07:00"}, "both to run from Mon 05:00"),
-        ({"codr": "08:00..18:00"}, "no such service on this host"),
-    ],
-)  # fmt: skip
+@cases("written", "said")
 def test_what_can_not_be_is_a_mistake(written: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         plan(EVENING, schedule=written)

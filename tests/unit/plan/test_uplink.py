@@ -8,6 +8,9 @@ from sparkwright.config.parse import parse_settings
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.uplink import environment
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 PROXY = "http://proxy.example:3128"
 
@@ -45,11 +48,7 @@ def test_the_lan_is_reached_without_it() -> None:
     assert "mirror.example" not in direct
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["http://me:secret@proxy:3128", "proxy:3128", "http://proxy:3128 X=1", "socks5://proxy:1080",
-     "http://proxy:3128\nX=1"],
-)  # fmt: skip
+@cases("address")
 def test_what_is_no_address_of_a_proxy_is_refused(address: str) -> None:
     """A unit's environment is world-readable: no account may be in it."""
     with pytest.raises(UserError):

@@ -14,6 +14,9 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.proxy.pools import with_others
 from sparkwright.proxy.proxies import health_file, proxies_of
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
 SHIPPED = load_catalog([CATALOG])
@@ -71,13 +74,7 @@ def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
     assert [one.name for one in only.proxies[0].replicas] == ["spark-2"]
 
 
-@pytest.mark.parametrize(
-    ("gateway", "words"),
-    [
-        ({"qwen3": {"port": 8080}}, "no host of the inventory has a service 'qwen3'"),
-        ({"qwen36": {"port": 8080, "hosts": ["spark-3"]}}, "spark-3 has no service 'qwen36'"),
-    ],
-)
+@cases("gateway", "words")
 def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         proxies_of(plan(load_balancer=gateway), EVERYONE)

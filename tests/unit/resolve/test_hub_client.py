@@ -17,6 +17,9 @@ from huggingface_hub import get_session
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import hub_client
 from sparkwright.resolve.hub import PinnedFile, resolve_model
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 COMMIT = "c0ffee" + "0" * 34
 MODEL = {"id": "org/model", "sha": COMMIT, "siblings": [{"rfilename": "a.txt", "size": 3}]}
@@ -65,16 +68,7 @@ def test_a_revision_becomes_a_commit_and_its_files() -> None:
     assert authorizations[0] == "Bearer hf_secret"
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "token", "message"),
-    [
-        (403, "GatedRepo", None, "the model is gated"),
-        (401, "", "hf_wrong", "the hub refuses the token"),
-        (404, "RevisionNotFound", None, "no such revision"),
-        (404, "RepoNotFound", None, "no such repository, or it is private"),
-        (503, "", None, "the hub answers HTTP 503"),
-    ],
-)
+@cases("status", "code", "token", "message")
 def test_each_refusal_of_a_hub_has_its_remedy(
     status: int, code: str, token: str | None, message: str
 ) -> None:

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,10 @@ from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import with_geometry
+from tests.tables import Tables
 from tests.unit.builders import catalog, plan, resolution
+
+cases = Tables(__file__)
 
 
 def _config(repository: str) -> Any:
@@ -26,17 +28,7 @@ def _config(repository: str) -> Any:
     return json.loads(content)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "qwen36-35b-a3b-heretic-nvfp4",
-            "qwen36-27b-aeon-mm-nvfp4-mtp",
-            "qwen35-27b-dflash-nvfp4",
-        ),
-        *("qwen36-35b-a3b-nvidia-nvfp4", "qwen36-27b-nvidia-nvfp4", "qwen35-4b"),
-    ],
-)
+@cases("name")
 def test_a_configuration_says_what_the_card_says(name: str) -> None:
     model = catalog().models[name]
     assert kv_layers(_config(model.repository)) == model.kv
@@ -49,29 +41,9 @@ def test_gemma_has_two_kinds_of_layers() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("config", "found"),
-    [
-        ({}, ()),
-        (None, ()),
-        ({"num_hidden_layers": 4, "num_key_value_heads": 2}, ()),
-        (
-            {"num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 512},
-            (KvLayers(layers=4, heads=8, head_dim=64),),
-        ),
-        (
-            {
-                "num_hidden_layers": 8,
-                "num_key_value_heads": 2,
-                "head_dim": 64,
-                "full_attention_interval": 4,
-            },
-            (KvLayers(layers=2, heads=2, head_dim=64),),
-        ),
-    ],
-)
-def test_what_is_unknown_is_not_guessed(config: Any, found: tuple[KvLayers, ...]) -> None:
-    assert kv_layers(config) == found
+@cases("config", "found")
+def test_what_is_unknown_is_not_guessed(config: Any, found: list[dict[str, int]]) -> None:
+    assert kv_layers(config) == tuple(KvLayers(**layer) for layer in found)
 
 
 _json = st.recursive(

@@ -17,7 +17,10 @@ from sparkwright.resolve.lock import (
     to_resolution,
     unused,
 )
+from tests.tables import Tables
 from tests.unit.builders import RTX, SPARK, plan, resolution
+
+cases = Tables(__file__)
 
 
 def _lock() -> Lock:
@@ -80,15 +83,7 @@ def test_pins_that_nobody_needs_are_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("images: [", "not valid YAML"),
-        ("images: {}", "missing"),
-        ("version: 2\nimages: {}\nmodels: {}", "lock version 2"),
-        ("images: {a: {}}\nmodels: {}", "missing"),
-    ],
-)
+@cases("text", "what")
 def test_a_file_that_is_no_lock_is_a_located_problem(tmp_path: Path, text: str, what: str) -> None:
     file = tmp_path / "fleet.lock"
     file.write_text(text)

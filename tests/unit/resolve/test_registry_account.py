@@ -11,6 +11,9 @@ import pytest
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.credentials import account
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 def file(folder: Path, data: Any) -> str:
@@ -34,15 +37,7 @@ def test_each_registry_gets_its_own_account_and_no_other(tmp_path: Path) -> None
     assert account(None, "https://ghcr.io") is None
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        ("no json", "is no config.json"),
-        ([1], "is no config.json"),
-        ({"auths": {"ghcr.io": {"auth": "???"}}}, "makes no sense"),
-        ({"auths": {"ghcr.io": {}}, "credsStore": "desktop"}, "credential store"),
-    ],
-)
+@cases("data", "words")
 def test_a_file_that_can_not_be_used_is_reported(tmp_path: Path, data: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         account(file(tmp_path, data), "https://ghcr.io")

@@ -21,9 +21,11 @@ from sparkwright.checks.configuration import (
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.service import container_command
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog, origin, plan
+
+cases = Tables(__file__)
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
 QWEN27 = "qwen36-27b-dflash-fp8"
@@ -234,17 +236,7 @@ def test_an_nvfp4_kv_cache_is_refused_on_stock_vllm_and_consumer_blackwell() -> 
     assert "stock-nvfp4-kv" not in found["10.0"]
 
 
-@pytest.mark.parametrize(
-    ("gpus", "arguments", "there", "found"),
-    [
-        (None, {"tensor_parallel_size": 2}, 2, False),
-        (None, {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, 2, True),
-        (None, {"tensor_parallel_size": "4"}, 2, True),
-        ([0], {"tensor_parallel_size": 2}, 2, True),
-        ([0, 1], {"tensor_parallel_size": 2}, None, False),
-        (None, {"tensor_parallel_size": 8}, None, False),  # nobody knows before preflight
-    ],
-)
+@cases("gpus", "arguments", "there", "found")
 def test_gpus_are_counted_where_they_are_known(
     gpus: list[int] | None, arguments: dict[str, Any], there: int | None, found: bool
 ) -> None:
@@ -269,13 +261,6 @@ def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
     # Off by default for hybrid models in that version.
     hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
     assert "prefix-caching-corrupts" not in hybrid
-
-
-@pytest.mark.parametrize("recipe", ["agentic", "production", "throughput"])
-def test_gemma_has_no_prefix_caching_on_the_tag_where_it_corrupts(recipe: str) -> None:
-    host = plan({"s": {"recipe": f"gemma4-26b-a4b-dflash-{recipe}", "image_tag": OLD}})
-    (service,) = host.services
-    assert "--no-enable-prefix-caching" in container_command(service).words
 
 
 def test_dflash_on_stock_vllm_is_refused() -> None:

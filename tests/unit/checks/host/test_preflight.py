@@ -15,11 +15,13 @@ from sparkwright.resolve.hub import PinnedFile
 from sparkwright.resolve.lock import Lock, render_lock
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
+cases = Tables(__file__)
+
 NOW = 1000.0
-ANSWERED = {"found": True, "code": 0, "err": "", "out": ""}
-DISK = {"device": 1, "free": 3000 * GIB, "exists": False, "read_only": False}
+BOX = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
 ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 
@@ -49,27 +51,12 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
     assert found.reason
 
 
-@pytest.mark.parametrize(
-    "package",
-    [
-        {"candidate": "2.8.5-1ubuntu3"},  # to be installed from the distribution's servers
-        {},  # lists of packages that were never read
-        {"version": "2.8.5-1ubuntu3", "unreachable": "no internet"},
-        {"version": "2.6.12"},
-    ],
-)
-def test_a_host_that_has_haproxy_or_can_have_it_is_in_order(package: dict[str, Any]) -> None:
-    assert findings(packages={"haproxy": package}) == {}
+@pytest.mark.parametrize("changes", FAULTS["sound"])
+def test_another_host_in_order_has_none_either(changes: dict[str, Any]) -> None:
+    assert findings(**changes) == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "found"),
-    [
-        ("haproxy_2.8.5-1ubuntu3_arm64.deb", "2.8.5", []),
-        ("haproxy_2.4.24-0_arm64.deb", "2.4.24-0", ["haproxy"]),  # too old
-        ("haproxy_2.8.5-1ubuntu3_amd64.deb", "", ["haproxy"]),  # of another architecture
-    ],
-)
+@cases("name", "version", "found")
 def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
     tmp_path: Path, name: str, version: str, found: list[str]
 ) -> None:
@@ -89,50 +76,13 @@ def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) ->
     assert errors(found.values()) == []
 
 
-@pytest.mark.parametrize("version", ["25.0.3", "26.1.3", "27.5.1", "28.2.2", "28.5.2", "29.1.3"])
-@pytest.mark.parametrize("containerd", [False, True])
-def test_docker_from_25_to_29_with_either_image_store(version: str, containerd: bool) -> None:
-    store = "/var/lib/containerd" if containerd else "/var/lib/docker"
-    driver = "overlayfs" if containerd else "overlay2"
-    engine = {"version": version, "root": "/var/lib/docker", "runtimes": ["runc"],
-              "driver": driver, "store": store}  # fmt: skip
-    assert findings(docker=engine) == {}
-
-
-@pytest.mark.parametrize(
-    ("kernel", "driver"),
-    [
-        ("6.11.0-1016-nvidia", "580.95.05"),
-        ("6.14.0-1013-nvidia", "580.126.09"),
-        # DGX_SWBUILD_VERSION=7.2.3, DGX_OTA_VERSION=7.3.1, as its owners report it.
-        ("6.17.0-1026-nvidia", "580.159.03"),
-        ("6.17.0-1031-nvidia", "580.173.02"),
-    ],
-)
-def test_dgx_os_7_as_its_owners_show_it(kernel: str, driver: str) -> None:
-    dgx = {"id": "ubuntu", "version": "24.04", "dgx": True}
-    seen = gpus(f"NVIDIA GB10, 12.1, {driver}, [N/A]\n")
-    assert findings(kernel=kernel, gpu=seen, distribution=dgx) == {}
-
-
-def test_a_spark_without_a_runtime_named_nvidia_is_a_good_one() -> None:
-    """As on GB10 hosts where ``docker run --gpus all`` works (dgx-spark-playbooks#26)."""
-    bare = {"version": "29.1.3", "root": "/var/lib/docker", "runtimes": ["runc"]}
-    assert findings(docker=bare) == {}
-
-
 def test_all_faults_are_reported_at_once_errors_first() -> None:
     found = judge(
         wanted(plan()),
         probe(gpu=ABSENT, toolkit=ABSENT, sudo="no", docker_socket=False, python=[3, 8]),
         NOW,
     )
-    assert {f.id for f in found} >= {
-        "nvidia-driver",
-        "nvidia-container-toolkit",
-        "sudo",
-        "python",
-    }
+    assert {f.id for f in found} >= {"nvidia-driver", "nvidia-container-toolkit", "sudo", "python"}
     severities = [f.severity for f in found]
     assert severities == sorted(severities, key=lambda s: s is Severity.WARNING)
 
@@ -174,25 +124,9 @@ def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
 
 
 def test_a_port_held_by_our_own_container_is_ours() -> None:
-    container = {
-        "id": "f" * 64,
-        "running": True,
-        "created": "2026-11-20T00:00:00.5Z",
-        "release": "x",
-        "image": "y",
-    }
-    state = {
-        "current": None,
-        "compose": None,
-        "unit": None,
-        "secrets": None,
-        "newest": 0.0,
-        "container": container,
-    }
-    ours = {"command": "vllm", "cgroup": f"0::/system.slice/docker-{'f' * 64}.scope"}
+    state, ours, docker = (FAULTS["port"][name] for name in ("state", "ours", "docker"))
     assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}
     # With a network of its own, Docker's own process listens for it.
-    docker = {"command": "docker-proxy", "cgroup": "0::/system.slice/docker.service"}
     strict = {**docker, "container": "sparkwright-qwen36 no"}
     assert findings(ports={"8000": strict}, services={"qwen36": state}) == {}
     for name in ("qwen36 no", "sparkwright-other no", "by-hand always"):
@@ -204,11 +138,10 @@ def test_a_port_held_by_our_own_container_is_ours() -> None:
 
 def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
     want = wanted(plan(RTX, "rtx-1"), architectures=("amd64",))
-    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
     card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
-    assert judge(want, probe(**box, gpu=card), NOW) == []
+    assert judge(want, probe(**BOX, gpu=card), NOW) == []
     small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
-    assert [f.id for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
+    assert [f.id for f in judge(want, probe(**BOX, gpu=small), NOW)] == ["gpu-memory"]
 
 
 def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
@@ -217,9 +150,8 @@ def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
     spark = wanted(plan(services), architectures=("arm64", "amd64"))
     assert judge(spark, probe(), NOW) == []
     want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
-    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
     small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
-    assert "gpu-memory" in [f.id for f in judge(want, probe(**box, gpu=small), NOW)]
+    assert "gpu-memory" in [f.id for f in judge(want, probe(**BOX, gpu=small), NOW)]
 
 
 #: noonghunna/club-3090#120; the second is what the recipe of a 5090 is for here.
@@ -232,9 +164,8 @@ NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 1, {NEW}
 def _mixed(names: list[Any] | None, text: str = MIXED, **changes: Any) -> list[Any]:
     service = {**RTX["qwen36"], **({"gpus": names} if names else {})}
     want = wanted(plan({"qwen36": service}, "rtx-1"), architectures=("amd64",))
-    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
     seen = encode(Gpus(True, 0, "", parse(text, (*IDENTITY, *NAMES))))
-    return judge(want, probe(**box, gpu=seen, **changes), NOW)
+    return judge(want, probe(**BOX, gpu=seen, **changes), NOW)
 
 
 def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,10 @@ from sparkwright.checks.host.remedies import install
 from sparkwright.host import observe
 from sparkwright.host.lib import documents
 from sparkwright.host.observation import Distribution
+from tests.tables import Tables
 from tests.unit.builders import plan, probe, wanted
+
+cases = Tables(__file__)
 
 DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", "24.04")
 BOOKWORM, TRIXIE = Distribution("debian", "12"), Distribution("debian", "13")
@@ -51,20 +55,12 @@ def test_every_finding_has_the_remedy_of_its_host() -> None:
     assert found["nvidia-container-toolkit"] == install("toolkit", BOOKWORM)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('ID=ubuntu\nVERSION_ID="24.04"\n', ("ubuntu", "24.04", 24)),
-        ("ID='debian'\nVERSION_ID=13\nNAME=x", ("debian", "13", 13)),
-        ("ID=debian\n", ("debian", "", 0)),
-        (None, ("", "", 0)),
-    ],
-)
+@cases("text", "found")
 def test_what_a_host_runs(
-    text: str | None, found: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
+    text: str | None, found: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "text", lambda _: text)
     monkeypatch.setattr(Path, "exists", lambda _: False)
     seen = observe.distribution()
-    assert (seen.id, seen.version, seen.major) == found
+    assert [seen.id, seen.version, seen.major] == found
     assert not seen.dgx

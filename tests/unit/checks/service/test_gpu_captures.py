@@ -18,8 +18,11 @@ from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample
 from sparkwright.host.watch.thresholds import THRESHOLDS
 from sparkwright.plan.container import BOOT_CACHES_MOUNT
+from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import NOW, service, spark
+
+cases = Tables(__file__)
 
 CAPTURES = ROOT / "tests/fixtures/vllm/h200-0.24.0"
 
@@ -32,25 +35,7 @@ def found(**changes: Any) -> list[str]:
     return [one.id for one in diagnose("spark-1", spark(service=service(**changes)))]
 
 
-@pytest.mark.parametrize(
-    ("name", "diagnosis"),
-    [
-        ("bad-parser", "unknown-argument"),
-        ("cache-empty", "boot-cache-damaged"),
-        ("cache-halved", "boot-cache-damaged"),
-        ("cache-noise", "boot-cache-damaged"),
-        ("kv-none", "kv-cache-too-small"),
-        ("memory-taken", "memory-taken"),
-        ("no-gpu", "no-gpu-visible"),
-        ("oom", "cuda-out-of-memory"),
-        ("port-in-use", "port-in-use"),
-        ("unknown-argument", "unknown-argument"),
-        ("weights-cut", "weights-are-pointers"),
-        ("weights-gone", "weights-not-found"),
-        ("weights-pointer", "weights-are-pointers"),
-        ("worker-killed", "engine-died"),
-    ],
-)
+@cases("name", "diagnosis")
 def test_a_failure_has_its_own_diagnosis(name: str, diagnosis: str) -> None:
     log = lines(f"failed/{name}.log")
     names = found(log=log, health={"code": None, "said": "refused"}, metrics=[])

@@ -10,7 +10,10 @@ from sparkwright.checks.smoke.firewalls import unreachable
 from sparkwright.checks.smoke.outside import Outside
 from sparkwright.findings.finding import Severity
 from sparkwright.host.firewall import Firewall
+from tests.tables import Tables
 from tests.unit.builders import ROOT
+
+cases = Tables(__file__)
 
 FIREWALLS = ROOT / "tests/fixtures/firewalls"
 #: chaifeng/ufw-docker#21
@@ -42,15 +45,7 @@ def test_ufw() -> None:
     assert remedy == "sudo ufw allow proto tcp from 192.168.1.0/24 to any port 8000,18650"
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "8000/tcp                   ALLOW IN    Anywhere",
-        "8000                       ALLOW IN    192.168.1.0/24",
-        "7000:9000/tcp              LIMIT IN    Anywhere",
-        "80,8000/tcp                ALLOW       Anywhere",
-    ],
-)
+@cases("rule")
 def test_ufw_that_allows_it_is_not_blamed(rule: str) -> None:
     assert "nothing in the rules" in _remedy(ufw=f"{UFW}{rule}\n")[0]
     assert "ufw is active" in _remedy(ufw=f"{UFW}{rule.replace('ALLOW', 'DENY')}\n".replace(

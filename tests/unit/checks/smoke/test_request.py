@@ -11,7 +11,10 @@ from sparkwright.checks.smoke.deep import LONG, deep_request, deep_seconds
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.client import DeepRequest
 from tests.host.smoke.deep import request
+from tests.tables import Tables
 from tests.unit.builders import alone, catalog, plan, wanted
+
+cases = Tables(__file__)
 
 
 def of(recipe: str, **arguments: Any) -> DeepRequest:
@@ -39,21 +42,7 @@ def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> 
     assert "concurrency" not in made.skip
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name", "why"),
-    [
-        ({"language_model_only": True}, "image", "language_model_only: served without vision"),
-        ({"limit_mm_per_prompt": {"image": 0}}, "image", "limit_mm_per_prompt of no image"),
-        ({"reasoning_parser": None}, "thinking-on", "no reasoning_parser"),
-        ({"reasoning_parser": None}, "thinking-off", "no reasoning_parser"),
-        ({"enable_auto_tool_choice": None}, "tools", "no enable_auto_tool_choice"),
-        ({"max_model_len": 8192}, "long-16k", "a context of 8192 tokens has no room for it"),
-        ({"max_model_len": 2048}, "long-2k", "a context of 2048 tokens has no room for it"),
-        ({"enable_prefix_caching": False}, "prefix-cache", "prefix caching is off"),
-        ({"speculative_config": None}, "speculation", "no speculative_config"),
-        ({"max_num_seqs": None}, "concurrency", "no max_num_seqs"),
-    ],
-)
+@cases("arguments", "name", "why")
 def test_what_a_service_has_no_reason_for_is_left_out(
     arguments: dict[str, Any], name: str, why: str
 ) -> None:

@@ -16,15 +16,13 @@ from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import facts_of
 from sparkwright.site.fleet import Fleet, plan_fleet
+from tests.tables import Tables
 from tests.unit.builders import catalog
 
+cases = Tables(__file__)
+
 REPOSITORY, COMMIT = "Qwen/Qwen3-8B-FP8", "abc1234" + "0" * 33
-CONFIG: dict[str, Any] = {
-    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "torch_dtype": "bfloat16",
-    "max_position_embeddings": 40960, "num_hidden_layers": 36, "num_key_value_heads": 8,
-    "num_attention_heads": 32, "hidden_size": 4096, "head_dim": 128,
-    "quantization_config": {"quant_method": "fp8"},
-}  # fmt: skip
+CONFIG: dict[str, Any] = cases.data["CONFIG"]
 GENERATION = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
 TEMPLATE = '{% if tools %}<tool_call>{"name"{% endif %}{% if enable_thinking %}<think>{% endif %}'
 FILES = {"config.json": 900, "model.safetensors": 9_400_000_000, "tokenizer.json": 7_000_000}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sparkwright.findings.finding import errors
 from sparkwright.plan.service import render_service
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
 from sparkwright.site.resolution import ask, pinned
+from tests.tables import Tables
 from tests.unit.builders import resolution
 from tests.unit.engines.derivation.repositories import (
     COMMIT,
@@ -29,6 +31,8 @@ from tests.unit.engines.derivation.repositories import (
     repository,
 )
 
+cases = Tables(__file__)
+
 FROM_CONFIG = f"config.json of {REPOSITORY}@abc1234"
 
 
@@ -37,32 +41,16 @@ def test_the_name_is_enough_and_every_value_says_where_it_comes_from() -> None:
         fleet = planned()
     service = chat(fleet)
     assert not errors(fleet.hosts["spark-1"].violations)
-    assert dict(service.arguments) == {
-        "gpu_memory_utilization": 0.8, "max_model_len": 40960, "max_num_seqs": 16,
-        "enable_auto_tool_choice": True, "tool_call_parser": "hermes", "reasoning_parser": "qwen3",
-    }  # fmt: skip
+    assert dict(service.arguments) == cases.data["derived_arguments"]
     assert service.origins["argument.max_model_len"] == FROM_CONFIG
-    said = {fact.name: (fact.value, fact.origin) for fact in service.derived}
-    assert said["quantization"] == ("fp8", FROM_CONFIG)
-    assert said["gpu"] == ("12.1", "the host's group, sparks")
-    assert said["image"][0] == "vllm-openai:v0.32.0"
-    assert said["weights"] == ("8.8 GiB", f"files of {REPOSITORY}@abc1234")
-    assert said["can do"][0] == "text, tools, thinking"
-    assert said["sampling"][1] == f"generation_config.json of {REPOSITORY}@abc1234"
+    derived = {fact.name: f"{fact.value} ({fact.origin})" for fact in service.derived}
+    for name, text in cases.data["derived_facts"].items():
+        assert text in derived[name]
     assert service.served_names == (REPOSITORY,)
     assert service.body.mount == "/models/Qwen3-8B-FP8"
 
 
-@pytest.mark.parametrize(
-    ("service", "argument", "value"),
-    [
-        ({"arguments": {"max_model_len": 8192}}, "max_model_len", 8192),
-        ({"arguments": {"gpu_memory_utilization": 0.5}}, "gpu_memory_utilization", 0.5),
-        ({"arguments": {"tool_call_parser": "qwen3_xml"}}, "tool_call_parser", "qwen3_xml"),
-        ({"arguments": {"quantization": "fp8"}}, "quantization", "fp8"),
-        ({"arguments": {"max_num_seqs": 4}}, "max_num_seqs", 4),
-    ],
-)
+@cases("service", "argument", "value")
 def test_each_is_overridden_in_the_services_own_settings(
     service: dict[str, Any], argument: str, value: object
 ) -> None:
@@ -73,14 +61,8 @@ def test_each_is_overridden_in_the_services_own_settings(
 
 
 def test_image_tag_names_and_revision_are_the_users_too() -> None:
-    own = {
-        "image_tag": "v0.28.0",
-        "served_names": ["mine"],
-        "revision": "v2",
-        "image": "vllm-openai",
-    }
     with on_the_hub(repository()) as asked:
-        found = chat(planned(own))
+        found = chat(planned(cases.data["own_settings"]))
     assert found.image.tag == "v0.28.0"
     assert found.served_names == ("mine",)
     assert found.body.revision == "v2"
@@ -95,24 +77,14 @@ def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
     assert "tools" not in fleet.hosts["spark-1"].catalog.models[found.body.name].capabilities
 
 
-@pytest.mark.parametrize(
-    ("changes", "template", "can"),
-    [
-        ({}, "plain", ()),
-        ({"model_type": "unheard"}, "{{ tools }}<tool_call><think>", ()),
-        ({"vision_config": {}}, "plain", ("image",)),
-        ({"vision_config": "x"}, "plain", ()),
-        ({}, "<tool_call><think>", ("tools", "thinking", "thinking-only")),
-        ({"model_type": "gpt_oss"}, "x", ("tools", "thinking", "thinking-only")),
-    ],
-)
+@cases("changes", "template", "can")
 def test_smoke_asks_for_what_it_claims_and_no_more(
-    changes: dict[str, Any], template: str, can: tuple[str, ...]
+    changes: dict[str, Any], template: str, can: list[str]
 ) -> None:
     with on_the_hub(repository(config={**CONFIG, **changes}, template=template)):
         fleet = planned()
     (host,), service = fleet.hosts.values(), chat(fleet)
-    assert host.catalog.models[service.body.name].capabilities == can
+    assert [*host.catalog.models[service.body.name].capabilities] == can
     release = render_service(host.plan, service, resolution(host.plan))
     skipped = deep_request(service, release.gate, host.catalog).skip
     assert ("image" in skipped, "tools" in skipped) == ("image" not in can, "tools" not in can)
@@ -134,30 +106,14 @@ def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None
 
 
 def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "kind: recipe\nname: mine\ntitle: Mine\nimage: vllm-openai\n"
-        "body: {model: mine, mount: /models/mine}\nserved_names: [mine]\n"
-        'needs: {compute_caps: ["12.1"], memory_gib: 100}\n'
-        "arguments: {gpu_memory_utilization: 0.5, max_model_len: 8192}\n"
-    )
-    (tmp_path / "model.yaml").write_text(
-        f"kind: model\nname: mine\nrepository: {REPOSITORY}\nfamily: qwen3\nrole: body\n"
-        "format: fp8\nsize_gib: 8.8\n"
-    )
+    for kind, entry in cases.data["own_catalog"].items():
+        (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
     with on_the_hub() as asked:
         assert chat(planned(catalog_directories=[str(tmp_path)])).recipe == "mine"
     assert asked == []
 
 
-@pytest.mark.parametrize(
-    ("group", "data", "length", "share", "vram"),
-    [
-        ("rtx50", {}, "auto", 0.92, 13.0),
-        ("rtx50", {"gpu": "rtx5090"}, 40960, 0.92, 31),
-        ("rtx50", {"gpu": "rtx5080"}, 19456, 0.92, 15),
-        ("sparks", {"sidecars": {"asr": 40}}, 40960, 0.59, None),
-    ],
-)
+@cases("group", "data", "length", "share", "vram")
 def test_sizes_go_by_the_gpu(
     group: str, data: dict[str, Any], length: object, share: float, vram: float | None
 ) -> None:
@@ -170,24 +126,13 @@ def test_sizes_go_by_the_gpu(
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
-@pytest.mark.parametrize(
-    ("given", "key", "words"),
-    [
-        ({"config": {**CONFIG, "auto_map": {"AutoConfig": "x.Y"}}}, "arguments.trust_remote_code",
-         "AutoConfig"),
-        ({"template": None}, "arguments.chat_template", "no chat template"),
-        ({"config": {k: v for k, v in CONFIG.items() if k != "max_position_embeddings"}},
-         "arguments.max_model_len", "how long a context"),
-        ({"config": {"model_type": "x", "max_position_embeddings": 9}}, "model",
-         "names no architecture"),
-        ({"files": {"config.json": 1, "model.gguf": 9}}, "model", "GGUF"),
-        ({"config": {**CONFIG, "quantization_config": {"quant_method": "exl3"}}},
-         "arguments.quantization", "exl3"),
-    ],
-)  # fmt: skip
+@cases("config", "given", "key", "words")
 def test_what_can_not_be_known_is_asked_for_by_name(
-    given: dict[str, Any], key: str, words: str
+    config: dict[str, Any] | None, given: dict[str, Any], key: str, words: str
 ) -> None:
+    if config is not None:
+        whole = {**CONFIG, **config}
+        given = {**given, "config": {key: whole[key] for key in whole if whole[key] is not None}}
     with on_the_hub(repository(**given)):
         (problem,) = planned().problems
     assert problem.subject.place == f"group_data/sparks.py: services.chat.{key}"
@@ -209,10 +154,7 @@ def test_the_settings_know_every_gpu_of_the_catalog() -> None:
         assert HostSettings.model_validate({"services": {}, "gpu": name}).gpu == name
 
 
-@pytest.mark.parametrize(
-    "service",
-    [{"recipe": "x"}, {"model": None}, {"model": None, "recipe": "x", "revision": "main"}],
-)
+@cases("service")
 def test_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
     (problem,) = planned(service).problems
     assert "services.chat" in problem.subject.place

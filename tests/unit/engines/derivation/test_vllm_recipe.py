@@ -11,6 +11,7 @@ from sparkwright.findings.finding import errors
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
 from sparkwright.site.fleet import Fleet
 from sparkwright.site.resolution import ask
+from tests.tables import Tables
 from tests.unit.engines.derivation.repositories import (
     REPOSITORY,
     chat,
@@ -19,6 +20,8 @@ from tests.unit.engines.derivation.repositories import (
     repository,
 )
 from tests.unit.git_registries import git, git_registry
+
+cases = Tables(__file__)
 
 RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
@@ -109,14 +112,7 @@ def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
     assert not served(registry, {"image_tag": "v0.32.0"}).problems
 
 
-@pytest.mark.parametrize(
-    ("image", "taken"),
-    [
-        ("vllm/vllm-openai:v0.24.0-cu130", True),
-        ("vllm/vllm-openai:nightly", False),
-        ("example/fork:v0.24.0", False),
-    ],
-)
+@cases("image", "taken")
 def test_what_another_image_needs_is_not_taken(registry: Path, image: str, taken: bool) -> None:
     text = RECIPE.replace("precision: fp8", f"precision: fp8\n    docker_image: {image}")
     rewrite(registry, text)
@@ -146,14 +142,7 @@ def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(
     assert str(tmp_path / "none") in str(said)
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        "--trust-remote-code", "--tool-parser-plugin=/tmp/x.py", "--middleware=x.y",
-        "--api-key=theirs", "--download-dir=/etc", "--uds=/tmp/x", "--hf-token=theirs",
-        "--allowed-local-media-path=/", "--logits-processors=x:y", "--chat-template=/etc/shadow",
-    ],
-)  # fmt: skip
+@cases("attack")
 def test_nothing_of_it_runs_code_or_opens_the_host(registry: Path, attack: str) -> None:
     """The attack: whoever writes to the registry has the engine load code, or read files."""
     text = RECIPE.replace("--enable-prefix-caching,", f"--enable-prefix-caching, '{attack}',")

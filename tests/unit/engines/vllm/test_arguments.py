@@ -15,6 +15,9 @@ from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
 from sparkwright.engines.vllm.table import nearest, release, table, versions
 from sparkwright.findings.finding import Finding
 from tests.libyaml import safe_load
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 DFLASH: dict[str, Any] = {"method": "dflash", "model": "/d", "num_speculative_tokens": 11}
 
@@ -52,17 +55,7 @@ def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -
     assert _found(version, arguments) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("kv_cache_dtype", {"kv_cache_dtype": "ours"}),
-        ("attention_backend", {"attention_backend": "OURS"}),
-        ("reasoning_parser", {"reasoning_parser": "ours"}),
-        ("tool_call_parser", {"tool_call_parser": "ours"}),
-        ("quantization", {"quantization": "ours"}),
-        ("speculative_method", {"speculative_config": {**DFLASH, "method": "ours"}}),
-    ],
-)
+@cases("name", "arguments")
 def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any]) -> None:
     assert len(_found("0.24.0", arguments)) == 1
     assert _found("0.24.0", arguments, {name: ["ours"]}) == []
@@ -73,21 +66,7 @@ def test_where_else_an_unknown_argument_exists_is_said() -> None:
     assert found.reason == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
 
 
-@pytest.mark.parametrize(
-    ("version", "name", "rules"),
-    [
-        ("0.23.0", "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16", []),
-        ("0.24.0", "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16", ["removed-variable"]),
-        ("0.24.0", "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS", ["removed-variable"]),
-        ("0.24.0rc1", "VLLM_NVFP4_GEMM_BACKEND", ["removed-variable"]),
-        ("0.24", "VLLM_NVFP4_GEMM_BACKEND", ["removed-variable"]),
-        # A variable of its own, however near it is to one that was removed.
-        ("0.23.0", "VLLM_USE_FLASHINFER_MOE_INT4", []),
-        ("0.24.0", "VLLM_USE_FLASHINFER_MOE_INT4", []),
-        ("0.24.0", "VLLM_NVFP4_GEMM_BACKND", ["misspelt-variable"]),
-        ("0.24.0", "VLLM_LOGGING_LEVEL", []),
-    ],
-)
+@cases("version", "name", "rules")
 def test_variables_are_judged_by_version(version: str, name: str, rules: list[str]) -> None:
     assert [one.id for one in judged(version, {}, {name: "1"})] == rules
 
@@ -108,20 +87,7 @@ def test_a_build_of_a_release_goes_by_the_releases_table(version: str) -> None:
     assert f"there is no table of {version}" in found.source
 
 
-@pytest.mark.parametrize(
-    ("version", "batched", "seqs", "left"),
-    [
-        (None, 2048, 256, -512),
-        ("0.23.0", 2048, 256, -512),
-        ("0.24.0", 2048, 256, -512),
-        ("0.24.0", 32768, 64, 32128),
-        ("0.27.1", 2048, 256, -512),
-        ("0.28.0", 2048, 256, 2048),
-        ("0.32.0", 2048, 256, 2048),
-        ("0.32.0", 12, 256, 12),
-        ("0.32.0", 11, 256, 0),
-    ],
-)
+@cases("version", "batched", "seqs", "left")
 def test_the_token_budget_is_the_versions_own(
     version: str | None, batched: int, seqs: int, left: int
 ) -> None:

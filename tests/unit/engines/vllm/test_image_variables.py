@@ -9,7 +9,10 @@ import pytest
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import container_command
+from tests.tables import Tables
 from tests.unit.builders import plan
+
+cases = Tables(__file__)
 
 DFLASH = "qwen35-27b-dflash"
 
@@ -50,16 +53,7 @@ def test_an_empty_variable_leaves_the_argument_as_it_is() -> None:
     assert dict(_service(environment={"MAX_NUM_SEQS": ""}).arguments)["max_num_seqs"] == 16
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "remedy"),
-    [
-        ("MODEL_PATH", "/models/other", "leave it out"),
-        ("DFLASH_DRAFTER", "z-lab/Qwen3.6-27B-DFlash", "leave it out"),
-        ("SERVED_MODEL_NAME", "other", "served_names: ['other']"),
-        ("EXTRA_ARGS", "--seed 7 --enforce-eager", "arguments: seed: 7; arguments: enforce_eager"),
-        ("EXTRA_ARGS", "'", "arguments: for everything"),
-    ],
-)
+@cases("name", "value", "remedy")
 def test_what_has_a_setting_of_its_own_is_refused(name: str, value: str, remedy: str) -> None:
     with pytest.raises(UserError) as raised:
         _service(environment={name: value})

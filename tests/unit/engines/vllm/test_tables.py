@@ -13,8 +13,11 @@ import pytest
 
 from sparkwright.engines.vllm.table import nearest, table, versions
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
 from tests.unit.engines.vllm.test_arguments import judged
+
+cases = Tables(__file__)
 
 #: A package of vLLM's shape, with what the dump looks at: file -> text.
 FAKE = safe_load(Path(__file__).with_name("fake_package.yaml").read_text())
@@ -69,18 +72,7 @@ def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
     assert set(CAPTURED) <= set(versions())
 
 
-@pytest.mark.parametrize(
-    ("version", "hybrid", "defaults"),
-    [
-        ("0.19.1", False, {"enable_prefix_caching": True, "gpu_memory_utilization": 0.9}),
-        ("0.22.1", False, {"enable_prefix_caching": True, "gpu_memory_utilization": 0.92}),
-        # Gated DeltaNet and Mamba: off up to 0.24.0, on from 0.28.0 on.
-        ("0.22.1", True, {"enable_prefix_caching": False, "enable_chunked_prefill": True}),
-        ("0.24.0", True, {"enable_prefix_caching": False, "kv_cache_dtype": "auto"}),
-        ("0.28.0", True, {"enable_prefix_caching": True, "tensor_parallel_size": 1}),
-        ("0.33.0", True, {"enable_prefix_caching": True, "trust_remote_code": False}),
-    ],
-)
+@cases("version", "hybrid", "defaults")
 def test_the_tables_know_the_defaults(
     version: str, hybrid: bool, defaults: dict[str, object]
 ) -> None:
