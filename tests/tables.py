@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,14 @@ def table(test: _Test) -> _Test:
     found = tables(test.__module__.split(".")[-2])[test.__name__]
     run: _Test = pytest.mark.parametrize(found["names"], found["rows"])(test)
     return run
+
+
+def merged(base: Any, changes: Any) -> Any:
+    """Mappings of mappings, with the changes of the second."""
+    if not isinstance(base, Mapping) or not isinstance(changes, Mapping):
+        return changes
+    changed = {key: merged(base.get(key), value) for key, value in changes.items()}
+    return {**base, **changed}
 
 
 class Tables:

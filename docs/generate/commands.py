@@ -49,9 +49,9 @@ Enter.
 
 ## Connection
 
-Commands that go to hosts take pyinfra's own options of connection and sudo, and hand them on. A
-password is never one: `--ssh-password` and `--ssh-key-password` are refused, since every user of
-this machine can read a command line."""
+Commands that go to hosts take pyinfra's own options of connection and sudo, and hand them on;
+`--verbose` and `--quiet` are sparkwright's. A password is never one: `--ssh-password` and
+`--ssh-key-password` are refused, since every user of this machine can read a command line."""
 
 _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}
 #: Under the table of those above, for each command that takes them.

@@ -34,8 +34,3 @@ def obstacle(box: Box, state: BootstrapState) -> Finding | None:
         needed=f"NVIDIA driver >= {LEAST_DRIVER}",
         update=install("driver", state.observed.distribution),
     )
-
-
-def reboot_needed(state: BootstrapState) -> Finding:
-    """The driver is installed, and the host was not rebooted since."""
-    return finding("driver-before-reboot", driver=state.driver or "none")

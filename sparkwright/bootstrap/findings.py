@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
-import yaml
+from functools import cache, partial
 
 from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.text.data import beside
 
-
-@cache
-def _texts() -> dict[str, dict[str, str]]:
-    texts: dict[str, dict[str, str]] = yaml.safe_load(
-        Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8")
-    )
-    return texts
+_texts = cache(partial(beside, __file__, "findings.yaml"))
 
 
 def finding(cause: str, **values: str) -> Finding:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkwright.bootstrap.sources import Repository
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 _ARMOUR = re.compile(
     rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+\r?\n)*?\r?\n(.*?)"
@@ -38,7 +38,7 @@ def key_text(repository: Repository) -> str:
         found = list(fingerprints(binary(data)))
     except ValueError as error:
         what = f"{repository.key} is no OpenPGP public key: {error}"
-        raise UserError([mistake(where, what, "name the key that signs the repository")]) from None
+        raise refusal(where, what, "name the key that signs the repository") from None
     wanted = (repository.fingerprint or "").upper()
     # One key, not one of several: apt would take packages that any of them has signed.
     if wanted and found != [wanted]:
@@ -47,7 +47,7 @@ def key_text(repository: Repository) -> str:
             "ask the vendor whether the key changed, then set its fingerprint in "
             f"bootstrap_sources[{repository.name!r}]; until then nothing of it is installed"
         )
-        raise UserError([mistake(where, what, remedy)])
+        raise refusal(where, what, remedy)
     return armoured(binary(data))
 
 
@@ -132,7 +132,7 @@ def _fetched(place: str, where: str) -> bytes:
             return Path(place).expanduser().read_bytes()[:_MOST]
         except OSError as error:
             what = f"{place} can't be read: {error.strerror}"
-            raise UserError([mistake(where, what, "name a file of the controller")]) from None
+            raise refusal(where, what, "name a file of the controller") from None
     import requests  # only a host that lacks the repository asks for it, and it takes 50 ms
 
     try:
@@ -144,4 +144,4 @@ def _fetched(place: str, where: str) -> bytes:
     except requests.RequestException as error:
         what = f"{place} can't be fetched: {error}"
         remedy = "check this machine's connection, or name a file that holds the key"
-        raise UserError([mistake(where, what, remedy)]) from None
+        raise refusal(where, what, remedy) from None

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from sparkwright.bootstrap.box import Box
 from sparkwright.config.bootstrap import PackageSource
+from sparkwright.text.data import beside
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,7 @@ class Packages:
 
 @cache
 def _table() -> dict[str, dict[str, dict[str, Any]]]:
-    table: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
-        Path(__file__).with_name("sources.yaml").read_text(encoding="utf-8")
-    )
+    table: dict[str, dict[str, dict[str, Any]]] = beside(__file__, "sources.yaml")
     return table
 
 

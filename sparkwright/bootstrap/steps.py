@@ -5,18 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import yaml
 
 from sparkwright.bootstrap.sources import Repository
 from sparkwright.host.bootstrap.prepare import Undo
+from sparkwright.text.data import beside
 
 UNITS = "/etc/systemd/system"
 #: Texts of the files that a step writes, by step and path.
-FILES: dict[str, dict[str, str]] = yaml.safe_load(
-    Path(__file__).with_name("files.yaml").read_text(encoding="utf-8")
-)
+FILES: dict[str, dict[str, str]] = beside(__file__, "files.yaml")
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,17 @@
 import inspect
 import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sparkwright.catalog.schema import COMMON, KINDS, documented
+from sparkwright.text.data import beside
 
 #: The schemas' folder, beside the folders of entries.
 SCHEMAS = ".schema"
 #: What a key has where nothing is known yet, by kind: valid, and to be changed.
-PLACEHOLDERS: dict[str, dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("placeholders.yaml").read_text(encoding="utf-8")
-)
+PLACEHOLDERS: dict[str, dict[str, Any]] = beside(__file__, "placeholders.yaml")
 
 
 def draft(

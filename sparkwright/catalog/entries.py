@@ -7,26 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
-from sparkwright.catalog.data import (
-    OWN,
-    ArgumentName,
-    ArgumentValue,
-    Data,
-    Gib,
-    Name,
-    Repository,
-    Revision,
-    Scalar,
-    ServedName,
-    Status,
-    Straight,
-    VariableName,
-)
 from sparkwright.catalog.issues import Issue
 
 
-class GpuClaim(Data):
+class GpuClaim(data.Data):
     """What a card says of a GPU; what runs there with this tool is in a recipe's ``needs``.
 
     Attributes:
@@ -39,10 +25,10 @@ class GpuClaim(Data):
     gpu: str
     claim: Literal["validated", "listed", "untested", "rebuild", "no"]
     note: str | None = None
-    source: str = OWN
+    source: str = data.OWN
 
 
-class License(Data):
+class License(data.Data):
     """Under which terms something is published.
 
     Attributes:
@@ -52,10 +38,10 @@ class License(Data):
 
     name: str | None
     note: str | None = None
-    source: str = OWN
+    source: str = data.OWN
 
 
-class Duties(Data):
+class Duties(data.Data):
     """What a card asks of whoever runs an uncensored model, in this project's words.
 
     Attributes:
@@ -63,10 +49,10 @@ class Duties(Data):
     """
 
     duties: tuple[str, ...]
-    source: str = OWN
+    source: str = data.OWN
 
 
-class Switch(Data):
+class Switch(data.Data):
     """A key of a request's ``chat_template_kwargs``.
 
     Attributes:
@@ -76,12 +62,12 @@ class Switch(Data):
     """
 
     key: str
-    value: Scalar
+    value: data.Scalar
     meaning: str
-    source: str = OWN
+    source: str = data.OWN
 
 
-class ImageVariable(Data):
+class ImageVariable(data.Data):
     """An environment variable that an image reads, as its card documents it.
 
     Attributes:
@@ -93,10 +79,10 @@ class ImageVariable(Data):
     name: str
     default: str | None = None
     meaning: str
-    source: str = OWN
+    source: str = data.OWN
 
 
-class OtherImage(Data):
+class OtherImage(data.Data):
     """An image beside this one that a card names and gives no command for.
 
     Attributes:
@@ -106,10 +92,10 @@ class OtherImage(Data):
 
     reference: str
     what: str
-    source: str = OWN
+    source: str = data.OWN
 
 
-class Ran(Data):
+class Ran(data.Data):
     """A run of a recipe on real hardware, deployed with this tool.
 
     Attributes:
@@ -122,13 +108,13 @@ class Ran(Data):
     gpu: str
     date: dt.date
     what: str
-    source: str = OWN
+    source: str = data.OWN
 
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
-class Tag(Data):
+class Tag(data.Data):
     """One tag of an image: what it holds and where that is said.
 
     Attributes:
@@ -153,10 +139,10 @@ class Tag(Data):
     adds: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
-    source: str = OWN
+    source: str = data.OWN
 
 
-class ImageSize(Data):
+class ImageSize(data.Data):
     """Sizes in GiB, for checks made before the registry is queried.
 
     Attributes:
@@ -165,12 +151,12 @@ class ImageSize(Data):
         source: who says so, or that it is an estimate and of what.
     """
 
-    pull_gib: Gib
-    unpacked_gib: Gib
+    pull_gib: data.Gib
+    unpacked_gib: data.Gib
     source: str | None = None
 
 
-class Build(Data):
+class Build(data.Data):
     """An image that is built on the host from a git repository at a pinned commit.
 
     Attributes:
@@ -182,11 +168,11 @@ class Build(Data):
 
     context: str
     directory: str
-    base: Name
+    base: data.Name
     base_tag: str
 
 
-class Variables(Data):
+class Variables(data.Data):
     """Names of the environment variables of an image that is not driven by arguments.
 
     Everything that has no variable goes to ``extra_arguments``, verbatim.
@@ -207,11 +193,11 @@ class Variables(Data):
     served_name: str
     extra_arguments: str
     arguments: dict[str, str]
-    defaults: dict[str, Scalar] = Field(default_factory=dict)
+    defaults: dict[str, data.Scalar] = Field(default_factory=dict)
     sets: tuple[str, ...] = ()
 
 
-class Image(Data):
+class Image(data.Data):
     """A container image repository and its tags.
 
     Attributes:
@@ -234,7 +220,7 @@ class Image(Data):
     """
 
     kind: Literal["image"]
-    name: Name
+    name: data.Name
     repository: str
     engine: str = "vllm"
     entrypoint: str = "vllm"
@@ -272,7 +258,7 @@ Format = Literal[
 Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
 
 
-class KvLayers(Data):
+class KvLayers(data.Data):
     """Layers of one kind that keep keys and values.
 
     Attributes:
@@ -288,7 +274,7 @@ class KvLayers(Data):
     window: int | None = Field(default=None, gt=0)
 
 
-class Sampling(Data):
+class Sampling(data.Data):
     """Sampling that the model's authors advise for a mode and a use.
 
     Attributes:
@@ -305,7 +291,7 @@ class Sampling(Data):
     presence_penalty: float | None = None
 
 
-class ContentCheck(Data):
+class ContentCheck(data.Data):
     """What a model's files must show, judged from headers and small files before they are used.
 
     Attributes:
@@ -315,9 +301,9 @@ class ContentCheck(Data):
         file, key, contains: a list in a JSON file of the repository that holds these values.
     """
 
-    id: Name
+    id: data.Name
     why: str
-    source: str = OWN
+    source: str = data.OWN
     absent: str | None = None
     present: str | None = None
     file: str | None = None
@@ -333,7 +319,7 @@ class ContentCheck(Data):
         return self
 
 
-class Model(Data):
+class Model(data.Data):
     """A Hugging Face repository at a revision.
 
     Attributes:
@@ -366,23 +352,23 @@ class Model(Data):
     """
 
     kind: Literal["model"]
-    name: Name
-    repository: Repository
-    family: Name
-    revision: Revision = "main"
+    name: data.Name
+    repository: data.Repository
+    family: data.Name
+    revision: data.Revision = "main"
     not_before: dt.date | None = None
     role: Literal["body", "drafter"]
     format: Format | None
     architecture: str | None = None
-    size_gib: Gib | None = None
-    loaded_gib: Gib | None = None
+    size_gib: data.Gib | None = None
+    loaded_gib: data.Gib | None = None
     context: int | None = Field(default=None, gt=0)
     capabilities: tuple[Capability, ...] = ()
     kv: tuple[KvLayers, ...] = ()
     hybrid: bool = False
-    pairs_with: tuple[Name, ...] = ()
+    pairs_with: tuple[data.Name, ...] = ()
     sampling: tuple[Sampling, ...] = ()
-    status: Status = "works"
+    status: data.Status = "works"
     reason: str | None = None
     known_bad: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
@@ -392,11 +378,11 @@ class Model(Data):
     duties: Duties | None = None
     checks: tuple[ContentCheck, ...] = ()
     issues: tuple[Issue, ...] = ()
-    source: str = OWN
+    source: str = data.OWN
     date: dt.date | None = None
 
 
-class Mounted(Data):
+class Mounted(data.Data):
     """A model and the path at which the container sees it.
 
     Attributes:
@@ -404,11 +390,11 @@ class Mounted(Data):
         mount: absolute path in the container, as the arguments name it.
     """
 
-    model: Name
-    mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), Straight]
+    model: data.Name
+    mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), data.Straight]
 
 
-class Needs(Data):
+class Needs(data.Data):
     """What a recipe needs of its host.
 
     Attributes:
@@ -419,11 +405,11 @@ class Needs(Data):
     """
 
     compute_caps: tuple[str, ...]
-    memory_gib: Gib
-    vram_gib: Gib | None = None
+    memory_gib: data.Gib
+    vram_gib: data.Gib | None = None
 
 
-class Ranks(Data):
+class Ranks(data.Data):
     """Over how many GPUs of a cluster's hosts a model is spread; their product is the ranks.
 
     Attributes:
@@ -440,20 +426,20 @@ class Ranks(Data):
         return self.tensor * self.pipeline
 
 
-class TagChange(Data):
+class TagChange(data.Data):
     """What a recipe says differently on one tag; None takes an argument or variable away.
 
     Attributes:
         arguments, environment: over the recipe's own.
     """
 
-    arguments: dict[ArgumentName, ArgumentValue | None] = Field(default_factory=dict)
-    environment: dict[VariableName, str | None] = Field(default_factory=dict)
+    arguments: dict[data.ArgumentName, data.ArgumentValue | None] = Field(default_factory=dict)
+    environment: dict[data.VariableName, str | None] = Field(default_factory=dict)
     why: str
-    source: str = OWN
+    source: str = data.OWN
 
 
-class Alias(Data):
+class Alias(data.Data):
     """What a served name is meant for. All names of a service are one model: clients make the
     difference by what they send.
 
@@ -470,10 +456,10 @@ class Alias(Data):
     top_k: int | None = Field(default=None, ge=1)
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     thinking: bool | None = None
-    source: str = OWN
+    source: str = data.OWN
 
 
-class Recipe(Data):
+class Recipe(data.Data):
     """Image + body + drafter + vLLM arguments + environment + needs.
 
     Attributes:
@@ -502,25 +488,25 @@ class Recipe(Data):
     """
 
     kind: Literal["recipe"]
-    name: Name
+    name: data.Name
     title: str
-    system: str = OWN
-    status: Status = "works"
-    source: str = OWN
+    system: str = data.OWN
+    status: data.Status = "works"
+    source: str = data.OWN
     date: dt.date | None = None
-    image: Name
+    image: data.Name
     tag: str | None = None
     tags: tuple[str, ...] = ()
     by_tag: dict[str, TagChange] = Field(default_factory=dict)
     body: Mounted
     drafter: Mounted | None = None
-    served_names: tuple[ServedName, ...] = Field(min_length=1)
+    served_names: tuple[data.ServedName, ...] = Field(min_length=1)
     aliases: dict[str, Alias] = Field(default_factory=dict)
     needs: Needs
     ranks: Ranks | None = None
-    environment: dict[VariableName, str] = Field(default_factory=dict)
-    arguments: dict[ArgumentName, ArgumentValue]
-    shm_gib: Gib | None = None
+    environment: dict[data.VariableName, str] = Field(default_factory=dict)
+    arguments: dict[data.ArgumentName, data.ArgumentValue]
+    shm_gib: data.Gib | None = None
     memlock: bool = False
     exceptions: Exceptions | None = None
     boot_seconds: int = Field(default=900, gt=0)

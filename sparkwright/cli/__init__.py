@@ -16,7 +16,7 @@ from sparkwright import __version__
 from sparkwright.cli.lib.extras import HOSTS, extra_commands
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, refusal, suggest
 
 __all__ = ["main"]
 
@@ -111,7 +111,7 @@ class _Lazy(click.Group):
                 what = f"can't be written or read: {error.strerror or error}"
                 remedy = "free some space, or name a place that you may write to"
                 with suppress(OSError):
-                    _tell(UserError([mistake(where, what, remedy)]))
+                    _tell(refusal(where, what, remedy))
             with suppress(OSError, ValueError):  # what is left unwritten stays so
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141 if gone else MISTAKEN)

@@ -11,11 +11,12 @@ from typing import get_args
 import click
 
 from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import CONNECTION, Hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import inventory_argument, pyinfra_json_option
+from sparkwright.cli.lib.progress import CONNECTION
 from sparkwright.config.bootstrap import Step
 from sparkwright.config.inventory import limited, read_inventory
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 
 @click.command("bootstrap")
@@ -51,7 +52,7 @@ def command(
     if not steps and not asked:
         where = f"{inventory}: bootstrap"
         remedy = 'name them: --step docker, or bootstrap = ["docker"] in group_data'
-        raise UserError([mistake(where, "no host's settings name a step", remedy)])
+        raise refusal(where, "no host's settings name a step", remedy)
     if steps:
         overrides = (*overrides, f"bootstrap={json.dumps(list(dict.fromkeys(steps)))}")
     if reboot:
@@ -59,7 +60,7 @@ def command(
     if password:
         if not _asks():
             what = "--password asks on a terminal, and there is none"
-            raise UserError([mistake("command line", what, "run it where you can be asked")])
+            raise refusal("command line", what, "run it where you can be asked")
         click.get_current_context().meta.setdefault(CONNECTION, {})["same_sudo_password"] = True
     chosen = Hosts(inventory, overrides, limit)
     sys.exit(chosen.show(_bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))

@@ -16,13 +16,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import (
-    data_option,
-    inventory_and,
-    json_option,
-    limit_option,
-    print_json,
-)
+from sparkwright.cli.lib import options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import PACKAGE
@@ -47,9 +41,9 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 @click.command("bundle")
-@inventory_and(directory=click.Path(path_type=Path, file_okay=False))
-@data_option
-@limit_option
+@options.inventory_and(directory=click.Path(path_type=Path, file_okay=False))
+@options.data_option
+@options.limit_option
 @click.option(
     "--architecture", "architectures", multiple=True, type=click.Choice(sorted(_MACHINES)),
     help="Only this one of an image (repeatable); all that the lock has otherwise.",
@@ -59,7 +53,7 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
     help="Debian packages of HAProxy for hosts without internet (docs/sharing-and-offline.md); "
     "the lock pins them.",
 )  # fmt: skip
-@json_option
+@options.json_option
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], directory: Path,
     architectures: tuple[str, ...], packages: Path | None, as_json: bool,
@@ -92,7 +86,7 @@ def command(
         shutil.copyfile(path, directory / Path(path).name)
     total = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     if as_json:
-        print_json({"directory": str(directory), "bytes": total, "missing": failed})
+        options.print_json({"directory": str(directory), "bytes": total, "missing": failed})
     elif failed:
         echo(f"not whole: {', '.join(failed)}. Run it again to go on.", err=True)
     else:

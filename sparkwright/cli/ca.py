@@ -10,7 +10,7 @@ import click
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.tls import CA
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 
 @click.command("ca")
@@ -26,14 +26,10 @@ def command(as_json: bool) -> None:
         pem = CA.read_text(encoding="utf-8")
         fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
     except (OSError, ValueError):
-        raise UserError(
-            [
-                mistake(
-                    str(CA),
-                    "this site has no CA of its own yet",
-                    'set tls = "own" in group_data/all.py and deploy: that makes it',
-                )
-            ]
+        raise refusal(
+            str(CA),
+            "this site has no CA of its own yet",
+            'set tls = "own" in group_data/all.py and deploy: that makes it',
         ) from None
     pairs = ":".join(fingerprint[at : at + 2] for at in range(0, len(fingerprint), 2))
     if as_json:

@@ -18,7 +18,7 @@ from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.options import catalog_directories, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import refusal, suggest
 from sparkwright.text.table import columns
 
 
@@ -83,7 +83,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     catalog = load_catalog(catalogs(directories))
     entries = {key: (kind, entry) for kind, key, entry in _entries(catalog)}
     if name not in entries:
-        raise UserError([mistake("catalog", f"no entry {name!r}", suggest(name, list(entries)))])
+        raise refusal("catalog", f"no entry {name!r}", suggest(name, list(entries)))
     kind, entry = entries[name]
     data = entry.model_dump(mode="json", exclude_defaults=True)
     if as_json:

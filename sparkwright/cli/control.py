@@ -10,21 +10,11 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from sparkwright.cli.lib import completion
+from sparkwright.cli.lib import completion, options
 from sparkwright.cli.lib.connecting import connection_options, hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
-from sparkwright.cli.lib.options import (
-    confirm,
-    data_option,
-    dry_option,
-    inventory_and,
-    json_option,
-    print_json,
-    service_option,
-    yes_option,
-)
 from sparkwright.cli.lib.output import echo
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.records import encode
@@ -52,18 +42,18 @@ _why = click.option("--why", default="", metavar="TEXT", help="For those who ask
 
 def _services(command: _Command) -> _Command:
     """Hosts, services and output: arguments of `_control`."""
-    return hosts_argument(service_option(yes_option(json_option(command))))
+    return hosts_argument(options.service_option(options.yes_option(options.json_option(command))))
 
 
 @click.command("start")
 @_services
 @_wait
-def start(**options: Any) -> None:
+def start(**more: Any) -> None:
     """Start services as the last deploy left them, and at every boot again.
 
     Exit code 0 only when every host answered and what was started gives real answers.
     """
-    _control("start", **options)
+    _control("start", **more)
 
 
 @click.command("stop")
@@ -71,28 +61,28 @@ def start(**options: Any) -> None:
 @_now
 @click.option("--keep", is_flag=True, help="A boot does not start them either.")
 @_why
-def stop(**options: Any) -> None:
+def stop(**more: Any) -> None:
     """Stop services: out of the pool, drained, and ended.
 
     As `systemctl stop` has it: until the next start, a boot or a restart of Docker included. A
     deploy starts them again, and says who had stopped them. It waits for nobody's lock: a deploy
     that died may hold it. Exit code 0 only when every host answered and every service stopped.
     """
-    _control("stop", **options)
+    _control("stop", **more)
 
 
 @click.command("restart")
 @_services
 @_now
 @_wait
-def restart(**options: Any) -> None:
+def restart(**more: Any) -> None:
     """Restart services: out of the pool, drained, stopped, started, and back once they answer.
 
     One host after the other, so that other replicas serve meanwhile; after one that does not come
     back no further host is touched. With --now all at once, and requests are cut off. Exit code 0
     only when every host answered and every service gives real answers.
     """
-    _control("restart", **options)
+    _control("restart", **more)
 
 
 def _control(
@@ -101,7 +91,7 @@ def _control(
     from sparkwright.run import changes
 
     named = ", ".join(services) or "every service"
-    confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
+    options.confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
     echo(_NOTICES[action], err=True)
     change = partial(changes.controlled, action=action, services=services, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
@@ -116,17 +106,17 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 
 
 @click.command("activate")
-@inventory_and(completion.services, service=click.STRING)
+@options.inventory_and(completion.services, service=click.STRING)
 @connection_options
-@data_option
+@options.data_option
 @click.option(
     "--host", "--limit", "limit", multiple=True, metavar="HOST", shell_complete=completion.hosts,
     help="Only this host, group or pattern such as 'spark-*' (repeatable).",
 )  # fmt: skip
 @_why
-@dry_option
-@yes_option
-@json_option
+@options.dry_option
+@options.yes_option
+@options.json_option
 def activate(
     inventory: Path, service: str, overrides: tuple[str, ...], limit: tuple[str, ...], *,
     why: str, dry: bool, yes: bool, as_json: bool,
@@ -141,7 +131,7 @@ def activate(
     from sparkwright.run import changes
 
     hosts = Hosts(inventory, overrides, limit)
-    confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
+    options.confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
     if not dry:
         echo(_NOTICES["activate"], err=True)
     change = partial(changes.activated, service=service, why=why, dry=dry)
@@ -162,11 +152,11 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
 
 
 @click.command("maintenance")
-@inventory_and(host=click.STRING, switch=click.Choice(["on", "off"]))
+@options.inventory_and(host=click.STRING, switch=click.Choice(["on", "off"]))
 @connection_options
-@data_option
+@options.data_option
 @_why
-@json_option
+@options.json_option
 def maintenance(
     inventory: Path, host: str, switch: str, overrides: tuple[str, ...], why: str, as_json: bool
 ) -> None:
@@ -179,7 +169,7 @@ def maintenance(
     hosts = Hosts(inventory, overrides, (host,))
     if [chosen.name for chosen in hosts.read()] != [host]:
         what = f"{host!r} is a group or a pattern"
-        raise UserError([mistake("HOST", what, "name one host at a time")])
+        raise refusal("HOST", what, "name one host at a time")
     from sparkwright.run import changes
 
     change = partial(changes.in_maintenance, on=switch == "on", why=why)
@@ -187,7 +177,7 @@ def maintenance(
     if not as_json:
         _end(answers, (), _maintained)
     if answer := answers.answers.get(host):
-        print_json({"host": host, **encode(answer)})
+        options.print_json({"host": host, **encode(answer)})
     finish(answers, failed=_wrong(answers))
 
 
@@ -218,7 +208,7 @@ def _end(
 ) -> NoReturn:
     """Print every answer and end: with 0 only when every host did what was asked."""
     if as_json:
-        print_json({"hosts": encode(found.answers), "silent": found.silent})
+        options.print_json({"hosts": encode(found.answers), "silent": found.silent})
     for host, answer in {} if as_json else found.answers.items():
         show(host, answer)
         for line in answer.wrong:

@@ -16,19 +16,11 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.render import data
 from sparkwright.host.lib.records import encode
+from sparkwright.results import status as results
 from sparkwright.results.answers import Answers
-from sparkwright.results.status import (
-    Deployment,
-    render_diff,
-    render_history,
-    render_status,
-    summary,
-    switches,
-    well,
-)
 
 
-def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[Deployment]:
+def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deployment]:
     """Ask the hosts; history and the watch's findings are kept for the fleet's page.
 
     Args:
@@ -44,7 +36,7 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[Deployment]:
             for host, deployment in found.items()
             for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
-        record = {"history": switches(found), "findings": data(watched)}
+        record = {"history": results.switches(found), "findings": data(watched)}
         with suppress(OSError):  # a full disk here hides nothing of what the hosts say
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
@@ -64,10 +56,10 @@ def status(hosts: Hosts, as_json: bool) -> None:
     answers = deployments(hosts)
     found = answers.answers
     if as_json:
-        print_json({host: summary(seen) for host, seen in found.items()})
+        print_json({host: results.summary(seen) for host, seen in found.items()})
     elif found:
-        echo(render_status(found, paint))
-    finish(answers, failed=not all(map(well, found.values())))
+        echo(results.render_status(found, paint))
+    finish(answers, failed=not all(map(results.well, found.values())))
 
 
 @click.command("history")
@@ -84,7 +76,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
     if as_json:
         print_json({host: encode(seen.history) for host, seen in found.items()})
     elif found:
-        echo(render_history(found, last))
+        echo(results.render_history(found, last))
     finish(answers)
 
 
@@ -98,9 +90,9 @@ def diff(hosts: Hosts, as_json: bool) -> None:
     """
     answers = deployments(hosts, planless=False)
     found = answers.answers
-    text = render_diff(found)
+    text = results.render_diff(found)
     if as_json:
-        texts = {host: render_diff({host: seen}) for host, seen in found.items()}
+        texts = {host: results.render_diff({host: seen}) for host, seen in found.items()}
         print_json([{"host": host, "text": part} for host, part in texts.items() if part])
     elif found:
         echo(text or f"no difference: {', '.join(found)}", err=not text)

@@ -12,7 +12,7 @@ from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import data_option, optional_inventory, pyinfra_json_option
 from sparkwright.config.inventory import HostInput, read_inventory
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.site.clusters import fabric_problems, members
 
 
@@ -57,5 +57,5 @@ def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
         what = "no host's settings name hosts there"
         remedy = ('fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]} in '
                   "group_data/all.py")  # fmt: skip
-        raise UserError([mistake("fabric_addresses", what, remedy)])
+        raise refusal("fabric_addresses", what, remedy)
     return tuple(named)

@@ -13,16 +13,8 @@ from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
+from sparkwright.config import skeleton
 from sparkwright.config.places import catalogs
-from sparkwright.config.skeleton import (
-    FILES,
-    INVENTORY,
-    NewHost,
-    contents,
-    nothing_in_the_way,
-    without_recipe,
-    write,
-)
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.text.visible import visible
 
@@ -54,9 +46,9 @@ def command(
     """
     hosts = _discovered(folder, names, mdns) if discover else _hosts(names, gpus)
     catalog = load_catalog(catalogs())
-    files = contents(hosts, catalog)
-    write(folder, files)
-    without = without_recipe(hosts, catalog)
+    files = skeleton.contents(hosts, catalog)
+    skeleton.write(folder, files)
+    without = skeleton.without_recipe(hosts, catalog)
     if as_json:
         print_json({"folder": str(folder), "files": list(files),
                     "without_recipe": [host.name for host in without]})  # fmt: skip
@@ -64,17 +56,19 @@ def command(
     echo(f"{folder}: {len(files)} files written")
     for host in without:
         what = f"no recipe of the catalog fits the {VRAM[host.gpu]:g} GiB of {host.gpu}"
-        remedy = f"it has no services until {folder / INVENTORY} names a recipe of your own"
+        remedy = (
+            f"it has no services until {folder / skeleton.INVENTORY} names a recipe of your own"
+        )
         echo(f"{click.style('-->', fg='yellow')} {host.name}: {what}: {remedy}", err=True)
     if not hosts:
-        echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
+        echo(f"The hosts in {folder / skeleton.INVENTORY} are an example: put in your own.")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     echo(
         f"Next:\n    {enter}sparkwright check\n    sparkwright deploy --dry\n    sparkwright deploy"
     )
 
 
-def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHost]:
+def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[skeleton.NewHost]:
     """The boxes of the LAN that have a GPU, told with those that are left out."""
     where = "command line: --discover"
     if names:
@@ -84,12 +78,12 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHos
         what, remedy = "the extra `discover` is not installed", "name the hosts"
         raise refusal(where, what, f"{remedy}: --host NAME --gpu GPU")
     # Looked at before the LAN is asked, which takes a while.
-    nothing_in_the_way(folder, FILES)
+    skeleton.nothing_in_the_way(folder, skeleton.FILES)
     boxes = discovered(mdns=mdns)
     for box in boxes:
         line = visible(f"{box.shown or box.why} ({box.source})")
         echo(f"{box.name}: {line}{'' if box.gpu else ': left out'}", err=True)
-    hosts = [NewHost(box.name, box.gpu) for box in boxes if box.gpu]
+    hosts = [skeleton.NewHost(box.name, box.gpu) for box in boxes if box.gpu]
     if not hosts:
         what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"
         remedy = "log in once by ssh to each, or name them: --host NAME --gpu GPU"
@@ -97,7 +91,7 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHos
     return hosts
 
 
-def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
+def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHost]:
     if len(names) != len(gpus):
         counts = f"{len(names)} --host and {len(gpus)} --gpu"
         raise click.UsageError(f"{counts}: give every --host its --gpu")
@@ -110,4 +104,4 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
         if names.count(name) > 1:
             problems.append(mistake(where, "it is named twice", "name every host once"))
     problems.stop()
-    return [NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]
+    return [skeleton.NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]

@@ -18,7 +18,7 @@ from sparkwright.cli.lib.options import data_option, json_option, optional_inven
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.results.keys import render, rows
 from sparkwright.site.fleet import PlannedHost
 
@@ -38,7 +38,7 @@ class _Fleet:
         settings = [host.plan.settings for host in self.planned.values()]
         names = sorted({DEFAULT, *(key for own in settings for key in own.keys)})
         if name not in names:
-            raise UserError([mistake(name, "no host has a key of this name", suggest(name, names))])
+            raise refusal(name, "no host has a key of this name", suggest(name, names))
         files = [rotated(own, name) for own in settings if name in (DEFAULT, *own.keys)]
         return {file.path: file for file in files}
 
@@ -137,7 +137,7 @@ def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     for file in fleet.files(name).values():
         if file.new.exists():
             observed = f"the rotation of {name!r} has not reached every host"
-            raise UserError([mistake(str(file.new), observed, _call("rotate", fleet, name))])
+            raise refusal(str(file.new), observed, _call("rotate", fleet, name))
         file.retire()
     _forgotten(fleet, name, "retired", "only the current key is valid", as_json=as_json)
 
@@ -152,7 +152,7 @@ def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """
     if name == DEFAULT:
         observed = "the fleet's own key can't be revoked: sparkwright uses it itself"
-        raise UserError([mistake(name, observed, f"{_call('rotate', fleet, name)}, then retire")])
+        raise refusal(name, observed, f"{_call('rotate', fleet, name)}, then retire")
     for file in fleet.files(name).values():
         file.revoke()
     _forgotten(fleet, name, "revoked", "revoked", as_json=as_json)

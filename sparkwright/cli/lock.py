@@ -18,16 +18,7 @@ from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
-from sparkwright.resolve.lock import (
-    Lock,
-    from_resolution,
-    read_lock,
-    render_lock,
-    to_resolution,
-    unused,
-    with_contexts,
-    without_contexts,
-)
+from sparkwright.resolve import lock as locks
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.resolve.recipe_registry import with_registries
 from sparkwright.resolve.resolution import Resolution
@@ -91,15 +82,15 @@ def _plans(hosts: dict[str, PlannedHost]) -> list[HostPlan]:
 def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> LockReport:
     plans = _plans(hosts)
     references = [plan.references for plan in plans]
-    kept = None if upgrade else read_lock(path)
+    kept = None if upgrade else locks.read_lock(path)
     resolution = Resolution(images={}, models={})
     if kept is None or not _complete(plans, kept, str(path)):
         resolution = ask(hosts)
-    lock = with_contexts(
-        references, from_resolution(references, resolution, kept), build_context.CACHE
+    lock = locks.with_contexts(
+        references, locks.from_resolution(references, resolution, kept), build_context.CACHE
     )
     lock = with_registries(_registries(plans), lock, upgrade=upgrade)
-    text = render_lock(lock)
+    text = locks.render_lock(lock)
     pickles = _pickles(plans, lock, str(path))
     wrong = [finding.observed for finding in errors(pickles)]
     for finding in pickles:
@@ -117,16 +108,16 @@ def _registries(plans: list[HostPlan]) -> set[str]:
     return {address for plan in plans for address in plan.settings.registries.values()}
 
 
-def _complete(plans: list[HostPlan], lock: Lock, file: str) -> bool:
+def _complete(plans: list[HostPlan], lock: locks.Lock, file: str) -> bool:
     try:
-        to_resolution([plan.references for plan in plans], lock, file)
+        locks.to_resolution([plan.references for plan in plans], lock, file)
     except UserError:
         return False
     return True
 
 
 def _check(path: Path, plans: list[HostPlan]) -> LockReport:
-    lock = read_lock(path)
+    lock = locks.read_lock(path)
     if lock is None:
         return LockReport(str(path), "there is no lock", ["no lock"])
     references = [plan.references for plan in plans]
@@ -137,25 +128,25 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
         wrong = [finding.observed for finding in error.findings]
     wrong += [
         f"{name} is built, and its context is not pinned: {again}"
-        for name in without_contexts(references, lock)
+        for name in locks.without_contexts(references, lock)
     ]
     wrong += [
         f"registry {address} is not pinned: {again}"
         for address in sorted(_registries(plans) - set(lock.registries or ()))
     ]
-    wrong += [f"{name} is locked, and no host needs it" for name in unused(references, lock)]
+    wrong += [f"{name} is locked, and no host needs it" for name in locks.unused(references, lock)]
     state = "incomplete" if wrong else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
     return LockReport(str(path), f"{state}, {counts}", wrong)
 
 
-def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
+def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding]:
     """Each model's pickles that are not fetched.
 
     Raises:
         UserError: for everything that is not locked.
     """
-    resolution = to_resolution([plan.references for plan in plans], lock, file)
+    resolution = locks.to_resolution([plan.references for plan in plans], lock, file)
     symptoms = (
         pickle_symptom(resolution.model(model), plan.settings.allowed_pickles)
         for plan in plans

@@ -7,16 +7,9 @@ import sys
 
 import click
 
+from sparkwright.cli.lib import options
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, finish
-from sparkwright.cli.lib.options import (
-    confirm,
-    dry_option,
-    json_option,
-    print_json,
-    pyinfra_json_option,
-    yes_option,
-)
 from sparkwright.cli.lib.output import echo
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.lib.records import encode
@@ -31,7 +24,7 @@ def models() -> None:
 
 @models.command("list")
 @hosts_argument
-@json_option
+@options.json_option
 def list_command(hosts: Hosts, as_json: bool) -> None:
     """List models, images and unfinished fetches with their sizes, and who needs them."""
     from sparkwright.run import questions
@@ -42,9 +35,9 @@ def list_command(hosts: Hosts, as_json: bool) -> None:
 
 @models.command("prune")
 @hosts_argument
-@json_option
-@dry_option
-@yes_option
+@options.json_option
+@options.dry_option
+@options.yes_option
 def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
     """Remove what neither the plan nor a kept release needs (see keep_releases).
 
@@ -53,7 +46,9 @@ def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
     """
     from sparkwright.run import changes, questions
 
-    confirm(f"Remove what nobody needs of the models and images of {hosts}?", yes=yes or dry)
+    options.confirm(
+        f"Remove what nobody needs of the models and images of {hosts}?", yes=yes or dry
+    )
     if dry:
         answers = hosts.ask(questions.used_disk, planless=True)
     else:
@@ -64,7 +59,7 @@ def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
 def _show(found: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
     answers = found.answers
     if as_json:
-        print_json(encode(answers))
+        options.print_json(encode(answers))
     elif answers:
         echo(render(answers, pruning=pruning))
     finish(found, failed=any(map(faults, answers.values())))
@@ -72,7 +67,7 @@ def _show(found: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
 
 @click.command("verify")
 @hosts_argument
-@pyinfra_json_option
+@options.pyinfra_json_option
 def verify(hosts: Hosts, as_json: bool) -> None:
     """Hash every file of the planned models on their hosts again.
 

@@ -7,15 +7,9 @@ from typing import Any
 
 import click
 
+from sparkwright.cli.lib import options
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, finish
-from sparkwright.cli.lib.options import (
-    confirm,
-    json_option,
-    print_json,
-    service_option,
-    yes_option,
-)
 from sparkwright.cli.lib.output import echo
 from sparkwright.host.lib.records import encode
 from sparkwright.text.visible import visible
@@ -23,11 +17,11 @@ from sparkwright.text.visible import visible
 
 @click.command("remove")
 @hosts_argument
-@service_option
+@options.service_option
 @click.option("--weights", is_flag=True, help="Remove the models, too.")
 @click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
-@yes_option
-@json_option
+@options.yes_option
+@options.json_option
 def command(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **more: Any) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
@@ -37,13 +31,13 @@ def command(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, *
     if services and more["bootstrap"]:
         raise click.UsageError("--bootstrap goes with everything, not with --service")
     subject = f"service {', '.join(services)}" if services else "everything of sparkwright's"
-    confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
+    options.confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
     from sparkwright.run import changes
 
     change = partial(changes.removed, services=services, **more)
     found = hosts.change(change, planless=True)
     if as_json:
-        print_json(encode(found.answers))
+        options.print_json(encode(found.answers))
     for name, answer in {} if as_json else found.answers.items():
         echo(f"{name}: removed {visible(', '.join(answer.done) or 'nothing')}")
         for line in answer.left:

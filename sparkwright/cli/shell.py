@@ -14,7 +14,7 @@ from sparkwright.cli.lib.options import data_option, one_service_option, optiona
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput, limited, read_inventory
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import refusal, suggest
 from sparkwright.text.visible import visible
 
 #: What an image has of the two.
@@ -53,7 +53,7 @@ def command(
     chosen = limited(read_inventory(inventory, overrides), (host,))
     if [each.name for each in chosen] != [host]:
         what = f"{host!r} is a group or a pattern"
-        raise UserError([mistake("--host", what, "name one host")])
+        raise refusal("--host", what, "name one host")
     name = _service(chosen[0], service)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]

@@ -18,15 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from sparkwright.catalog import ArgumentValue, Exceptions, refuse_privileged
-from sparkwright.catalog.data import (
-    ArgumentName,
-    Name,
-    Repository,
-    Revision,
-    ServedName,
-    VariableName,
-)
+from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.config import values
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.fabric import FabricAddresses
@@ -34,23 +27,6 @@ from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.schedule import CalendarText
 from sparkwright.config.secrets import Command, Source
-from sparkwright.config.values import (
-    AbsolutePath,
-    AbsolutePattern,
-    Address,
-    ControllerFile,
-    ControllerPath,
-    Gib,
-    GpuName,
-    HttpAddress,
-    Port,
-    ProxyAddress,
-    Reason,
-    Seconds,
-    ServiceName,
-    Whole,
-    WholeSeconds,
-)
 from sparkwright.findings.user_error import UserError
 from sparkwright.findings.validation import problems_of
 
@@ -83,7 +59,7 @@ class SmokeSettings(_Settings):
     """
 
     thinking: bool = False
-    max_tokens: Whole = Field(default=32, gt=0, le=1_000_000)
+    max_tokens: values.Whole = Field(default=32, gt=0, le=1_000_000)
 
 
 class RolloutSettings(_Settings):
@@ -104,15 +80,15 @@ class RolloutSettings(_Settings):
             is switched anywhere (``stop``).
     """
 
-    canaries: Annotated[Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
+    canaries: Annotated[values.Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
     batch: (
-        Annotated[Whole, Field(ge=1, le=10_000)]
+        Annotated[values.Whole, Field(ge=1, le=10_000)]
         | Annotated[str, StringConstraints(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
     ) = "25%"
-    pause_seconds: Seconds = 0
-    soak_seconds: Seconds = 75
-    notice_seconds: Seconds = 7
-    drain_seconds: Seconds = 600
+    pause_seconds: values.Seconds = 0
+    soak_seconds: values.Seconds = 75
+    notice_seconds: values.Seconds = 7
+    drain_seconds: values.Seconds = 600
     on_failure: Literal["halt", "fleet"] = "halt"
     unprepared: Literal["leave", "stop"] = "leave"
 
@@ -170,26 +146,26 @@ class ServiceSettings(_Settings):
     """
 
     recipe: str | None = None
-    model: Repository | None = Field(default=None, validate_default=True)
-    revision: Revision | None = None
-    image: Name | None = None
-    port: Port = 8000
-    bind: Address | None = None
+    model: data.Repository | None = Field(default=None, validate_default=True)
+    revision: data.Revision | None = None
+    image: data.Name | None = None
+    port: values.Port = 8000
+    bind: values.Address | None = None
     proxy: bool = True
-    served_names: tuple[ServedName, ...] | None = Field(default=None, min_length=1)
+    served_names: tuple[data.ServedName, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
-    cluster: ServiceName | None = None
-    gpus: tuple[GpuName, ...] | None = Field(default=None, min_length=1)
-    arguments: dict[ArgumentName, ArgumentValue | None] = {}
-    environment: dict[VariableName, str | None] = {}
-    boot_seconds: WholeSeconds | None = None
-    first_answer_seconds: WholeSeconds | None = None
+    cluster: values.ServiceName | None = None
+    gpus: tuple[values.GpuName, ...] | None = Field(default=None, min_length=1)
+    arguments: dict[data.ArgumentName, ArgumentValue | None] = {}
+    environment: dict[data.VariableName, str | None] = {}
+    boot_seconds: values.WholeSeconds | None = None
+    first_answer_seconds: values.WholeSeconds | None = None
     smoke: SmokeSettings = SmokeSettings()
     hardening: Literal["default", "strict"] = "default"
     boot_caches: bool | None = None
     exceptions: Exceptions | None = None
-    silenced: dict[str, Reason] = {}
-    exclusive: ServiceName | None = None
+    silenced: dict[str, values.Reason] = {}
+    exclusive: values.ServiceName | None = None
     activate: Literal["on-request"] | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
@@ -227,8 +203,8 @@ class LoadBalancerSettings(_Settings):
         hosts: the replicas; every host of the inventory that has the service, when not set.
     """
 
-    port: Port
-    bind: Address = "*"
+    port: values.Port
+    bind: values.Address = "*"
     hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
 
 
@@ -251,9 +227,9 @@ class TlsSettings(_Settings):
         ca: what clients and load balancers verify it by, when that is no public CA.
     """
 
-    certificate: ControllerFile
-    key: ControllerFile
-    ca: ControllerFile | None = None
+    certificate: values.ControllerFile
+    key: values.ControllerFile
+    ca: values.ControllerFile | None = None
 
 
 def _kind_of_tls(value: object) -> str:
@@ -365,61 +341,61 @@ class HostSettings(_Settings):
         notify_command: prints such lines instead, as hub_token_command.
     """
 
-    services: dict[ServiceName, ServiceSettings]
-    clusters: dict[ServiceName, ClusterSettings] = {}
+    services: dict[values.ServiceName, ServiceSettings]
+    clusters: dict[values.ServiceName, ClusterSettings] = {}
     gpu: Literal["gb10", "spark", "rtx5090", "rtx5080", "rtx-pro-6000"] | None = None
     image_tag: str | None = None
     image_mirrors: dict[
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
     ] = {}
-    hub_endpoint: HttpAddress = "https://huggingface.co"
-    hub_token_file: ControllerFile | None = None
+    hub_endpoint: values.HttpAddress = "https://huggingface.co"
+    hub_token_file: values.ControllerFile | None = None
     hub_token_command: Command | None = None
-    models_root: AbsolutePath = "/opt/models"
-    services_root: AbsolutePath = "/opt/sparkwright"
+    models_root: values.AbsolutePath = "/opt/models"
+    services_root: values.AbsolutePath = "/opt/sparkwright"
     downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
-    download_connections: Whole = Field(default=16, ge=1, le=64)
-    registry_auth_file: ControllerFile | None = None
+    download_connections: values.Whole = Field(default=16, ge=1, le=64)
+    registry_auth_file: values.ControllerFile | None = None
     registry_auth_command: Command | None = None
     download_limit_mb: float | None = Field(default=None, ge=0.1, le=1_000_000)
     peer_sharing: bool = True
-    peer_port: Port = 18650
-    http_proxy: ProxyAddress | None = None
+    peer_port: values.Port = 18650
+    http_proxy: values.ProxyAddress | None = None
     no_proxy: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...] = ()
-    lan_address: Address | None = None
-    adopt_directories: tuple[AbsolutePattern, ...] = (
+    lan_address: values.Address | None = None
+    adopt_directories: tuple[values.AbsolutePattern, ...] = (
         "/opt/qwen36",
         "/models",
         "/root/.cache/huggingface/hub",
         "/home/*/.cache/huggingface/hub",
     )
-    allowed_pickles: dict[str, Reason] = {}
-    schedule: dict[ServiceName, CalendarText] = {}
+    allowed_pickles: dict[str, values.Reason] = {}
+    schedule: dict[values.ServiceName, CalendarText] = {}
     activation: ActivationSettings = ActivationSettings()
-    load_balancer: dict[ServiceName, LoadBalancerSettings] = {}
+    load_balancer: dict[values.ServiceName, LoadBalancerSettings] = {}
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False
     break_lock: bool = False
-    keep_releases: Whole = Field(default=3, ge=1, le=1000)
-    bundle: ControllerPath | None = None
+    keep_releases: values.Whole = Field(default=3, ge=1, le=1000)
+    bundle: values.ControllerPath | None = None
     watch: bool = True
     drop_caches: bool = True
     second_boot: bool = True
-    disk_headroom_gib: Gib = 20
-    api_key_file: ControllerFile = ".sparkwright/api_key"
+    disk_headroom_gib: values.Gib = 20
+    api_key_file: values.ControllerFile = ".sparkwright/api_key"
     api_key_command: Command | None = None
     tls: _Tls | None = None
-    keys: dict[ServiceName, ClientKeySettings] = {}
+    keys: dict[values.ServiceName, ClientKeySettings] = {}
     bootstrap: tuple[Step, ...] = ()
     bootstrap_sources: dict[Packaged, PackageSource] = {}
     bootstrap_reboot: bool = False
     fabric_addresses: FabricAddresses | None = None
-    catalog_directories: tuple[ControllerPath, ...] = ()
+    catalog_directories: tuple[values.ControllerPath, ...] = ()
     registries: dict[RegistryName, RegistryAddress] = {}
-    sidecars: dict[str, Annotated[Gib, Field(gt=0)]] = {}
-    lock_file: ControllerFile = "fleet.lock"
+    sidecars: dict[str, Annotated[values.Gib, Field(gt=0)]] = {}
+    lock_file: values.ControllerFile = "fleet.lock"
     notify: tuple[NoticeAddress, ...] = ()
-    notify_file: ControllerFile | None = None
+    notify_file: values.ControllerFile | None = None
     notify_command: Command | None = None
 
     @property

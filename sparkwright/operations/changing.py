@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import wraps
 from types import ModuleType
-from typing import ParamSpec
+from typing import ParamSpec, Protocol, TypeVar
 
 import click
 from pyinfra.api.arguments_typed import PyinfraOperation
@@ -95,6 +95,21 @@ def announce(pending: Sequence[str]) -> None:
 def act_by(program: ModuleType, request: object, timeout: float = 120) -> Act:
     """Return the act of a program on the host, which answers what it did."""
     return lambda host: ask(host, program, request, tuple[str, ...], timeout=timeout)
+
+
+class _Answer(Protocol):
+    @property
+    def wrong(self) -> Sequence[str]: ...
+
+
+_Answered = TypeVar("_Answered", bound=_Answer)
+
+
+def accept(answer: _Answered, answered: Callable[[_Answered], object]) -> None:
+    """Pass an answer on, and fail the host where something of it went wrong."""
+    answered(answer)
+    if answer.wrong:
+        raise HostError("\n".join(answer.wrong))
 
 
 def unheard(_: object) -> None:

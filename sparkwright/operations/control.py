@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import TypeVar
 
 from pyinfra.api.host import Host
 
@@ -13,9 +11,8 @@ from sparkwright.host import control as program
 from sparkwright.host import maintenance as maintenance_program
 from sparkwright.host.control import STOP, ControlAnswer, ControlRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.operations.changing import Commands, change, operation, unheard
+from sparkwright.operations.changing import Commands, accept, change, operation, unheard
 
-_Answer = TypeVar("_Answer", ControlAnswer, MaintenanceAnswer)
 #: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
 _BOOT, _STOP = 5400, 300
 #: Seconds that a service takes to leave its proxy, by the settings' defaults.
@@ -52,7 +49,8 @@ def controlled(
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
-        answer = _answer(host, program, request, ControlAnswer, answered, drain + _STOP)
+        answer = ask(host, program, request, ControlAnswer, timeout=drain + _STOP + _BOOT)
+        accept(answer, answered)
         return [f"{name}: {done}" for name, done in answer.done.items()]
 
     yield from change([f"{request.action} {services}"], act, emergency=request.action == STOP)
@@ -81,21 +79,9 @@ def in_maintenance(
     """
 
     def act(host: Host) -> Sequence[str]:
-        return _answer(host, maintenance_program, request, MaintenanceAnswer, answered, drain).done
+        timeout = drain + _BOOT
+        answer = ask(host, maintenance_program, request, MaintenanceAnswer, timeout=timeout)
+        accept(answer, answered)
+        return answer.done
 
     yield from change([f"maintenance {'on' if request.on else 'off'}"], act)
-
-
-def _answer(
-    host: Host,
-    asked: ModuleType,
-    request: ControlRequest | MaintenanceRequest,
-    kind: type[_Answer],
-    answered: Callable[[_Answer], object],
-    seconds: float,
-) -> _Answer:
-    answer = ask(host, asked, request, kind, timeout=seconds + _BOOT)
-    answered(answer)
-    if answer.wrong:
-        raise HostError("\n".join(answer.wrong))
-    return answer

@@ -30,6 +30,7 @@ from sparkwright.host.release import GOOD, REVERTED
 from sparkwright.host.service import Service
 from sparkwright.operations.changing import (
     Commands,
+    accept,
     act_by,
     change,
     look,
@@ -94,10 +95,6 @@ def activated(
         exclusive.activated(request=ActivateRequest("chat"))
     """
 
-    def tell(answer: ActivateAnswer) -> Sequence[str]:
-        answered(answer)
-        return answer.wrong
-
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
@@ -105,12 +102,15 @@ def activated(
         answer = ask(host, program, asked, ActivateAnswer, timeout=_BEGIN)
         if answer.switch:
             answer = _followed(host, answer)
-        if faults := tell(answer):
-            raise HostError("\n".join(faults))
+        accept(answer, answered)
         return [f"{request.service}: activated"] if answer.switch else []
 
+    def ask_only(host: Host) -> Sequence[str]:
+        accept(ask(host, program, request, ActivateAnswer), answered)
+        return ()
+
     if request.dry:
-        yield from look(lambda host: tell(ask(host, program, request, ActivateAnswer)))
+        yield from look(ask_only)
         return
     yield from change([f"activate {request.service}"], act)
 

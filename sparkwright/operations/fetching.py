@@ -104,11 +104,7 @@ def defaults(host: Host) -> Sources:
     return Sources(memory(host).models_root, memory(host).services_root)
 
 
-def job_unit(kind: str, name: str) -> str:
+def watched_job(kind: str, name: str, services_root: str) -> WatchedJob:
     """One job per thing that is fetched: a later run finds it instead of starting another."""
-    return f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-
-
-def job_state(services_root: str, unit: str) -> str:
-    """Where the job keeps request and progress."""
-    return f"{services_root}/state/{unit}"
+    unit = f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return WatchedJob(unit, f"{services_root}/state/{unit}")

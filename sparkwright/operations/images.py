@@ -22,9 +22,9 @@ from sparkwright.host.fetch.request import (
 from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ProofRequest
-from sparkwright.operations import jobs, peers, runtime
+from sparkwright.operations import fetching, jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import ACCOUNT, Sources, defaults, job_state, job_unit
+from sparkwright.operations.fetching import ACCOUNT, Sources, defaults
 from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 
@@ -143,5 +143,4 @@ def _platform(
 
 def watched_job(image: str, services_root: str) -> WatchedJob:
     """The job that pulls or builds an image."""
-    unit = job_unit("pull", image)
-    return WatchedJob(unit, job_state(services_root, unit))
+    return fetching.watched_job("pull", image, services_root)

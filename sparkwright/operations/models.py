@@ -14,9 +14,9 @@ from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.operations import jobs, runtime
+from sparkwright.operations import fetching, jobs, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import HUB_TOKEN, Sources, defaults, job_state, job_unit
+from sparkwright.operations.fetching import HUB_TOKEN, Sources, defaults
 from sparkwright.resolve.hub import resolve_model
 from sparkwright.text.sizes import GIB
 
@@ -111,5 +111,4 @@ def directory_of(root: str, repository: str, commit: str) -> str:
 
 def watched_job(directory: str, root: str, services_root: str) -> WatchedJob:
     """The job that fetches into a directory."""
-    unit = job_unit("fetch", directory.removeprefix(f"{root}/"))
-    return WatchedJob(unit, job_state(services_root, unit))
+    return fetching.watched_job("fetch", directory.removeprefix(f"{root}/"), services_root)

@@ -21,14 +21,8 @@ from sparkwright.host.proxy.install import InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, missing_files, stopped, unwritten
-from sparkwright.proxy.haproxy import (
-    UNIT,
-    Proxies,
-    engine_map,
-    kept_servers,
-    key_map,
-    render_proxies,
-)
+from sparkwright.proxy import haproxy
+from sparkwright.proxy.haproxy import Proxies
 
 #: HAProxy's, in every distribution.
 PACKAGE = "haproxy"
@@ -112,14 +106,14 @@ def files_of(
     """
     if proxies is None:
         return {}
-    rendered = render_proxies(proxies)
+    rendered = haproxy.render_proxies(proxies)
     found = {
         # What the configuration names is there before it, also after a cut between the two.
         **key_files(proxies, keys),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         **proxies.tls_files,
         proxies.config: (rendered.config, 0o644),
-        f"{UNITS}/{UNIT}": (rendered.unit, 0o644),
+        f"{UNITS}/{haproxy.UNIT}": (rendered.unit, 0o644),
     }
     if health and health_unit:
         found |= {
@@ -133,10 +127,10 @@ def files_of(
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
     """The files of the keys. The engine's opens the host's own proxies for the host's tests."""
     if not any(proxy.engine_key for proxy in proxies.proxies):
-        return {proxies.keys: (key_map(keys.clients), 0o600)}
+        return {proxies.keys: (haproxy.key_map(keys.clients), 0o600)}
     return {
-        proxies.keys: (key_map({**keys.clients, OWN: (keys.engine,)}), 0o600),
-        proxies.engine: (engine_map(keys.engine), 0o600),
+        proxies.keys: (haproxy.key_map({**keys.clients, OWN: (keys.engine,)}), 0o600),
+        proxies.engine: (haproxy.engine_map(keys.engine), 0o600),
     }
 
 
@@ -151,7 +145,7 @@ def _health_program(home: str) -> dict[str, str]:
 
 def units_of(files: Files) -> list[str]:
     """The units among the files of the proxies."""
-    return [unit for unit in (UNIT, HEALTH_UNIT) if f"{UNITS}/{unit}" in files]
+    return [unit for unit in (haproxy.UNIT, HEALTH_UNIT) if f"{UNITS}/{unit}" in files]
 
 
 def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
@@ -168,7 +162,7 @@ def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
 def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[str]:
     """What of the proxies is not as desired, in words."""
     if proxies is None:
-        return ["remove the proxy"] if UNIT in state.unit_files else []
+        return ["remove the proxy"] if haproxy.UNIT in state.unit_files else []
     todo = [f"write {path}" for path in missing_files(files, state)]
     todo += [
         f"remove {path}"
@@ -188,7 +182,7 @@ def switched(
         return None
     home = proxies or _empty(services_root)
     keys = [home.keys, home.engine]
-    managed = [home.config, home.waiting_room, *keys, f"{UNITS}/{UNIT}", *home.tls_places]
+    managed = [home.config, home.waiting_room, *keys, f"{UNITS}/{haproxy.UNIT}", *home.tls_places]
     health = [
         f"{home.home}/health.json",
         *_health_program(home.home),
@@ -206,12 +200,12 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
     """What the host's programs are told of HAProxy."""
     return ProxyRequest(
         files=dict(files),
-        unit=UNIT,
+        unit=haproxy.UNIT,
         health=HEALTH_UNIT if f"{UNITS}/{HEALTH_UNIT}" in files else None,
         config=home.config,
         admin=home.admin_socket,
         states=home.states,
-        keep=tuple(tuple(one) for one in kept_servers(home)),
+        keep=tuple(tuple(one) for one in haproxy.kept_servers(home)),
         start=start,
         asleep=home.asleep,
     )
@@ -220,7 +214,7 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
 def _free(proxies: Proxies | None, seen: Observation) -> bool:
     """Whether nothing else listens where the proxies are to: a service may not be switched yet."""
     listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
-    return all(one is None or UNIT in one.cgroup for one in listeners)
+    return all(one is None or haproxy.UNIT in one.cgroup for one in listeners)
 
 
 def _empty(services_root: str) -> Proxies:

@@ -15,20 +15,13 @@ from sparkwright.config.templates import properties, template
 from sparkwright.facts.answers import HostError, typed
 from sparkwright.facts.memory import memory
 from sparkwright.facts.programs import laid_out
+from sparkwright.host import release
 from sparkwright.host import switch as program
 from sparkwright.host.jobs import Job, WatchedJob
 from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.proxy.pool import ProxySwitch
-from sparkwright.host.release import (
-    FAILED,
-    GOOD,
-    REVERTED,
-    ServiceSwitch,
-    SwitchJournal,
-    SwitchRequest,
-)
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
@@ -55,24 +48,24 @@ class Interrupted(HostError):
     """A switch has no end, and no job works on it."""
 
 
-def why(ended: SwitchJournal) -> str:
+def why(ended: release.SwitchJournal) -> str:
     """One message of a switch that did not end well: what was wrong, and what runs now."""
     first, *rest = ended.reasons or ("no reason was given",)
     now = {
         "reverted": "what ran before runs again",
         "failed": "nothing that is proved runs here now",
-    }[ended.result or FAILED]
+    }[ended.result or release.FAILED]
     return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
 
 
 def switch(
     host: Host,
-    services: Sequence[ServiceSwitch],
+    services: Sequence[release.ServiceSwitch],
     *,
     unmanaged: Sequence[str] = (),
     proxies: ProxySwitch | None = None,
     active: Mapping[str, str] | None = None,
-) -> SwitchJournal:
+) -> release.SwitchJournal:
     """Switch these services, as one transaction on the host. It goes on when the controller ends.
 
     Args:
@@ -87,7 +80,7 @@ def switch(
     home = place(root)
     name = secrets.token_hex(6)
     argv = _argv(home)
-    request = SwitchRequest(
+    request = release.SwitchRequest(
         id=name,
         by=f"{getpass.getuser()}@{socket.gethostname()}",
         settle=settle(root),
@@ -114,7 +107,8 @@ def switch(
             f"another switch is under way here ({_words(ended)}): run again when it has ended"
         )
     # What is neither good nor reverted is no proof of anything.
-    return ended if ended.result in (GOOD, REVERTED) else replace(ended, result=FAILED)
+    proved = ended.result in (release.GOOD, release.REVERTED)
+    return ended if proved else replace(ended, result=release.FAILED)
 
 
 def settle(services_root: str) -> tuple[str, ...]:
@@ -137,7 +131,7 @@ def _argv(home: str) -> tuple[str, ...]:
     return ("/usr/bin/python3", "-IS", "-c", entry, "--run", f"{home}/request.json")
 
 
-def follow(host: Host, start: Sequence[Job] = ()) -> SwitchJournal:
+def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
     """Wait for the switch of a host to end.
 
     Args:
@@ -152,7 +146,7 @@ def follow(host: Host, start: Sequence[Job] = ()) -> SwitchJournal:
     while True:
         answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
         start = ()
-        journal = typed("sparkwright-jobs", SwitchJournal, answer.progress or {})
+        journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
         if journal.step == "ended":
             return journal
         if not answer.running:
@@ -168,5 +162,5 @@ def place(services_root: str) -> str:
     return f"{services_root}/state/switch"
 
 
-def _words(journal: SwitchJournal) -> str:
+def _words(journal: release.SwitchJournal) -> str:
     return _WORDS.get(journal.step, "starting the switch")

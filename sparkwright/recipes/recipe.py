@@ -6,13 +6,12 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
-
-import yaml
 
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.resolve.recipe_registry import Snapshot
+from sparkwright.text.data import beside
 
 #: Suffixes of files that may be recipes.
 SUFFIXES = (".yaml", ".yml")
@@ -22,8 +21,7 @@ LEFT_OUT, CHANGED, REFUSED = "import-left-out", "import-changed", "import-refuse
 @cache
 def texts() -> dict[str, dict[str, Any]]:
     """The tables of texts.yaml: remarks, and keys that are not carried over with the reason."""
-    text = Path(__file__).with_name("texts.yaml").read_text(encoding="utf-8")
-    tables: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    tables: dict[str, dict[str, Any]] = beside(__file__, "texts.yaml")
     return tables
 
 

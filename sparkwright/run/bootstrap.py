@@ -10,8 +10,8 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
+from sparkwright.bootstrap import findings
 from sparkwright.bootstrap.decide import Decision, decide, request_of
-from sparkwright.bootstrap.driver import reboot_needed
 from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
@@ -72,7 +72,7 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
             host.log("would reboot, and wait until the host is back")
         yield Ours(_reboot, (), {})
         return
-    finding = reboot_needed(state)
+    finding = findings.finding("driver-before-reboot", driver=state.driver or "none")
     if not ctx_state.get().is_executing:
         tell(host, [finding])
     yield failing([f"{finding.observed}: {finding.remedy}"])

@@ -14,7 +14,7 @@ from gevent import Timeout
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import check_inventory
 from sparkwright.facts import hooks
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.run.state import Run
 from sparkwright.site.planless import broken
 
@@ -56,7 +56,7 @@ def run_of(
     try:
         if wrong is not None:
             raise wrong
-        with Timeout(_PATIENCE, UserError([mistake("the internet", what, remedy)])):
+        with Timeout(_PATIENCE, refusal("the internet", what, remedy)):
             return planned()
     except (Exception, SystemExit) as error:
         return unplanned(broken(error))

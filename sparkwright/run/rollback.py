@@ -64,8 +64,10 @@ def _targets(
     one: HostRun, answer: HostStatus, to: str | None, service: str | None
 ) -> list[ServiceSwitch]:
     services = services_of(one, answer)
-    wrong = [f"service {service} was never started here"] if _unknown(one, answer, service) else []
+    wrong: list[str] = []
     if not one.plan_known:
+        if service is not None and service not in answer.services:
+            wrong.append(f"service {service} was never started here")
         wrong += [
             f"the record of service {name} is damaged or of another version of sparkwright"
             for name in unreadable(one, answer)
@@ -104,7 +106,3 @@ def _targets(
     if wrong:
         raise HostError("; ".join(wrong))
     return found
-
-
-def _unknown(one: HostRun, answer: HostStatus, service: str | None) -> bool:
-    return not one.plan_known and service is not None and service not in answer.services

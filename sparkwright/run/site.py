@@ -27,7 +27,7 @@ from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
@@ -196,7 +196,7 @@ def _planned_by_pyinfra(
         return []
     if not (confirmed or sys.stdin.isatty()):
         what = "pyinfra would ask before it changes anything, and nobody can answer"
-        raise UserError([mistake("command line", what, "add --yes, or --dry to only look")])
+        raise refusal("command line", what, "add --yes, or --dry to only look")
     return [plan(inventory, limit, invocation)]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,4 +41,14 @@ def series(metrics: str) -> set[str]:
                 part.partition("=")[0] for part in labels.rstrip("}").split('",') if part
             )
             found.add(f"{name}{{{','.join(names)}}}")
+    return found
+
+
+def counters(metrics: str) -> dict[str, float]:
+    """Every sample of /metrics, series of one name added up; buckets are left out."""
+    found: dict[str, float] = {}
+    for line in metrics.splitlines():
+        match = re.match(r"(\S+?)(?:\{.*\})? (\S+)$", line)
+        if match and not line.startswith("#") and not match[1].endswith("_bucket"):
+            found[match[1]] = found.get(match[1], 0) + float(match[2])
     return found

@@ -58,23 +58,17 @@ def rendered(
 ) -> Rendered:
     """What `sparkwright render` writes, after the image was pushed and the hub asked."""
     place = tmp_path_factory.mktemp("site")
+    settings = {"proxy": False, "hardening": request.param}
     repositories.make(place / "hub", scale=0.01)
     with registry.serving() as images, hub_running(place / "hub") as hub:
-        digest, sent = image.push_to(images.url, engine.layers)
+        digest, sent = image.push_to(images, engine.layers)
         assert sent > sum(layer.size for layer in engine.layers)
-        assert image.push_to(images.url, engine.layers) == (digest, 0)
+        assert image.push_to(images, engine.layers) == (digest, 0)
         host = {
-            "image_mirrors": {"lab.invalid": images.url},
+            "image_mirrors": {"lab.invalid": images},
             "hub_endpoint": hub,
             "catalog_directories": [str(ROOT / "lab/catalog")],
-            "services": {
-                "tiny": {
-                    "recipe": RECIPE,
-                    "port": free_port(),
-                    "proxy": False,
-                    "hardening": request.param,
-                },
-            },
+            "services": {"tiny": {"recipe": RECIPE, "port": free_port(), **settings}},
         }
         inventory = place / "inventory.py"
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")

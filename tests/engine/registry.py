@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
+
+from tests.host.fetch.fake_hub import listening
 
 _KEPT = 1 << 20
 """Blobs up to this size are kept; layers are only hashed."""
 
 
-class Registry(ThreadingHTTPServer):
-    """Manifests by tag and digest, blobs by digest."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.manifests: dict[str, tuple[str, bytes]] = {}
-        self.blobs: dict[str, bytes] = {}
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Registry
+    #: Type and content by tag and digest; content by digest.
+    manifests: ClassVar[dict[str, tuple[str, bytes]]]
+    blobs: ClassVar[dict[str, bytes]]
 
     def do_HEAD(self) -> None:
         self._look(body=False)
@@ -54,22 +44,22 @@ class _Handler(BaseHTTPRequestHandler):
             if parse_qs(path.query)["digest"] != [name]:
                 self._answer(400, {})
                 return
-            self.server.blobs[name] = bytes(kept)
+            self.blobs[name] = bytes(kept)
         else:
             for known in (path.path.rpartition("/")[2], name):
-                self.server.manifests[known] = (self.headers["Content-Type"], bytes(kept))
+                self.manifests[known] = (self.headers["Content-Type"], bytes(kept))
         self._answer(201, {})
 
     def _look(self, *, body: bool) -> None:
         kind, _, name = self.path.rpartition("/")
         headers: dict[str, str] = {}
         content: bytes | None = None
-        if kind.endswith("/manifests") and name in self.server.manifests:
-            headers["Content-Type"], content = self.server.manifests[name]
+        if kind.endswith("/manifests") and name in self.manifests:
+            headers["Content-Type"], content = self.manifests[name]
             digest = hashlib.sha256(content).hexdigest()
             headers["Docker-Content-Digest"] = f"sha256:{digest}"
         elif kind.endswith("/blobs"):
-            content = self.server.blobs.get(name)
+            content = self.blobs.get(name)
         if content is None:
             self._answer(404, {})
         else:
@@ -91,13 +81,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Registry]:
-    """A registry on a free port of 127.0.0.1."""
-    registry = Registry()
-    thread = threading.Thread(target=registry.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield registry
-    finally:
-        registry.shutdown()
-        registry.server_close()
+def serving() -> Iterator[str]:
+    """The address of a registry on a free port of 127.0.0.1."""
+    handler = type("Handler", (_Handler,), {"manifests": {}, "blobs": {}})
+    with listening(handler) as port:
+        yield f"http://127.0.0.1:{port}"

@@ -13,7 +13,7 @@ from lab.hub.tiny_qwen3 import WORDS
 from lab.real_engine import local
 from lab.real_engine.build import Engine
 from sparkwright.host.smoke import check
-from tests.engine.captures import keep, series, shape
+from tests.engine.captures import counters, keep, series, shape
 from tests.engine.conftest import KEY, Rendered, Running
 
 pytestmark = pytest.mark.timeout(1800)
@@ -30,16 +30,6 @@ def chat(running: Running, **more: Any) -> tuple[int, str]:
         **more,
     }
     return running.ask("POST", "/v1/chat/completions", body)
-
-
-def counters(running: Running) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for line in running.ask("GET", "/metrics")[1].splitlines():
-        if line.startswith("vllm:"):
-            name, _, value = line.rpartition(" ")
-            name = name.partition("{")[0]
-            found[name] = found.get(name, 0.0) + float(value)
-    return found
 
 
 def test_the_image_is_small(engine: Engine) -> None:
@@ -61,12 +51,8 @@ def test_the_smoke_program_is_content(running: Running) -> None:
     print(f"healthy after {running.boot_seconds:.0f} s")
     for one in answer.checks:
         print(f"{one.name}: {one.detail} ({one.seconds:.2f} s)")
-    assert [(one.name, one.ok) for one in answer.checks] == [
-        (name, True)
-        for name in (
-            *("health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"),
-        )
-    ]
+    names = ["health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"]
+    assert [(one.name, one.ok) for one in answer.checks] == [(name, True) for name in names]
 
 
 def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:
@@ -98,11 +84,8 @@ def test_models_are_listed_as_captured(running: Running) -> None:
     status, text = running.ask("GET", "/v1/models")
     models = json.loads(text)
     assert status == 200
-    assert [model["id"] for model in models["data"]] == [
-        "lab-tiny",
-        "lab-tiny-fast",
-        "lab-tiny-deep",
-    ]
+    names = ["lab-tiny", "lab-tiny-fast", "lab-tiny-deep"]
+    assert [model["id"] for model in models["data"]] == names
     assert shape(models) == shape(json.loads(keep("v1_models.json", text)))
     assert running.ask("GET", "/v1/models", key=False)[0] == 401
 
@@ -129,16 +112,12 @@ def test_a_thought_is_kept_apart(running: Running) -> None:
 
 
 def test_drafts_are_accepted_where_they_are_right(running: Running) -> None:
-    before = counters(running)
+    before = counters(running.ask("GET", "/metrics")[1])
     chat(running, max_tokens=64)
-    after = counters(running)
+    after = counters(running.ask("GET", "/metrics")[1])
     drafts, drafted, accepted = (
-        after[name] - before[name]
-        for name in (
-            "vllm:spec_decode_num_drafts_total",
-            "vllm:spec_decode_num_draft_tokens_total",
-            "vllm:spec_decode_num_accepted_tokens_total",
-        )
+        after[f"vllm:spec_decode_num_{name}_total"] - before[f"vllm:spec_decode_num_{name}_total"]
+        for name in ("drafts", "draft_tokens", "accepted_tokens")
     )
     assert drafted == 11 * drafts
     # None before the last word is reached, all of them after that.

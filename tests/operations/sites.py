@@ -10,10 +10,12 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation
+from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.host.service import FORMAT
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
+from sparkwright.proxy.haproxy import UNIT
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, fake
@@ -22,6 +24,8 @@ from tests.unit.builders import SPARK, plan, probe, wanted
 KEY = Secret("sk-0123456789abcdef")
 ENGINE = Secret("sk-of-the-engine-0123456789")
 KEYS = Keys({"default": (KEY,)}, ENGINE)
+#: A service behind its proxy.
+BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 #: Before anything here was started.
 CREATED = "2026-07-01T00:00:00Z"
 
@@ -100,6 +104,12 @@ def written(files: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
         path: {"sha256": digest(text), "mode": mode, "uid": 0}
         for path, (text, mode) in files.items()
     }
+
+
+def proxied(one: HostRun) -> dict[str, Any]:
+    """What is seen of proxies that are in place."""
+    units = {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
+    return {"files": written(one.proxy_files), "units": units, "unit_files": [UNIT]}
 
 
 def plain(record: object) -> Any:

@@ -13,6 +13,7 @@ from sparkwright.facts.asking import HostError, Sudo, execute
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.operations import changing, docker, files
 from tests.operations.harness import FakeHost, Ran, Said, fake, run
+from tests.tables import table
 from tests.unit.builders import probe
 
 BAD = Finding("driver", Severity.ERROR, observed="none", expected="one")
@@ -90,18 +91,7 @@ def test_looking_happens_only_once_everything_before_is_done() -> None:
     assert ran.memory.failure == "the connection is lost"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "lines"),
-    [
-        ("a\n", "a\n", []),
-        (None, "a\n", ["Will create /f", "    @@ -0,0 +1 @@", "    +a"]),
-        (
-            "a\nb\n",
-            "a\nc\n",
-            ["Will change /f", "    @@ -1,2 +1,2 @@", "     a", "    -b", "    +c"],
-        ),
-    ],
-)
+@table
 def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
     host = fake(probe())
     with ctx_state.use(host.state), ctx_host.use(host):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
+from tests.tables import merged, table
 from tests.unit.builders import probe
 from tests.unit.clusters.fleets import desired, names, of_ranks, pair
 
@@ -42,9 +44,8 @@ class Fleet:
         every = {}
         for name, host in self.hosts.items():
             host.name = name
-            every[name] = HostRun(
-                name, hosts[name], (), KEYS, None, host.memory, f"10.0.0.{name[-1]}"
-            )
+            at = f"10.0.0.{name[-1]}"
+            every[name] = HostRun(name, hosts[name], (), KEYS, None, host.memory, at)
         settings = RolloutSettings(canaries=1, batch="100%")
         self.run = Run(
             "inventory/lab.py", every, RunKeys(Secret("peers")),
@@ -60,13 +61,9 @@ class Fleet:
 
     def _ends(self, name: str) -> Callable[[Any], Any]:
         def answer(asked: Any) -> dict[str, JobStatus]:
-            import json
-
             (job,) = asked["start"]
-            text = next(
-                text for path, text in job["files"].items() if path.endswith("request.json")
-            )
-            request = decode(SwitchRequest, json.loads(text))
+            path = "/opt/sparkwright/state/switch/request.json"
+            request = decode(SwitchRequest, json.loads(job["files"][path]))
             self.order.append((name, request))
             result = "failed" if name in self.broken else "good"
             journal = SwitchJournal(request.id, "ended", result, ("it broke",), 1.0)
@@ -169,31 +166,13 @@ def test_a_head_is_not_switched_without_a_follower(
 # --- What of a follower is not as desired
 
 
-def _follower(**seen_: Any) -> list[str]:
-    one = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
-    seen = running(one)
-    (service,) = one.services
-    state = {**seen["services"]["chat"], **seen_.get("state", {})}
-    unit = {**seen["units"][service.unit], **seen_.get("unit", {})}
-    observed = probe(services={"chat": state}, units={service.unit: unit})
-    return changes(service, one.secrets, observed)
-
-
-@pytest.mark.parametrize(
-    ("seen", "words"),
-    [
-        ({}, []),
-        # Its engine waits for the others, or runs what the head runs: no affair of its host's.
-        ({"state": {"container": None}}, []),
-        ({"state": {"current": OLD, "unit": digest("of another release")}}, []),
-        ({"state": {"compose": None}}, ["release"]),
-        ({"state": {"unit": digest("changed by hand")}}, ["unit"]),
-        ({"state": {"secrets": None}}, ["ranks' key"]),
-        ({"unit": {"UnitFileState": "disabled"}}, ["start at boot"]),
-        ({"unit": {"ActiveState": "failed"}}, ["start"]),
-        ({"unit": {"ActiveState": "activating"}}, []),
-    ],
-)
+@table
 def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
-    found = _follower(**seen)
-    assert [one.split(" ")[0] if one.startswith("release") else one for one in found] == words
+    one = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
+    (service,) = one.services
+    state = dict(seen.get("state", {}))
+    if "unit" in state:
+        state["unit"] = digest(state["unit"])
+    changed = {"services": {"chat": state}, "units": {service.unit: seen.get("unit", {})}}
+    lacking = changes(service, one.secrets, probe(**merged(running(one), changed)))
+    assert [line.split(" ")[0] if line.startswith("release") else line for line in lacking] == words

@@ -20,7 +20,6 @@ from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.smoke.check import DeepCheckResult
 from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.status import HostStatus
-from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import questions, site
@@ -111,20 +110,6 @@ def test_without_a_plan_no_model_is_pruned() -> None:
 ENDED = encode(SwitchJournal("abc", "ended", "good", (), 12.5))
 #: The command, what the host answers beside its status, and what is then said.
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
-    "status": (("status",), {}, "unknown"),
-    "history": (("history",), {}, "ann@laptop"),
-    "doctor": (("doctor",), {"doctor": ill.spark()}, "@fake/spark-1: "),
-    "models list": (("models", "list"), {"disk_usage": USAGE}, "a/b@cccc"),
-    "verify": (
-        ("verify",),
-        {"disk_usage": USAGE, "verify_models": {MODEL.path: Verified(1, 5, 1.0, ())}},
-        "0 wrong",
-    ),
-    "smoke": (
-        ("smoke",),
-        {"deep": {"qwen36": DeepAnswer("b" * 12, (DeepCheckResult("chat", "passed", 1.0, "k"),))}},
-        "chat",
-    ),
     "remove": (
         ("remove", "--yes"),
         {

@@ -10,7 +10,6 @@ import pytest
 
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.jobs import JobStatus
-from sparkwright.host.lib.exclusive import Groups
 from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchJournal, SwitchRequest
 from sparkwright.operations import exclusive, services
@@ -66,12 +65,6 @@ def _request(host: FakeHost) -> SwitchRequest:
     return decode(SwitchRequest, json.loads(job["files"][f"{ROOT}/state/switch/request.json"]))
 
 
-@pytest.mark.parametrize("active", [None, "writer", "chat"])
-def test_which_one_runs_is_the_hosts_own_and_no_change(active: str | None) -> None:
-    ran = run(_host(_seen(active)), services.running, SERVICES, ONE.secrets)
-    assert (ran.commands, ran.host.noops) == ([], ["every service runs as desired"])
-
-
 @pytest.mark.parametrize(
     ("changes", "words", "restart", "slept"),
     [
@@ -125,16 +118,6 @@ def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:
     return run(found, exclusive.declared, files, execute=True)
 
 
-def test_a_host_knows_its_groups_in_the_order_that_is_written() -> None:
-    text, mode = FILES[f"{ROOT}/state/exclusive.json"]
-    known = decode(Groups, json.loads(text))
-    assert known.groups["evening"].members == ("writer", "chat")
-    assert f"--unit={UNIT}" in known.settle
-    assert mode == 0o640
-    assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in FILES
-    assert f"{ROOT}/state/switch/sparkwright/host/exclusive/activate.py" in FILES
-
-
 def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
     ran = _declared({})
     assert ran.host.programs == ["lock", "setup"]
@@ -164,15 +147,6 @@ def _activated(
     looked_at(found, host_run(found, EVENING))
     found.answers.update(answers)
     return run(found, exclusive.activated, request, answered=told.append, execute=True), told
-
-
-def test_one_is_activated_under_the_lock_and_followed_to_its_end() -> None:
-    ran, told = _activated()
-    assert ran.well
-    assert ran.host.programs == ["lock", "activate", "jobs"]
-    assert ran.host.request("activate")["token"]
-    assert told == [replace(BEGUN, result="good", down_seconds=12.5)]
-    assert ran.memory.changes == ["chat: activated"]
 
 
 @pytest.mark.parametrize(

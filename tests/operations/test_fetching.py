@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
 from sparkwright.host.jobs import JobStatus
+from sparkwright.host.lib.records import decode
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
@@ -19,7 +22,9 @@ from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
+from tests.golden import compare
 from tests.operations.harness import FakeHost, as_json, fake, run
+from tests.tables import table
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
 
 REPOSITORY = "AEON-7/Qwen3.6"
@@ -80,37 +85,30 @@ def _image(**changes: Any) -> FakeHost:
 STARTED = (("install-runtime", None), ("jobs", None))
 
 
+def _compared(host: FakeHost, name: str, *secrets: str) -> None:
+    """Compare the request for jobs; secrets travel by standard input, and each in one place."""
+    asked = host.request("jobs")
+    text = json.dumps(asked)
+    assert [text.count(secret) for secret in secrets] == [1] * len(secrets)
+    # The fleet's secret stays on the controller.
+    assert "of-the-fleet" not in text
+    assert all(execution.hidden for execution in host.asked)
+    for job in asked["start"]:
+        job["files"] = {path: json.loads(file) for path, file in job["files"].items()}
+        job["units"] = [
+            line for text in job["units"].values() for line in text.split("\n") if "Listen" in line
+        ]
+    # The program's folder is named by its content, and the server's unit by that.
+    shown = yaml.safe_dump(asked, width=100)
+    home = host.request("install-runtime")["home"]
+    shown = re.sub(r"sparkwright-share-\w+", "sparkwright-share-S", shown.replace(home, "HOME"))
+    compare(f"operations/{name}.yaml", shown)
+
+
 def test_what_a_model_is_fetched_with() -> None:
     host = _model()
     run(host, models.present, execute=True, wait=False, sources=WITH_SECRETS, **MODEL)
-    asked = host.request("jobs")
-    (job,) = asked["start"]
-    (place,) = job["files"]
-    request = json.loads(job["files"][place])
-    state = f"/opt/sparkwright/state/{job['unit']}"
-    assert place == f"{state}/request.json"
-    assert job["argv"][-1] == place
-    assert job["argv"][4:6] == ["--task", "run"]
-    assert job["description"] == f"sparkwright: fetch {NAMED}"
-    expected = {
-        "endpoint": "https://huggingface.co", "repo": REPOSITORY, "revision": COMMIT,
-        "destination": PLACE, "state_dir": state, "limit": 5e6, "max_connections": 4,
-        "headroom": 7, "adopt": ["/mnt/*"], "peers": ["http://10.0.0.1:18650"], "offline": False,
-        "token_file": f"/run/credentials/{job['unit']}.service/hub-token",
-        "downloader": "hf_transfer",
-        "peer_token_file": f"/run/credentials/{job['unit']}.service/peer-keys",
-    }  # fmt: skip
-    assert {key: request[key] for key in expected} == expected
-    assert [one["path"] for one in request["files"]] == ["model.safetensors"]
-    # Secrets travel by standard input; they go to no file, and to nothing but the job.
-    assert asked["secrets"] == {}
-    assert job["credentials"] == {
-        "hub-token": "hf_secret", "peer-keys": KEYS.leech(host.name, [SEED]).value,
-    }  # fmt: skip
-    assert json.dumps(asked).count("hf_secret") == 1
-    # The fleet's secret stays on the controller.
-    assert "of-the-fleet" not in json.dumps(asked)
-    assert all(one.hidden for one in host.asked)
+    _compared(host, "fetch", "hf_secret")
 
 
 def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) -> None:
@@ -140,6 +138,8 @@ def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_an_image_is_pulled_with() -> None:
+    """The platform's own manifest: by the index, Docker 29 asks for attestations of no peer."""
+    assert PLATFORM.digest != DIGEST
     build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})
     how = replace(WITH_SECRETS, keep_parts=lambda: True)
     host = _image()
@@ -147,34 +147,7 @@ def test_what_an_image_is_pulled_with() -> None:
         host, images.present, execute=True, wait=False, build=lambda: build, account="me:secret",
         sources=how, **PULL,
     )  # fmt: skip
-    asked = host.request("jobs")
-    server, job = asked["start"]
-    assert server["instead_of"] == "sparkwright-share-*"
-    # One that an earlier version started shows Docker what this one's server does not know.
-    assert job["program"] == host.request("install-runtime")["home"]
-    (text,) = job["files"].values()
-    pull = json.loads(text)
-    state = f"/opt/sparkwright/state/{job['unit']}"
-    assert pull["name"] == IMAGE
-    # The platform's own manifest: by the index, Docker 29 asks for attestations that no peer has.
-    assert pull["source"] == f"127.0.0.1:18650/me/vllm@{PLATFORM.digest}"
-    assert PLATFORM.digest != DIGEST
-    assert pull["layers"] == ["3" * 64, "4" * 64]
-    assert pull["keep"] is True
-    assert pull["build"]["base_name"] == "base:1"
-    fetch = pull["fetch"]
-    assert (fetch["source"], fetch["endpoint"]) == ("registry", "https://ghcr.io")
-    assert (fetch["repo"], fetch["revision"]) == ("me/vllm", "ab" * 32)
-    assert (fetch["destination"], fetch["state_dir"]) == (STORE, state)
-    assert fetch["token_file"] == f"/run/credentials/{job['unit']}.service/account"
-    assert job["credentials"] == {
-        "account": "me:secret",
-        "peer-keys": KEYS.leech(host.name, [SEED]).value,
-    }
-    assert pull["token_file"] == f"/run/sparkwright/peers/served/{KEYS.run}"
-    assert asked["secrets"] == {pull["token_file"]: KEYS.server(host.name).value}
-    assert json.dumps(asked).count("me:secret") == 1
-    assert all(one.hidden for one in host.asked)
+    _compared(host, "pull", "me:secret")
 
 
 def test_an_image_without_platforms_is_asked_for_at_its_own_registry(
@@ -240,30 +213,13 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
     assert ran.memory.stale
 
 
-@pytest.mark.parametrize(
-    ("job", "words"),
-    [
-        (JobStatus(False, True), "Qwen3.6: failed without output"),
-        (
-            JobStatus(False, True, {"state": "failed", "message": "404: no such file"}, ("x",)),
-            "Qwen3.6: 404: no such file",
-        ),
-        # A progress file of a job that was killed says nothing of its end.
-        (
-            JobStatus(False, True, {"state": "running", "message": "old"},
-                      ("Started fetch.", "Out of memory", "Main process exited, code=killed")),
-            "Qwen3.6: Out of memory",
-        ),
-    ],
-)  # fmt: skip
-def test_a_job_that_failed_fails_the_host_with_its_own_words(job: JobStatus, words: str) -> None:
-    answer = {FETCH: job, PULLED: JobStatus(True, False)}
-    ran = run(
-        fake(probe(), **_answers(jobs=answer)), jobs.finished, WATCHED, PROVED, execute=True
-    )  # fmt: skip
-    assert not ran.well
-    assert ran.memory.failure == words
-    assert ran.host.programs == ["lock", "jobs"]
+@table
+def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, words: str) -> None:
+    answer = {FETCH: decode(JobStatus, job), PULLED: JobStatus(True, False)}
+    host = fake(probe(), **_answers(jobs=answer))
+    ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)
+    assert (ran.well, ran.memory.failure) == (False, words)
+    assert host.programs == ["lock", "jobs"]
 
 
 def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,34 +249,8 @@ def test_a_host_that_others_ask_serves_them() -> None:
     host = fake(probe(), **_answers())
     ran = run(host, peers.serving, contents, sources=how, execute=True)
     assert host.programs == ["lock", "install-runtime", "jobs"]
-    request = host.request("jobs")
-    (job,) = request["start"]
-    ((place, text),) = job["files"].items()
-    assert json.loads(text) == {
-        "port": 18700,
-        "keys": "/run/sparkwright/peers/served",
-        "roots": {"models": "/opt/models", "images": "/opt/sparkwright/images"},
-        "idle": 900,
-        "addresses": [],
-        "certificate": None,
-    }
-    assert request["secrets"] == {
-        f"/run/sparkwright/peers/served/{KEYS.run}": KEYS.server(host.name).value
-    }
-    unit = job["unit"]
-    port, service = (job["units"][f"{unit}.{kind}"] for kind in ("socket", "service"))
-    listening = [line for line in port.splitlines() if line.startswith("Listen")]
-    assert listening == ["ListenStream=127.0.0.1:18700", "ListenStream=10.0.0.2:18700"]
-    assert f"--task peer-server --runtime {_home(request)}/packages {place}\n" in service
+    _compared(host, "serve")
     assert ran.memory.changes == [f"serves {SERVED} to other hosts"]
-
-
-def _home(request: Any) -> str:
-    """The program's directory, of a request for one job."""
-    (service,) = (
-        text for name, text in request["start"][0]["units"].items() if name.endswith("service")
-    )
-    return str(service.partition("-I -S ")[2].partition("/sparkwright/host/")[0])
 
 
 def test_another_setting_is_another_server() -> None:

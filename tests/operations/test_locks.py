@@ -62,18 +62,6 @@ def test_it_is_taken_once_in_a_run() -> None:
     assert host.asked[0].hidden
 
 
-def test_another_run_is_named_with_its_age_and_the_way_on() -> None:
-    host = _host(_taken_by(ANN))
-    with pytest.raises(HostError) as raised:
-        take(host)
-    assert str(raised.value) == (
-        "ann@laptop (for 3 min) is at work on this host: "
-        "wait, or break the lock with --data break_lock=True"
-    )
-    assert host.memory.locked is None
-    assert host.programs == ["lock"]
-
-
 @pytest.mark.parametrize(
     "owner",
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +18,8 @@ from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 from sparkwright.operations import login
 from sparkwright.operations.connections import Connections
-from tests.operations.emergencies import host, sparkwright, write_site
 from tests.operations.real import INSTANT
-from tests.operations.test_emergency import status
+from tests.tables import tables
 from tests.unit.config.test_ssh_keys import key
 
 
@@ -64,16 +62,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         encrypted={"ssh_key": phrase},
         other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
     )
-    expected = {
-        "missing": "there is no file",
-        "public": "is a public key (name the private one",
-        "folder": "can't be read: Is a directory (it must be a file of yours: chmod 600",
-        "garbage": "is not a private key of OpenSSH's",
-        "cut": "can't be used",
-        "encrypted": "has a passphrase, and none is set (ssh-add ",
-        "other_phrase": "its passphrase is another one (correct ssh_key_password)",
-    }
-    for name, words in expected.items():
+    for name, words in tables("operations")["keys"].items():
         said = str(found[name])
         assert said.startswith("not reached: ssh_key: ")
         assert words in said
@@ -98,20 +87,3 @@ def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
     state = SimpleNamespace(private_keys={})
     loaded = login.private_key(lambda *_, **given: given, state, place, None)
     assert loaded == {"key_filename": place, "key_password": None}
-
-
-def test_a_command_names_the_host_and_the_remedy(tmp_path: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", str(tmp_path / "id")], check=True)
-    bad = ("spark-2", {"ssh_hostname": "127.0.0.1", "ssh_key": "id.pub"})
-    write_site(
-        tmp_path,
-        host("spark-1", status=status(root="/opt/sparkwright")),
-        bad,
-        group_data__all="x = (\n",
-    )
-    done = sparkwright(tmp_path, "status")
-    assert done.returncode == 1
-    assert "@fake/spark-1" in done.stdout
-    assert "spark-2: not reached: ssh_key: 'id.pub' is a public key (name the private one" in (
-        done.stderr
-    )

@@ -13,19 +13,6 @@ from sparkwright.site.planless import unplanned_fleet
 from tests.operations.emergencies import host, pyinfra, sparkwright, write_site
 from tests.unit.results.test_status import answer
 
-FOLLOWS = "(sparkwright deploy --dry says all of it); what follows is what the hosts say"
-#: What is broken: the site's files, and what is said of it.
-BROKEN = {
-    "registry": ({}, "127.0.0.1"),
-    "syntax": (
-        {"group_data__boxes": 'services = {\nssh_user = "spark"\n'},
-        "group_data/boxes.py: line 1: not valid Python",
-    ),
-    "name": ({"group_data__boxes": "services = servces\n"}, "NameError"),
-    "exit": ({"group_data__all": "raise SystemExit(0)\n"}, "SystemExit"),
-    "typo": ({"group_data__all": "imge_tag = 'x'\n"}, "imge_tag"),
-}
-
 
 def running() -> HostStatus:
     """A host with one service that is well."""

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import pytest
 
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
-from tests.operations.harness import Case, as_json, check, fake, run
-from tests.operations.sites import ENGINE, KEY, KEYS, host_run, spark, written
-from tests.unit.builders import SPARK, probe
+from tests.operations.harness import as_json, fake, run
+from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, proxied, spark
+from tests.unit.builders import probe
 
 HOME = "/opt/sparkwright/gateway"
 UNITS = "/etc/systemd/system"
-ONE = host_run(spark(), {"qwen36": {**SPARK["qwen36"], "proxy": True}})
+ONE = host_run(spark(), BEHIND)
 PROXY, FILES = ONE.proxies, ONE.proxy_files
 ASKED = proxies.request_of(PROXY, FILES)
-ACTIVE = {UNIT: {"ActiveState": "active"}, HEALTH_UNIT: {"ActiveState": "active"}}
-IN_PLACE: dict[str, Any] = {"files": written(FILES), "units": ACTIVE, "unit_files": [UNIT]}
 CONFIG = f"{HOME}/haproxy.cfg"
-KEY_MAP = f"{HOME}/keys.map"
-OTHER_KEYS = {"sha256": "0", "mode": 0o600}
 OTHER = {"command": "vllm", "cgroup": "/system.slice/docker-1.scope"}
-OURS = {"command": "haproxy", "cgroup": f"/system.slice/{UNIT}"}
 
 
 def test_its_files() -> None:
@@ -43,53 +37,6 @@ def test_its_files() -> None:
     assert proxies.files_of(None, KEYS, None, None) == {}
     assert (ASKED.ports, ASKED.units) == ((8000,), (UNIT, HEALTH_UNIT))
     assert ASKED.packages == ("haproxy",)
-
-
-def _case(name: str, seen: dict[str, Any], *would: str, **changes: Any) -> Case:
-    """A host that is to have the proxy."""
-    wanted: tuple[Any, Any] = changes.pop("wanted", (PROXY, FILES))
-    arguments = changes.pop("arguments", {})
-    return Case(
-        name, seen, {"wanted": wanted, **arguments}, would=would,
-        asks=(("configure", None),) if would else (), answers={"configure": list(would)},
-        **changes,
-    )  # fmt: skip
-
-
-class _Serving:
-    """``proxies.serving`` with its two arguments as one."""
-
-    @staticmethod
-    def _inner(wanted: tuple[Any, Any], **arguments: Any) -> Any:
-        return proxies.serving._inner(*wanted, **arguments)
-
-
-DESIRED = "proxies are as desired"
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        _case("in place", IN_PLACE, noop=DESIRED),
-        _case("none wanted, none there", {}, wanted=(None, {}), noop=DESIRED),
-        _case("none wanted", IN_PLACE, "remove the proxy", wanted=(None, {})),
-        _case("another key", {**IN_PLACE, "files": {**IN_PLACE["files"], KEY_MAP: OTHER_KEYS}},
-              f"write {KEY_MAP}"),
-        _case("health stopped", {**IN_PLACE, "units": {UNIT: {"ActiveState": "active"}}},
-              f"start {HEALTH_UNIT}"),
-        _case("nothing there", {}, *(f"write {path}" for path in FILES), f"start {UNIT}",
-              f"start {HEALTH_UNIT}"),
-        # vLLM itself still listens there: it is switched later, and the proxy started with it.
-        _case("the port is taken", {**IN_PLACE, "units": {}, "ports": {8000: OTHER}}, noop=DESIRED),
-        _case("the port is its own", {**IN_PLACE, "units": {}, "ports": {8000: OURS}},
-              f"start {UNIT}", f"start {HEALTH_UNIT}"),
-        _case("with the switch", {}, arguments={"later": True}, noop="changes with the services"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_serving(case: Case) -> None:
-    asked = ASKED if case.arguments["wanted"][0] else proxies.request_of(None, {})
-    check(_Serving, case, probe(**case.seen), asked)
 
 
 def test_what_the_host_is_asked_for() -> None:
@@ -120,18 +67,14 @@ def test_haproxy_is_installed_before_anything_is_touched(brought: dict[str, byte
     assert ran.memory.stale
 
 
-def test_haproxy_that_is_there_or_not_wanted_is_left() -> None:
-    host = fake(probe(), ASKED)
-    assert run(host, proxies.installed).commands == []
-    assert host.noops == ["HAProxy is installed"]
+def test_haproxy_that_is_not_wanted_is_left() -> None:
     host = fake(probe(packages={}))
-    assert run(host, proxies.installed, wanted=False).commands == []
-    assert host.asked == []
+    assert (run(host, proxies.installed, wanted=False).commands, host.asked) == ([], [])
 
 
 def test_a_package_that_is_not_the_locked_one_fails_before_the_host_is_asked() -> None:
     def brought(_: str) -> dict[str, bytes]:
-        raise UserError([mistake("my-bundle/packages/x.deb", "is not the locked one", "again")])
+        raise refusal("my-bundle/packages/x.deb", "is not the locked one", "again")
 
     host = fake(probe(packages={"haproxy": {}}), ASKED)
     ran = run(host, proxies.installed, brought=brought, execute=True)
@@ -141,7 +84,7 @@ def test_a_package_that_is_not_the_locked_one_fails_before_the_host_is_asked() -
 
 
 def test_taking_it_away_names_where_it_would_be() -> None:
-    host = fake(probe(**IN_PLACE), configure=["removed the proxy"])
+    host = fake(probe(**proxied(ONE)), configure=["removed the proxy"])
     host.memory.services_root = "/srv/sw"
     run(host, proxies.serving, None, {}, execute=True)
     request = host.request("configure")
@@ -151,36 +94,13 @@ def test_taking_it_away_names_where_it_would_be() -> None:
 
 def test_a_switch_takes_the_proxies_with_it() -> None:
     root = "/opt/sparkwright"
-    assert proxies.switched(PROXY, FILES, probe(**IN_PLACE), root) is None
+    assert proxies.switched(PROXY, FILES, probe(**proxied(ONE)), root) is None
     found = proxies.switched(PROXY, FILES, probe(), root)
     assert found is not None
     assert found.to.files == FILES
     # Also what only the plan before had: going back takes it up again.
     assert set(FILES) <= set(found.managed)
     assert found.health_path == f"{UNITS}/{HEALTH_UNIT}"
-    gone = proxies.switched(None, {}, probe(**IN_PLACE), root)
+    gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
     assert gone is not None
     assert (gone.to.files, gone.managed) == ({}, found.managed)
-
-
-def test_diff_shows_configuration_and_units_and_no_keys() -> None:
-    host = fake(probe(), ASKED)
-    host.state.config.DIFF = True
-    shown = (CONFIG, f"{UNITS}/{UNIT}", f"{UNITS}/{HEALTH_UNIT}")
-    host.answers["observe"] = probe(texts=dict.fromkeys(shown) | {CONFIG: "global\n"})
-    run(host, proxies.serving, PROXY, FILES)
-    assert set(host.request("observe")["texts"]) >= set(shown)
-    titles = {line for line in host.lines if line.startswith("Will")}
-    assert titles >= {
-        f"Will change {CONFIG}", *(f"Will create {UNITS}/{unit}" for unit in (UNIT, HEALTH_UNIT)),
-    }  # fmt: skip
-    key_lines = [*FILES[f"{HOME}/keys.map"][0].split()[::2], ENGINE.value]
-    assert not any(word in line for word in key_lines for line in host.lines)
-
-
-def test_what_changes_with_a_switch_is_shown_but_left_to_it() -> None:
-    host = fake(probe(), ASKED)
-    host.state.config.DIFF = True
-    host.answers["observe"] = probe(texts={CONFIG: "global\n"})
-    assert run(host, proxies.serving, PROXY, FILES, later=True).commands == []
-    assert f"Will change {CONFIG}" in host.lines

@@ -40,17 +40,6 @@ def test_with_everything_the_lock_goes_too() -> None:
     assert ran.memory.locked == ROOT
 
 
-def test_what_bootstrap_did_is_undone_on_request_once_the_rest_is_gone() -> None:
-    told: list[RemovalAnswer] = []
-    seen = probe(directories={ROOT: THERE}, files=RECORDED)
-    host = fake(seen, ASKED, removal=DONE, undo=UNDONE)
-    ran = run(host, removal.removed, bootstrap=True, answered=told.append, execute=True)
-    assert ran.well
-    assert host.programs == ["lock", "removal", "undo"]
-    assert told == [RemovalAnswer((*DONE.done, *UNDONE.done), (*DONE.left, *UNDONE.left))]
-    assert ran.memory.changes == ["removed service qwen36", "removed package docker.io"]
-
-
 def test_it_stays_unasked_and_is_named() -> None:
     told: list[RemovalAnswer] = []
     seen = probe(directories={ROOT: THERE}, files=RECORDED)

@@ -16,6 +16,7 @@ from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, host_run, running, spark
+from tests.tables import merged, table
 from tests.unit.builders import plan, probe, wanted
 
 ROOT = "/opt/sparkwright"
@@ -39,9 +40,8 @@ def ends(result: str = "good", *reasons: str, **journal: Any) -> Any:
     """The switch that is asked for has ended like that."""
 
     def answer(request: Any) -> dict[str, JobStatus]:
-        found = SwitchJournal(
-            _request(request)["id"], "ended", result, reasons, 2.5, **journal
-        )  # fmt: skip
+        name = _request(request)["id"]
+        found = SwitchJournal(name, "ended", result, reasons, 2.5, **journal)
         return {UNIT: JobStatus(False, result != "good", as_json(found))}
 
     return answer
@@ -52,41 +52,15 @@ def _request(asked: Any) -> Any:
     return json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
 
 
-def _state(**changes: Any) -> dict[str, Any]:
-    """The observation's services, with changes of the one."""
-    return {"services": {"qwen36": {**running(RUN)["services"]["qwen36"], **changes}}}
-
-
-def _unit(**changes: str) -> dict[str, Any]:
-    unit = {"ActiveState": "active", "UnitFileState": "enabled", **changes}
-    return {"units": {SERVICE.unit: unit}}
-
-
-CONTAINER = running(RUN)["services"]["qwen36"]["container"]
-
-
-@pytest.mark.parametrize(
-    ("seen", "words", "restart"),
-    [
-        (_state(unit="0"), "unit, restart", True),
-        (_unit(NeedDaemonReload="yes"), "unit, restart", True),
-        (_state(secrets=None), "API key, restart", True),
-        (_unit(UnitFileState="disabled"), "start at boot", False),
-        (_unit(ActiveState="failed"), "start", True),
-        (_state(container=None), "start", True),
-        (_state(container={**CONTAINER, "running": False}), "start", True),
-        (_state(container={**CONTAINER, "release": OLD}), "restart", True),
-        (_state(current=OLD), f"release {NOW} after {OLD}, restart", True),
-        (_state(current=None, container=None), f"release {NOW}, start", True),
-        # A setting that only its record carries: written, and nothing is restarted.
-        (_state(record="0"), "settings", False),
-        # Killed after it wrote and before it restarted.
-        (_state(newest=2e9), "restart", True),
-    ],
-)
+@table
 def test_what_is_not_as_desired_is_what_would_be_done(
-    seen: dict[str, Any], words: str, restart: bool
+    changes: dict[str, Any], words: str, restart: bool
 ) -> None:
+    at = {
+        "services": {"qwen36": changes.get("state", {})},
+        "units": {SERVICE.unit: changes.get("unit", {})},
+    }
+    seen, words = merged(running(RUN), at), words.format(now=NOW)
     dry = run(_host(**seen), services.running, (SERVICE,), SECRETS)
     assert dry.host.lines == [f"would service qwen36: {words}"]
     assert (len(dry.commands), dry.host.asked) == (1, [])
@@ -97,11 +71,8 @@ def test_what_is_not_as_desired_is_what_would_be_done(
     assert ran.memory.changes == [f"service qwen36: {words}"]
     assert ran.memory.stale
     (one,) = _request(host.request("jobs"))["services"]
-    assert (one["service"]["release"], one["restart"], one["why"]) == (
-        NOW,
-        restart,
-        words.split(", "),
-    )
+    asked = (one["service"]["release"], one["restart"], one["why"])
+    assert asked == (NOW, restart, words.split(", "))
 
 
 def test_what_is_as_desired_is_left_alone() -> None:
@@ -167,32 +138,11 @@ def test_a_second_start_needs_what_the_first_compiled(
     assert one.second_boot == wished
 
 
-@pytest.mark.parametrize(
-    ("jobs", "failure", "lines"),
-    [
-        (
-            ends("reverted", "qwen36: no answer within 900 s", "CUDA out of memory"),
-            "qwen36: no answer within 900 s: what ran before runs again",
-            ["    CUDA out of memory"],
-        ),
-        (
-            ends("failed", "qwen36: the unit fails"),
-            "qwen36: the unit fails: nothing that is proved runs here now", [],
-        ),
-        (
-            {UNIT: JobStatus(False, True, None, ("killed", "code=137"))},
-            "the switch was interrupted: killed; code=137", [],
-        ),
-        (
-            {UNIT: JobStatus(False, False, as_json(SwitchJournal("other", "ended", "good")))},
-            "another switch is under way here (starting the switch): run again when it has ended",
-            [],
-        ),
-    ],
-)  # fmt: skip
+@table
 def test_a_switch_that_did_not_end_well_fails_the_host(
-    jobs: Any, failure: str, lines: list[str]
+    end: dict[str, Any], failure: str, lines: list[str]
 ) -> None:
+    jobs = {UNIT: decode(JobStatus, end["job"])} if "job" in end else ends(*end["journal"])
     host = _host(old=True, jobs=jobs)
     ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert not ran.well
@@ -245,29 +195,6 @@ def test_the_turn_decides_and_the_end_is_told() -> None:
     assert ran.memory.changes[-1] == "down for 2.5 s"
 
 
-def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
-    texts = {
-        f"{SERVICE.home}/current/compose.yaml": "services: {}\n",
-        SERVICE.unit_path: None,
-        switching.RECOVERY: switching.recover(ROOT),
-    }
-    host = _host(old=True)
-    host.state.config.DIFF = True
-    host.answers["observe"] = probe(**running(RUN, OLD), texts=texts)
-    run(host, services.running, (SERVICE,), SECRETS)
-    assert host.programs == ["observe"]
-    assert set(host.request("observe")["texts"]) == set(texts)
-    assert host.lines[0] == f"Will change {SERVICE.directory}/compose.yaml"
-    assert "    -services: {}" in host.lines
-    assert f"Will create {SERVICE.unit_path}" in host.lines
-    assert "    +[Unit]" in host.lines
-    assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
-    host = _host()
-    host.state.config.DIFF = True
-    run(host, services.running, (SERVICE,), SECRETS)
-    assert host.asked == []
-
-
 def _back(service: Service = SERVICE) -> ServiceSwitch:
     return services.to_release(
         service, replace(service, release=OLD), NOW, "rolled back by request"
@@ -299,7 +226,8 @@ def test_switched_back() -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 99])
 def test_a_host_of_another_version_is_left_alone(number: int) -> None:
-    host = _host(**_state(format=number, current=OLD))
+    state = {"qwen36": {"format": number, "current": OLD}}
+    host = _host(**merged(running(RUN), {"services": state}))
     ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert not ran.well
     assert host.asked == []

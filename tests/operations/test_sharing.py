@@ -19,6 +19,7 @@ from sparkwright.run.state import Run
 from sparkwright.tls.host import PeerCertificate
 from tests.operations.harness import FakeHost
 from tests.operations.sites import looked_at, site, spark
+from tests.tables import table
 from tests.unit.builders import COMMIT, DIGEST
 
 MODEL = f"AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{COMMIT}"
@@ -114,23 +115,10 @@ def test_the_settings_of_a_host() -> None:
     assert (found.peer_port, found.addresses) == (18650, ("10.0.0.1",))
 
 
-@pytest.mark.parametrize(
-    ("data", "addresses"),
-    [
-        ({"lan_address": "10.9.9.9"}, ("10.9.9.9",)),
-        ({"lan_address": "localhost"}, ("127.0.0.1",)),
-        ({"lan_address": "fd00::1"}, ("fd00::1",)),
-        ({"lan_address": "fe80::1"}, ()),
-        # Nobody but the hosts knows the name: this one takes no part.
-        ({"lan_address": "only-hosts.invalid"}, ()),
-        ({"peer_sharing": False}, ()),
-    ],
-)
-def test_a_host_serves_on_its_lan_address_only(
-    data: dict[str, Any], addresses: tuple[str, ...]
-) -> None:
+@table
+def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: list[str]) -> None:
     run, _ = _fleet(True, **data)
-    assert sharing.sources(run, run.hosts["spark-1"]).addresses == addresses
+    assert list(sharing.sources(run, run.hosts["spark-1"]).addresses) == addresses
 
 
 def test_under_tls_each_side_knows_the_others_certificate() -> None:
@@ -168,34 +156,15 @@ def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> 
         _peers(run, second)
 
 
-BOTH = {"eth0": ("192.168.1.11", "fd00::11"), "docker0": ("172.17.0.1",)}
-
-
-@pytest.mark.parametrize(
-    ("came", "own", "served"),
-    [
-        # .local led the controller to IPv6; another host may have IPv4 alone.
-        ("fd00::11", BOTH, ("192.168.1.11", "fd00::11")),
-        ("192.168.1.11", BOTH, ("192.168.1.11", "fd00::11")),
-        ("fd00::11", {}, ("fd00::11",)),
-        # An address of one interface alone is never handed to another host.
-        ("fe80::1", BOTH, ("192.168.1.11", "fd00::11")),
-        ("fe80::1%eth0", BOTH, ("192.168.1.11", "fd00::11")),
-        ("fe80::1", {}, ()),
-        ("fe80::1", {"eth0": ("192.168.1.11",), "wlan0": ("192.168.2.11",)}, ()),
-        ("169.254.1.2", {}, ()),
-        # A host may answer anything.
-        ("fd00::11", {"eth0": ("fd00::11", "nonsense", "10.0.0.1\nX=1")}, ("fd00::11",)),
-    ],
-)
+@table
 def test_a_host_serves_on_both_families_of_its_interface(
-    came: str, own: dict[str, tuple[str, ...]], served: tuple[str, ...]
+    came: str, own: dict[str, list[str]], served: list[str]
 ) -> None:
     run, (first, _) = _fleet(True, False)
     one = run.hosts["spark-1"]
     looked_at(first, one, addresses=own)
     one.connection = ("10.0.0.100", came)
-    assert sharing.sources(run, one).addresses == served
+    assert list(sharing.sources(run, one).addresses) == served
     bracketed = f"[{served[0]}]" if served and ":" in served[0] else "".join(served[:1])
     assert one.peer_address == (f"http://{bracketed}:18650" if served else None)
 

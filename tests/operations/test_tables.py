@@ -10,15 +10,20 @@ import pytest
 import yaml
 
 from sparkwright import operations
+from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host.fetch.request import ImageBuild
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.operations import files, gpu, images, jobs, models, runtime
+from sparkwright.host.proxy.pool import HEALTH_UNIT
+from sparkwright.operations import files, gpu, images, jobs, models, proxies, runtime, watch
+from sparkwright.proxy.haproxy import UNIT
 from sparkwright.resolve.runtime import Runtime
 from tests.operations.harness import Case, check, fake, run
-from tests.unit.builders import COMMIT, PLATFORM, probe
+from tests.operations.sites import BEHIND, host_run, proxied, spark, written
+from tests.tables import merged
+from tests.unit.builders import COMMIT, PLATFORM, plan, probe, wanted
 
 FOLDER = Path(__file__).parent
 MODEL, IMAGE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}", "ghcr.io/me/vllm:sha256-abab"
@@ -31,7 +36,34 @@ def _ends(request: Any) -> dict[str, JobStatus]:
     return {job["unit"]: JobStatus(False, False) for job in request["watch"]}
 
 
+DESIRED = wanted(plan())
+WATCH = watch_of(DESIRED.plan, DESIRED.services)
+WATCH_FILES = watch.files_of(WATCH)
+PROXIED = host_run(spark(), BEHIND)
+PROXY, PROXY_FILES = PROXIED.proxies, PROXIED.proxy_files
+
 VALUES: dict[str, Any] = {
+    "$WATCH": WATCH,
+    "$WATCH_FILES": WATCH_FILES,
+    "$WATCH_REQUEST": watch.request_of(WATCH_FILES),
+    "$NO_WATCH_REQUEST": watch.request_of({}),
+    "$WATCH_IN_PLACE": {
+        "files": written(WATCH_FILES),
+        "units": {TIMER: {"ActiveState": "active", "UnitFileState": "enabled"}},
+        "unit_files": [SERVICE, TIMER],
+    },
+    "$WATCH_WRITTEN": [*(f"write {path}" for path in WATCH_FILES), f"start {TIMER}"],
+    "$YES": lambda: True,
+    "$PROXY": PROXY,
+    "$PROXY_FILES": PROXY_FILES,
+    "$PROXY_REQUEST": proxies.request_of(PROXY, PROXY_FILES),
+    "$PROXY_WRITTEN": [
+        *(f"write {path}" for path in PROXY_FILES),
+        f"start {UNIT}",
+        f"start {HEALTH_UNIT}",
+    ],
+    "$NO_PROXY_REQUEST": proxies.request_of(None, {}),
+    "$PROXY_IN_PLACE": proxied(PROXIED),
     "$ENDS": _ends,
     "$PLATFORMS": {"arm64": PLATFORM},
     "$BUILD": lambda: ImageBuild("base", {}),
@@ -77,14 +109,18 @@ def _libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_an_operation_that_changes_a_host(name: str, title: str) -> None:
     table = CHANGES[name]
-    given = _read(table["cases"][title])
+    given = {**_read({**table, **table["cases"][title]})}
     arguments = {**_read(table.get("arguments", {})), **given.get("arguments", {})}
+    would, asks = tuple(given.get("would", ())), given.get("asks", {})
     case = Case(
-        title, given.get("seen", {}), arguments,
-        given.get("noop"), tuple(given.get("would", ())), tuple(given.get("asks", {}).items()),
-        _read(table["answers"]), tuple(given["done"]) if "done" in given else None,
+        title, merged(given.get("there", {}), given.get("seen", {})), arguments,
+        given.get("noop"), would, tuple(asks.items()),
+        given.get("answers") or {program: list(would) for program in asks},
+        tuple(given["done"]) if "done" in given else None,
     )  # fmt: skip
-    request = decode(ObservationRequest, table["request"])
+    request = given["request"]
+    if isinstance(request, dict):
+        request = decode(ObservationRequest, request)
     check(_operation(name), case, probe(**case.seen), request)
 
 
@@ -106,18 +142,18 @@ def test_an_operation_that_only_checks(table: dict[str, Any]) -> None:
 
 
 def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
-    wanted = {
+    texts = {
         "/etc/a": ("a\n", 0o644), "/etc/key": ("sk-secret\n", 0o600),
         "/srv/x.py": ("import x\n", 0o644),
     }  # fmt: skip
-    host = fake(probe(), ObservationRequest(files=tuple(wanted)))
+    host = fake(probe(), ObservationRequest(files=tuple(texts)))
     host.state.config.DIFF = True
     host.answers["observe"] = probe(texts={"/etc/a": "b\n"})
-    run(host, files.present, wanted)
+    run(host, files.present, texts)
     assert host.request("observe")["texts"] == ["/etc/a"]
     assert host.lines == [
         "Will change /etc/a", "    @@ -1 +1 @@", "    -b", "    +a",
-        *(f"would write {path}" for path in wanted),
+        *(f"would write {path}" for path in texts),
     ]  # fmt: skip
 
 
@@ -140,3 +176,11 @@ def test_a_gpu_that_no_container_sees_fails_the_host_with_its_words() -> None:
     assert ran.memory.failure == "vllm:a: no GPU: run this; vllm:b: hangs"
     assert ran.memory.changes == []
     assert not ran.memory.stale
+
+
+def test_a_fresh_host_gets_all_of_the_watch_in_one_execution() -> None:
+    host = fake(probe(), VALUES["$WATCH_REQUEST"], install=["installed the watch"])
+    ran = run(host, watch.installed, WATCH, execute=True)
+    assert host.programs == ["lock", "install"]
+    assert ran.memory.changes == ["installed the watch"]
+    assert ran.memory.stale

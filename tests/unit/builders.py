@@ -24,6 +24,7 @@ from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.services import rendered
 from sparkwright.text.sizes import GIB
+from tests.libyaml import safe_load
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = f"sha256:{'ab' * 32}"
@@ -118,32 +119,6 @@ def gpus(text: str) -> dict[str, Any]:
 
 def probe(**changes: Any) -> Observation:
     """A fresh Spark in perfect order; ``changes`` replace whole keys."""
-    answered = {"found": True, "code": 0, "err": ""}
-    disk = {"device": 1, "free": 3000 * GIB, "exists": True, "read_only": False}
-    data: dict[str, Any] = {
-        "time": 1000.0,
-        "user": "spark",
-        "python": [3, 12],
-        "architecture": "aarch64",
-        "kernel": "6.14.0-1013-nvidia",
-        "clock_synchronised": True,
-        "memory": {"total": 125513944 * 1024, "available": 120000000 * 1024},
-        "disks": {"/opt/models": disk, "/opt/sparkwright": disk},
-        "docker_socket": True,
-        "docker_found": True,
-        "sudo": None,
-        "gpu": gpus("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n"),
-        "toolkit": {**answered, "out": "NVIDIA Container Toolkit CLI version 1.17.8\n"},
-        "compose": {**answered, "out": "2.26.1\n"},
-        "system_state": "running",
-        "systemd_version": 255,
-        "docker": {
-            "version": "28.2.2",
-            "root": "/var/lib/docker",
-            "runtimes": ["nvidia", "runc"],
-            "driver": "overlay2",
-        },
-        "docker_disk": disk,
-        "packages": {"haproxy": {"version": "2.8.5-1ubuntu3.2"}},
-    }
+    data = safe_load((ROOT / "tests/fixtures/spark.yaml").read_text())
+    data["gpu"] = gpus("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n")
     return decode(Observation, {**data, **changes})

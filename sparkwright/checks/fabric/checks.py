@@ -6,27 +6,20 @@ from collections.abc import Iterator
 from ipaddress import ip_interface
 from itertools import combinations
 
+from sparkwright.checks.fabric import groups
 from sparkwright.checks.fabric.cabling import Cable, unknown_neighbours
-from sparkwright.checks.fabric.groups import (
-    MTU,
-    SPEED,
-    Fabric,
-    cables_of,
-    hosts,
-    used_rails_of,
-)
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.fabric import FabricState, Rail
 
 
-@each(hosts, "fabric-no-connectx")
+@each(groups.hosts, "fabric-no-connectx")
 def _none(state: FabricState) -> Iterator[Symptom]:
     if not state.rails:
         yield Symptom()
 
 
 @check("fabric-link-down")
-def _down(fabric: Fabric) -> Iterator[Symptom]:
+def _down(fabric: groups.Fabric) -> Iterator[Symptom]:
     needed = 2 if fabric.shape == "ring" else 1
     for host, state in fabric.states.items():
         up = {rail.cage for rail in state.rails if rail.carrier}
@@ -36,7 +29,7 @@ def _down(fabric: Fabric) -> Iterator[Symptom]:
             yield Symptom(host=host, observed=there, expected=ports)
 
 
-@each(hosts, "fabric-twin-down")
+@each(groups.hosts, "fabric-twin-down")
 def _twin(state: FabricState) -> Iterator[Symptom]:
     for cage in sorted({rail.cage for rail in state.rails}):
         twins = [rail for rail in state.rails if rail.cage == cage]
@@ -47,26 +40,26 @@ def _twin(state: FabricState) -> Iterator[Symptom]:
             yield Symptom("fabric-twin-down", case, cage=cage, up=up[0].name, name=name)
 
 
-@each(used_rails_of, "fabric-speed")
+@each(groups.used_rails_of, "fabric-speed")
 def _speed(rail: Rail) -> Iterator[Symptom]:
-    if rail.speed is not None and rail.speed < SPEED:
+    if rail.speed is not None and rail.speed < groups.SPEED:
         yield Symptom(rail=rail)
 
 
-@each(used_rails_of, "fabric-mtu")
+@each(groups.used_rails_of, "fabric-mtu")
 def _mtu(rail: Rail) -> Iterator[Symptom]:
-    if rail.mtu < MTU:
+    if rail.mtu < groups.MTU:
         yield Symptom(rail=rail)
 
 
-@each(used_rails_of, "fabric-no-address")
+@each(groups.used_rails_of, "fabric-no-address")
 def _address(rail: Rail) -> Iterator[Symptom]:
     if rail.ipv4 is None:
         yield Symptom(rail=rail)
 
 
 @check("fabric-one-subnet")
-def _one_subnet(fabric: Fabric) -> Iterator[Symptom]:
+def _one_subnet(fabric: groups.Fabric) -> Iterator[Symptom]:
     for host, rails in fabric.used.items():
         at = [(rail, ip_interface(rail.ipv4)) for rail in rails if rail.ipv4]
         for (rail, first), (twin, second) in combinations(at, 2):
@@ -74,7 +67,7 @@ def _one_subnet(fabric: Fabric) -> Iterator[Symptom]:
                 yield Symptom(host=host, rail=rail, first=first, twin=twin, second=second)
 
 
-@each(hosts, "fabric-rdma-down")
+@each(groups.hosts, "fabric-rdma-down")
 def _rdma(state: FabricState) -> Iterator[Symptom]:
     for rail in state.rails:
         if rail.carrier and rail.rdma is None:
@@ -83,7 +76,7 @@ def _rdma(state: FabricState) -> Iterator[Symptom]:
             yield Symptom(rail=rail, state=rail.rdma.state or "no state")
 
 
-@each(used_rails_of, "fabric-no-gid")
+@each(groups.used_rails_of, "fabric-no-gid")
 def _gid(rail: Rail) -> Iterator[Symptom]:
     if rail.ipv4 is None or rail.rdma is None:
         return
@@ -93,26 +86,26 @@ def _gid(rail: Rail) -> Iterator[Symptom]:
         yield Symptom(rail=rail, address=address, kinds=", ".join(kinds) or "none")
 
 
-@each(hosts, "fabric-cma")
+@each(groups.hosts, "fabric-cma")
 def _cma(state: FabricState) -> Iterator[Symptom]:
     if state.rails and state.cma_total == 0:
         yield Symptom(kernel=state.kernel)
 
 
-@each(hosts, "fabric-two-nccl")
+@each(groups.hosts, "fabric-two-nccl")
 def _nccl(state: FabricState) -> Iterator[Symptom]:
     for loaded in state.nccl:
         yield Symptom(names=" and ".join(loaded))
 
 
-@each(hosts, "fabric-driver-590")
+@each(groups.hosts, "fabric-driver-590")
 def _driver(state: FabricState) -> Iterator[Symptom]:
     if (state.driver or "").startswith("590."):
         yield Symptom(driver=state.driver)
 
 
 @check("fabric-wrong-port")
-def _cage(fabric: Fabric) -> Iterator[Symptom]:
+def _cage(fabric: groups.Fabric) -> Iterator[Symptom]:
     ring = fabric.shape == "ring"
     ends = set()
     for cable in fabric.cables:
@@ -124,7 +117,7 @@ def _cage(fabric: Fabric) -> Iterator[Symptom]:
 
 
 @check("fabric-second-cable")
-def _second(fabric: Fabric) -> Iterator[Symptom]:
+def _second(fabric: groups.Fabric) -> Iterator[Symptom]:
     for host, state in fabric.states.items():
         up = {rail.cage for rail in state.rails if rail.carrier}
         if fabric.shape != "ring" and len(up) > 1:
@@ -132,7 +125,7 @@ def _second(fabric: Fabric) -> Iterator[Symptom]:
 
 
 @check("fabric-other-host")
-def _other(fabric: Fabric) -> Iterator[Symptom]:
+def _other(fabric: groups.Fabric) -> Iterator[Symptom]:
     for host, macs in unknown_neighbours(fabric.states).items():
         if macs and not any(host in (cable.host, cable.other) for cable in fabric.cables):
             others = " or ".join(name for name in fabric.states if name != host)
@@ -140,7 +133,7 @@ def _other(fabric: Fabric) -> Iterator[Symptom]:
 
 
 @check("fabric-ring-open")
-def _apart(fabric: Fabric) -> Iterator[Symptom]:
+def _apart(fabric: groups.Fabric) -> Iterator[Symptom]:
     if fabric.shape != "ring" or not fabric.cables:
         return
     reached: dict[str, set[str]] = {host: set() for host in fabric.states}
@@ -152,7 +145,7 @@ def _apart(fabric: Fabric) -> Iterator[Symptom]:
             yield Symptom(host=host, others=", ".join(sorted(others)) or "nobody")
 
 
-@each(cables_of, "fabric-subnets-differ")
+@each(groups.cables_of, "fabric-subnets-differ")
 def _subnets(cable: Cable) -> Iterator[Symptom]:
     if cable.rail.ipv4 and cable.other_rail.ipv4:
         own, other = ip_interface(cable.rail.ipv4), ip_interface(cable.other_rail.ipv4)
@@ -160,14 +153,14 @@ def _subnets(cable: Cable) -> Iterator[Symptom]:
             yield Symptom(cable=cable, own=own, address=other)
 
 
-@each(cables_of, "fabric-mtus-differ")
+@each(groups.cables_of, "fabric-mtus-differ")
 def _mtus(cable: Cable) -> Iterator[Symptom]:
     if cable.rail.mtu != cable.other_rail.mtu:
         yield Symptom(cable=cable)
 
 
 @check("fabric-address-twice")
-def _twice(fabric: Fabric) -> Iterator[Symptom]:
+def _twice(fabric: groups.Fabric) -> Iterator[Symptom]:
     owners: dict[str, list[tuple[str, str]]] = {}
     for host, rails in fabric.used.items():
         for rail in rails:
@@ -180,7 +173,7 @@ def _twice(fabric: Fabric) -> Iterator[Symptom]:
 
 
 @check("fabric-drivers-differ", "fabric-images-differ", "fabric-kernels-differ")
-def _differing(fabric: Fabric) -> Iterator[Symptom]:
+def _differing(fabric: groups.Fabric) -> Iterator[Symptom]:
     for subject in ("driver", "image", "kernel"):
         values = {host: getattr(state, subject) for host, state in fabric.states.items()}
         values = {host: value for host, value in values.items() if value}

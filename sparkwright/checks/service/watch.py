@@ -9,15 +9,7 @@ from sparkwright.checks.service.facts import Facts, Serving, services
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.host.doctor import Look, ServiceSeen
-from sparkwright.host.lib.metrics import (
-    ACCEPTED,
-    CACHE,
-    DRAFTED,
-    GENERATED,
-    PROGRESS,
-    RUNNING,
-    WAITING,
-)
+from sparkwright.host.lib import metrics
 from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
     Sample,
@@ -90,20 +82,20 @@ def still(service: ServiceSeen) -> bool:
     return (
         service.healthy
         and len(service.metrics) > 1
-        and all(look[RUNNING] > 0 for look in service.metrics)
-        and all(service.between(name) == 0 for name in PROGRESS)
+        and all(look[metrics.RUNNING] > 0 for look in service.metrics)
+        and all(service.between(name) == 0 for name in metrics.PROGRESS)
     )
 
 
 def compiling(service: Serving) -> bool:
     """Whether it is young and has not generated anything: the first request takes its time."""
     boot = service.planned.boot_seconds if service.planned else 0
-    return service.seen.metrics[-1][GENERATED] == 0 and service.uptime < _FIRST + boot
+    return service.seen.metrics[-1][metrics.GENERATED] == 0 and service.uptime < _FIRST + boot
 
 
 def drafting(service: ServiceSeen) -> tuple[Look, ...]:
     """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
-    lately = service.between(DRAFTED)
+    lately = service.between(metrics.DRAFTED)
     if lately is not None and lately >= thresholds.THRESHOLDS.drafted:
         return service.metrics
     # Every counter begins at zero.
@@ -120,12 +112,12 @@ def _samples(service: Serving) -> Iterator[tuple[float, ServiceSample]]:
     for look in drafting(seen):
         sample = replace(
             plain,
-            running=look[RUNNING],
-            waiting=look[WAITING],
-            cache=look[CACHE],
-            drafted=look[DRAFTED],
-            accepted=look[ACCEPTED],
-            progress=None if compiling(service) else sum(look[name] for name in PROGRESS),
+            running=look[metrics.RUNNING],
+            waiting=look[metrics.WAITING],
+            cache=look[metrics.CACHE],
+            drafted=look[metrics.DRAFTED],
+            accepted=look[metrics.ACCEPTED],
+            progress=None if compiling(service) else sum(look[name] for name in metrics.PROGRESS),
         )
         # At its start it served, as far as is known.
         served = replace(sample, health=200)

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from sparkwright.cli.lib.hosts import CONNECTION, Hosts, given
+from sparkwright.cli.lib.hosts import Hosts, given
 from sparkwright.cli.lib.options import inventory_argument
-from sparkwright.cli.lib.progress import verbosity_options
+from sparkwright.cli.lib.progress import CONNECTION
 from sparkwright.findings.user_error import UserError, mistake
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -62,7 +62,6 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         if name != but:
             click.option(name, hidden=True, expose_value=False, callback=_refused)(ours)
     _keeping(ours, OPTIONS)
-    verbosity_options(ours)
     # Last in the help, wherever the decorator stands: click has the last ones first.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
@@ -109,8 +108,7 @@ def without_secrets(words: Sequence[str]) -> None:
 
 def _kept(context: click.Context, option: click.Parameter, value: Any) -> None:
     if value:
-        name = option.opts[0].removeprefix("--").replace("-", "_")
-        context.meta.setdefault(CONNECTION, {})[name] = value
+        context.meta.setdefault(CONNECTION, {})[option.name] = value
 
 
 def _refused(_: click.Context, option: click.Parameter, value: Any) -> None:

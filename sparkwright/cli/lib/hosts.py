@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sparkwright.run.session import Change, Question, Session
 
 T = TypeVar("T")
-#: Where click keeps the options of connection and sudo that the command line gives.
-CONNECTION = "sparkwright.connection"
 
 
 @dataclass(frozen=True)
@@ -144,4 +142,5 @@ def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
 def given() -> dict[str, Any]:
     """Options of connection and sudo of the command that runs, by pyinfra's names."""
     context = click.get_current_context(silent=True)
-    return {} if context is None else dict(context.meta.get(CONNECTION, {}))
+    kept = {} if context is None else context.meta.get(progress.CONNECTION, {})
+    return {name: value for name, value in kept.items() if name not in ("verbose", "quiet")}

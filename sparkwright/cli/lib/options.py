@@ -12,7 +12,7 @@ import click
 
 from sparkwright.cli.lib import completion
 from sparkwright.config.inventory import site_inventory as site_inventory
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -116,7 +116,7 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         if sys.stdin.isatty():
             raise
         remedy = "add --yes, or --dry to only look" if dry else "add --yes"
-        raise UserError([mistake("command line", f"{question} Nobody said yes", remedy)]) from None
+        raise refusal("command line", f"{question} Nobody said yes", remedy) from None
     if not agreed:
         raise click.Abort
 

@@ -5,31 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 import click
 
 from sparkwright.text.visible import visible
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_META = "sparkwright.verbosity"
-
-
-def verbosity_options(command: _Command) -> _Command:
-    """``-q`` and ``-v``; the command has no arguments for them."""
-    for names, text in (
-        (("-v", "--verbose"), "Show what pyinfra says of every host, on standard error."),
-        (("-q", "--quiet"), "Show no progress."),
-    ):
-        option = click.option(*names, is_flag=True, expose_value=False, callback=_kept, help=text)
-        command = option(command)
-    return command
+#: Where a command keeps its options of connection, sudo and output.
+CONNECTION = "sparkwright.connection"
 
 
 def chosen(name: str) -> bool:
     """Whether the command that runs was given ``quiet`` or ``verbose``."""
     context = click.get_current_context(silent=True)
-    return context is not None and name in context.meta.get(_META, ())
+    return context is not None and name in context.meta.get(CONNECTION, ())
 
 
 @contextmanager
@@ -73,8 +61,3 @@ def line(events: Mapping[str, str]) -> str:
     ended = len(events) - len(waiting)
     state = f"waiting for {', '.join(waiting)}" if waiting else "planning and connecting"
     return f"{ended} of {len(events)} hosts done, {state}" if events and waiting else state
-
-
-def _kept(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value:
-        context.meta.setdefault(_META, set()).add(option.name)

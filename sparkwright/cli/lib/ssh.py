@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkwright.cli.lib.hosts import given
 from sparkwright.config.inventory import HostInput, ssh_address
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 
 #: pyinfra's data, and what ssh_config calls it.
 _OPTIONS = {
@@ -33,11 +33,11 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     program = shutil.which("ssh")
     if program is None:
         what = "there is no ssh on this machine"
-        raise UserError([mistake("command line", what, "install OpenSSH's client")])
+        raise refusal("command line", what, "install OpenSSH's client")
     address = ssh_address(host.name.removeprefix("@ssh/"), host.data)
     if address.startswith("@"):
         what = f"{host.name} is not reached by SSH"
-        raise UserError([mistake("command line", what, "log in there yourself", host.name)])
+        raise refusal("command line", what, "log in there yourself", host.name)
     words = [program, "-t" if tty else "-T", *_options({**host.data, **given()})]
     words += [] if tty else ["-o", "BatchMode=yes"]
     # Nothing after -- is an option, whatever the inventory calls the host.

@@ -12,17 +12,10 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from sparkwright.cli.lib import completion
+from sparkwright.cli.lib import completion, options
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import (
-    data_option,
-    json_option,
-    limit_option,
-    print_json,
-    site_inventory,
-)
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import read_inventory, ssh_address
@@ -68,8 +61,8 @@ class _Target:
 
 @click.command("bench")
 @click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@data_option
-@limit_option
+@options.data_option
+@options.limit_option
 @click.option(
     "--service", "names", multiple=True, metavar="NAME", shell_complete=completion.services,
     help="Measure only this service (repeatable).",
@@ -96,7 +89,7 @@ class _Target:
     metavar="FILE", help="Write the kept results of the selection as one file. Without an "
     "INVENTORY nothing is measured.",
 )  # fmt: skip
-@json_option
+@options.json_option
 @connection_options
 def command(
     inventory: Path | None,
@@ -121,7 +114,7 @@ def command(
     if inventory is None and exported is not None and not overrides:
         _export(exported, results, set(limit), set(names))
         return
-    inventory = inventory or site_inventory()
+    inventory = inventory or options.site_inventory()
     default = loads.QUICK if quick else loads.FULL
     sweep = Sweep(
         read_categories(categories) if categories else default.categories,
@@ -143,7 +136,7 @@ def command(
     if exported is not None:
         _export(exported, results, set(hosts), {target.service.name for target in targets})
     if as_json:
-        print_json(TypeAdapter(DOCUMENT).dump_python(done, mode="json", by_alias=True))
+        options.print_json(TypeAdapter(DOCUMENT).dump_python(done, mode="json", by_alias=True))
     sys.exit(int(len(done) < len(targets) or not all(bench.well for bench in done)))
 
 

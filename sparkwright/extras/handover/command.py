@@ -4,13 +4,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import (
-    data_option,
-    inventory_and,
-    json_option,
-    limit_option,
-    print_json,
-)
+from sparkwright.cli.lib import options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
@@ -24,15 +18,15 @@ DOCUMENT = list[str]
 
 
 @click.command("render")
-@inventory_and(directory=click.Path(path_type=Path, file_okay=False))
-@data_option
-@limit_option
+@options.inventory_and(directory=click.Path(path_type=Path, file_okay=False))
+@options.data_option
+@options.limit_option
 @click.option(
     "--format", "form", type=click.Choice(["compose", *FORMATS]), default="compose",
     show_default=True,
     help="Whose files to write: those of a run, or manifests or quadlets of the same services.",
 )  # fmt: skip
-@json_option
+@options.json_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -71,7 +65,7 @@ def command(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     if as_json:
-        print_json([str(path) for path in texts])
+        options.print_json([str(path) for path in texts])
     else:
         echo(f"{len(texts)} files of {len(hosts)} hosts in {directory}")
     for need in needs:

@@ -16,13 +16,7 @@ from sparkwright.cli.lib.options import data_option, json_option, limit_option, 
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
-from sparkwright.extras.report.contents import (
-    Page,
-    read_deep,
-    read_history,
-    read_last_run,
-    read_reported,
-)
+from sparkwright.extras.report import contents
 from sparkwright.extras.report.page import page_of
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
@@ -30,7 +24,7 @@ from sparkwright.findings.user_error import refusal
 
 _STATE = Path(".sparkwright")
 _FILE = click.Path(path_type=Path, dir_okay=False)
-DOCUMENT = Page
+DOCUMENT = contents.Page
 
 
 @click.command("report")
@@ -80,10 +74,10 @@ def command(
     problems: list[Finding] = []
     page = page_of(
         made=dt.datetime.now(dt.UTC),
-        last_run=read_last_run(last_run, problems),
-        history=read_history(status, problems),
-        reported=read_reported(status, problems),
-        deep=read_deep(SMOKE, problems),
+        last_run=contents.read_last_run(last_run, problems),
+        history=contents.read_history(status, problems),
+        reported=contents.read_reported(status, problems),
+        deep=contents.read_deep(SMOKE, problems),
         planned=planned,
         memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},
         problems=problems,

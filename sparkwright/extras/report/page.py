@@ -14,15 +14,7 @@ from itertools import groupby
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.extras.report.contents import (
-    FleetRow,
-    LastRun,
-    Page,
-    Reported,
-    SmokeRow,
-    Switch,
-    Version,
-)
+from sparkwright.extras.report import contents
 from sparkwright.extras.report.front import front
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
@@ -47,15 +39,15 @@ _Measured = Mapping[tuple[str, str], MeasuredService]
 def page_of(
     *,
     made: dt.datetime,
-    last_run: LastRun | None = None,
-    history: Sequence[Switch] = (),
+    last_run: contents.LastRun | None = None,
+    history: Sequence[contents.Switch] = (),
     deep: Sequence[DeepVerdict] = (),
     planned: Mapping[str, Sequence[str]] | None = None,
     memory: Mapping[str, Memory] | None = None,
     problems: Sequence[Finding] = (),
-    reported: Reported | None = None,
+    reported: contents.Reported | None = None,
     sections: Sequence[Section] = (),
-) -> Page:
+) -> contents.Page:
     """Judge and arrange what was read.
 
     Args:
@@ -71,7 +63,7 @@ def page_of(
     fleet = sorted(_fleet(rows, measured, planned or {}, dry=dry), key=_order)
     smoke = sorted(_smoke(rows, deep), key=_order)
     newest = sorted(history, key=lambda switch: switch.when, reverse=True)
-    page = Page(
+    page = contents.Page(
         made=made,
         last_run=last_run.when if last_run else None,
         dry=dry,
@@ -108,13 +100,13 @@ def page_of(
     return replace(page, fleet=tuple(well), front=front(page))
 
 
-def _order(row: FleetRow | SmokeRow) -> tuple[object, str]:
+def _order(row: contents.FleetRow | contents.SmokeRow) -> tuple[object, str]:
     return natural(row.host), row.service
 
 
 def _fleet(
     rows: Iterable[Row], measured: _Measured, planned: Mapping[str, Sequence[str]], *, dry: bool
-) -> Iterator[FleetRow]:
+) -> Iterator[contents.FleetRow]:
     shown = {(row.host, service.name) for row in rows for service in row.services}
     for row in rows:
         for service in row.services:
@@ -135,12 +127,12 @@ def _row(
     row: Row | None = None,
     service: ServiceRow | None = None,
     result: MeasuredService | None = None,
-) -> FleetRow:
+) -> contents.FleetRow:
     # Of a host that was left alone it is not known what runs there.
     running = service if state != "left alone" else None
     deployed = running or (None if service else result)
     models = deployed.models if deployed else {}
-    return FleetRow(
+    return contents.FleetRow(
         host=host,
         service=name,
         state=state,
@@ -159,13 +151,13 @@ def _row(
     )
 
 
-def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[SmokeRow]:
+def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[contents.SmokeRow]:
     verdicts = {(verdict.host, verdict.service, verdict.release): verdict for verdict in deep}
     for row in rows:
         for service in row.services:
             verdict = verdicts.get((row.host, service.name, service.release))
             if smoke := _short(verdict) if verdict else service.smoke:
-                yield SmokeRow(
+                yield contents.SmokeRow(
                     row.host, service.name, {check.name: check for check in smoke.checks},
                     smoke.passed, smoke.total, smoke.seconds, smoke.failures,
                 )  # fmt: skip
@@ -185,7 +177,9 @@ def _short(verdict: DeepVerdict) -> Smoke:
     return Smoke(passed, len(checks), seconds, failures, checks)
 
 
-def _versions(fleet: Iterable[FleetRow], measured: _Measured) -> Iterator[Version]:
+def _versions(
+    fleet: Iterable[contents.FleetRow], measured: _Measured
+) -> Iterator[contents.Version]:
     """What differs between hosts that should be alike stands side by side."""
     hosts: dict[tuple[str, str], set[str]] = {}
     for row in fleet:
@@ -199,7 +193,7 @@ def _versions(fleet: Iterable[FleetRow], measured: _Measured) -> Iterator[Versio
             if value is not None:
                 hosts.setdefault((what, value), set()).add(row.host)
     for what, value in sorted(hosts, key=_version_order):
-        yield Version(what, value, tuple(sorted(hosts[what, value], key=natural)))
+        yield contents.Version(what, value, tuple(sorted(hosts[what, value], key=natural)))
 
 
 def _version_order(version: tuple[str, str]) -> tuple[int, str, str]:
@@ -207,7 +201,9 @@ def _version_order(version: tuple[str, str]) -> tuple[int, str, str]:
     return _ORDER.index(what) if what in _ORDER else len(_ORDER), what, value
 
 
-def weighed(page: Page, watched: Iterable[tuple[dt.datetime, Finding]]) -> tuple[Weighed, ...]:
+def weighed(
+    page: contents.Page, watched: Iterable[tuple[dt.datetime, Finding]]
+) -> tuple[Weighed, ...]:
     """Everything, heaviest first, equal findings of several hosts as one.
 
     Args:
@@ -226,7 +222,7 @@ def weighed(page: Page, watched: Iterable[tuple[dt.datetime, Finding]]) -> tuple
     return tuple(_folded(found))
 
 
-def _states(page: Page) -> Iterator[Weighed]:
+def _states(page: contents.Page) -> Iterator[Weighed]:
     for row in page.fleet:
         if row.state in _STATES:
             weight, meaning = _STATES[row.state]
@@ -237,7 +233,7 @@ def _states(page: Page) -> Iterator[Weighed]:
             yield Weighed(Weight[weight], (row.host,), row.service, what, seen=seen)
 
 
-def _smoke_findings(page: Page) -> Iterator[Weighed]:
+def _smoke_findings(page: contents.Page) -> Iterator[Weighed]:
     reasons = {(row.host, row.service): row.reason or "" for row in page.fleet}
     for row in page.smoke:
         reason = reasons.get((row.host, row.service), "")

@@ -8,11 +8,8 @@ ours: a busy machine makes all three slower alike.
 from __future__ import annotations
 
 import json
-import re
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +21,8 @@ from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.service import Service, reach
 from sparkwright.findings.user_error import UserError
-from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
+from tests.engine.captures import counters
+from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model
 
 #: Without a warm-up, so that the server's histograms hold exactly what was measured.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))
@@ -73,12 +71,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     ) as server:
         tiny = Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))
         service = reach("lab/tiny", [tiny])
-        before = _metrics(server)
+        before = counters(server.ask("GET", "/metrics")[2])
         measured = measure(
             tool, service, (Batch("coding", None, LOADS),), seed="1", say=print,
             max_tokens=MAX_TOKENS, body={"ignore_eos": True}, keep=folder,
         )  # fmt: skip
-        after = _metrics(server)
+        after = counters(server.ask("GET", "/metrics")[2])
     out = folder / "1-coding/out"
     records: dict[str, list[dict[str, Any]]] = {}
     for line in (out / "profile_export.jsonl").read_text().splitlines():
@@ -86,23 +84,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         records.setdefault(record["metadata"]["phase_name"], []).append(record["metrics"])
     reports = {name: json.loads((out / f"phases/{name}/profile_export_aiperf.json").read_bytes())
                for name in records}  # fmt: skip
-    assert KEY not in "".join(path.read_text(errors="replace") for path in _texts(folder))
+    left = [path for path in (folder / "1-coding").rglob("*") if path.is_file()]
+    assert KEY not in "".join(path.read_text(errors="replace") for path in left)
     return Run(tuple(measured.cells), records, reports, before, after)
-
-
-def _texts(folder: Path) -> Iterator[Path]:
-    """Everything that the generator read or left."""
-    return (path for path in (folder / "1-coding").rglob("*") if path.is_file())
-
-
-def _metrics(server: Server) -> dict[str, float]:
-    """Every sample of /metrics, series of one name added up; buckets are left out."""
-    found: dict[str, float] = {}
-    for line in server.ask("GET", "/metrics")[2].splitlines():
-        match = re.match(r"(\S+?)(?:\{.*\})? (\S+)$", line)
-        if match and not line.startswith("#") and not match[1].endswith("_bucket"):
-            found[match[1]] = found.get(match[1], 0) + float(match[2])
-    return found
 
 
 def _values(run: Run, phase: str, name: str) -> list[float]:

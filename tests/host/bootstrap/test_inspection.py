@@ -16,6 +16,7 @@ from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.observation import ObservationRequest
 from tests.operations.harness import as_json
+from tests.tables import table, tables
 
 
 def _device(place: Path, vendor: str, device: str, kind: str) -> None:
@@ -24,26 +25,14 @@ def _device(place: Path, vendor: str, device: str, kind: str) -> None:
         (place / name).write_text(f"{text}\n")
 
 
-@pytest.mark.parametrize(
-    ("devices", "found"),
-    [
-        ([], (False, False)),
-        # A Spark: GB10 and its bridge, of the ids in NVIDIA/NV-Kernels#396 and
-        # canonical/inference-snaps#143.
-        ([("0x10de", "0x2e12", "0x030200"), ("0x10de", "0x22ce", "0x060400")], (True, True)),
-        ([("0x10de", "0x2b85", "0x030000")], (True, False)),
-        ([("0x1002", "0x2e12", "0x030000")], (False, False)),
-        ([("0x10de", "0x22bb", "0x040300")], (False, False)),  # the card's sound
-    ],
-)
+@table
 def test_gpus_on_the_bus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    devices: list[tuple[str, str, str]], found: tuple[bool, bool],
-) -> None:  # fmt: skip
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], found: list[bool]
+) -> None:
     for number, one in enumerate(devices):
         _device(tmp_path / f"pci/{number}", *one)
     monkeypatch.setattr(inspection, "_PCI", tmp_path / "pci")
-    assert inspection.gpus_on_bus() == found
+    assert list(inspection.gpus_on_bus()) == found
 
 
 def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,26 +46,16 @@ def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert inspection.fresh(("old", "new", "newer", "none")) == ("new", "newer")
 
 
-UFW = """\
-*filter
-### RULES ###
-
-### tuple ### allow tcp 22 0.0.0.0/0 any 0.0.0.0/0 in
--A ufw-user-input -p tcp --dport 22 -j ACCEPT
-### tuple ### allow tcp 8000 0.0.0.0/0 any 192.168.1.0/24 in
-### END RULES ###
-"""
-
-
 def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = tables("bootstrap")["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert inspection.firewall() is None
     (tmp_path / "ufw.conf").write_text("ENABLED=no\nLOGLEVEL=low\n")
-    (tmp_path / "user.rules").write_text(UFW)
+    (tmp_path / "user.rules").write_text(text)
     assert inspection.firewall() is None
     (tmp_path / "ufw.conf").write_text("ENABLED=yes\n")
-    rules = tuple(one for one in UFW.splitlines() if one.startswith("### tuple"))
+    rules = tuple(one for one in text.splitlines() if one.startswith("### tuple"))
     assert inspection.firewall() == Firewall("ufw", rules)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from sparkwright.host.bootstrap import prepare, undo
 from sparkwright.host.bootstrap.prepare import PrepareRequest, Record, Undo
+from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.lib import apt as program
 from sparkwright.host.lib import docker, documents, systemd
 from sparkwright.host.lib.processes import Outcome
@@ -39,9 +40,8 @@ class Apt:
         if words[0] == "dpkg-query":
             named = [one for one in words[4:] if not one.startswith("-")]
             found = [one for one in sorted(self.installed) if not named or one in named]
-            return Outcome(
-                0, "".join(f"{one} installed\n" for one in found) + "gone config-files\n"
-            )
+            installed = [f"{one} installed" for one in found]
+            return Outcome(0, "\n".join([*installed, "gone config-files\n"]))
         if words[:2] == ("apt-get", "-s"):
             return Outcome(0, "".join(f"Purg {one} [1.0]\n" for one in self._goes(words)))
         if words[:2] == ("apt-get", "purge"):
@@ -105,11 +105,16 @@ def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
     assert undo.main(None).done == ("sysctl 10", "sysctl 60", "ufw 8001", "ufw 8000")
 
 
-def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
+def undone(apt: Apt, *packages: str, **changes: Any) -> UndoAnswer:
+    """Docker was installed with these packages beside it, and is undone."""
     step("docker", packages=DOCKER)
-    apt.installed |= {*DOCKER, "runc"}
-    apt.brought = {"docker.io": {"runc"}}
-    answer = undo.main(None)
+    apt.installed |= {*DOCKER, *packages}
+    vars(apt).update(changes)
+    return undo.main(None)
+
+
+def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
+    answer = undone(apt, "runc", brought={"docker.io": {"runc"}})
     assert apt.installed == {"bash", "curl"}
     assert answer.done == ("package docker-compose", "package docker.io", "package runc")
     assert answer.left == ()
@@ -119,33 +124,22 @@ def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
 
 def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
     """An orphan of somebody else's would go with --auto-remove, too."""
-    step("docker", packages=DOCKER)
-    apt.installed |= {*DOCKER, "runc"}
-    apt.brought = {"docker.io": {"runc", "curl"}}
-    undo.main(None)
+    undone(apt, "runc", brought={"docker.io": {"runc", "curl"}})
     assert apt.installed == {"bash", "curl", "runc"}
 
 
 def test_what_others_need_by_now_stays(apt: Apt) -> None:
-    step("docker", packages=DOCKER)
-    apt.installed |= {*DOCKER, "theirs"}
-    apt.needed_by = {"docker.io": {"theirs"}}
-    answer = undo.main(None)
+    answer = undone(apt, "theirs", needed_by={"docker.io": {"theirs"}})
     assert apt.installed >= {*DOCKER, "theirs"}
     assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
 
 
-@pytest.mark.parametrize("there", ["containers", "images"])
+@pytest.mark.parametrize("there", ["containers", "get"])
 def test_docker_with_somebodys_containers_or_images_stays(
     apt: Apt, monkeypatch: pytest.MonkeyPatch, there: str
 ) -> None:
-    step("docker", packages=DOCKER)
-    apt.installed |= set(DOCKER)
-    if there == "containers":
-        monkeypatch.setattr(docker, "containers", lambda: [{"Id": "theirs"}])
-    else:
-        monkeypatch.setattr(docker, "get", lambda *_: [{"Id": "theirs"}])
-    answer = undo.main(None)
+    monkeypatch.setattr(docker, there, lambda *_: [{"Id": "theirs"}])
+    answer = undone(apt)
     assert apt.installed >= set(DOCKER)
     assert "not sparkwright's: it stays" in answer.left[0]
 
@@ -179,9 +173,8 @@ def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
 def test_what_fails_is_named(apt: Apt) -> None:
     step("docker-group", commands=(("gpasswd", "--delete", "me", "docker"),))
     apt.fails = ("gpasswd",)
-    assert undo.main(None).left == (
-        "docker-group: failed: gpasswd --delete me docker",
-    )  # fmt: skip
+    failed = "docker-group: failed: gpasswd --delete me docker"
+    assert undo.main(None).left == (failed,)
 
 
 def test_an_undo_that_was_cut_off_goes_on_with_the_rest(

@@ -23,16 +23,6 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
     return host, one
 
 
-def test_a_look_is_one_execution_and_tells_what_is_left() -> None:
-    host, one = _host(BARE, "nvidia-container-toolkit")
-    found = looking.decided(host, one)  # type: ignore[arg-type]
-    assert found is not None
-    assert host.programs == ["inspection"]
-    assert [step.name for step in found[1].steps] == ["nvidia-container-toolkit"]
-    assert one.cured == {"nvidia-container-toolkit"}
-    assert "earlyoom" in host.request("inspection")["packages"]
-
-
 @pytest.mark.parametrize(
     ("state", "why"),
     [

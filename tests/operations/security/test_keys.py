@@ -15,11 +15,10 @@ from sparkwright.proxy.haproxy import key_hash
 from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost
-from tests.operations.sites import ENGINE, KEY, KEYS, host_run, looked_at, spark
+from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, spark
 from tests.unit.builders import SPARK
 
 OPENCLAW = Secret("sk-the-key-of-openclaw-0123456789")
-BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 PLACE = "/opt/sparkwright/gateway/keys.map"
 
 
@@ -64,21 +63,3 @@ def test_a_host_without_a_proxy_is_asked_nothing() -> None:
     one = replace(one, proxies=None)
     assert questions.renewed_keys(host, one) == ()  # type: ignore[arg-type]
     assert host.asked == []
-
-
-def test_vllm_behind_a_proxy_has_a_key_that_no_client_has() -> None:
-    _, one = run()
-    (service,) = one.services
-    assert one.secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE.value}\n"
-    texts = [text for text, _ in one.proxy_files.values()]
-    assert not any(key.value in text for key in (KEY, OPENCLAW) for text in texts)
-
-
-def test_changed_client_keys_restart_nothing() -> None:
-    host, one = run()
-    looked_at(host, one)
-    changed = replace(one, keys=Keys({"default": (Secret("sk-new-0123456789ab"),)}, ENGINE))
-    assert changed.services == one.services
-    differing = {path for path in one.proxy_files
-                 if one.proxy_files[path] != changed.proxy_files[path]}  # fmt: skip
-    assert differing == {PLACE}

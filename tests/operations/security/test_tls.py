@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
-from sparkwright.proxy.haproxy import UNIT
 from sparkwright.run.state import HostRun
-from tests.operations.harness import as_json, fake, run
-from tests.operations.sites import host_run, spark, written
-from tests.unit.builders import SPARK, probe
+from tests.operations.harness import fake, run
+from tests.operations.sites import BEHIND, host_run, proxied, spark
+from tests.unit.builders import probe
 
 PEM = "/opt/sparkwright/gateway/tls/host.pem"
-BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
-ACTIVE = {UNIT: {"ActiveState": "active"}, HEALTH_UNIT: {"ActiveState": "active"}}
 
 
 @pytest.fixture
@@ -25,21 +20,6 @@ def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostRun:
     """A host whose proxy serves https."""
     monkeypatch.chdir(tmp_path)
     return host_run(spark(), BEHIND, tls="own")
-
-
-def in_place(one: HostRun) -> dict[str, Any]:
-    return {"files": written(one.proxy_files), "units": ACTIVE, "unit_files": [UNIT]}
-
-
-def test_the_key_travels_hidden_into_a_file_of_root_s(secured: HostRun) -> None:
-    host = fake(probe(), proxies.request_of(secured.proxies, secured.proxy_files), configure=[])
-    ran = run(host, proxies.serving, secured.proxies, secured.proxy_files, execute=True)
-    text, mode = secured.proxy_files[PEM]
-    assert mode == 0o600
-    assert "PRIVATE KEY" in str(text)
-    assert host.request("configure")["files"] == as_json(secured.proxy_files)
-    assert host.asked[-1].hidden
-    assert not any("BEGIN" in line for line in (*host.lines, *ran.memory.changes))
 
 
 def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
@@ -56,7 +36,7 @@ def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
 
 
 def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostRun) -> None:
-    seen = in_place(secured)
+    seen = proxied(secured)
     assert proxies.pending(secured.proxies, secured.proxy_files, probe(**seen)) == []
     for state in ({**seen["files"][PEM], "mode": 0o644}, {**seen["files"][PEM], "sha256": "0"}):
         wrong = probe(**{**seen, "files": {**seen["files"], PEM: state}})
@@ -66,8 +46,8 @@ def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostR
 def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
     clear = host_run(spark(), BEHIND)
     assert PEM in proxies.request_of(clear.proxies, clear.proxy_files).files
-    seen = in_place(clear)
-    seen["files"][PEM] = in_place(secured)["files"][PEM]
+    seen = proxied(clear)
+    seen["files"][PEM] = proxied(secured)["files"][PEM]
     found = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
     assert found == [f"remove {PEM}"]
     back = proxies.switched(clear.proxies, clear.proxy_files, probe(**seen), "/opt/sparkwright")

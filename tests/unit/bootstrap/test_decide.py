@@ -12,6 +12,7 @@ from sparkwright.bootstrap.decide import request_of
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
 from sparkwright.host.observation import Distribution
+from tests.tables import table, tables
 from tests.unit.bootstrap.states import (
     ALL,
     BOOKWORM,
@@ -25,37 +26,26 @@ from tests.unit.bootstrap.states import (
 )
 from tests.unit.builders import plan
 
+BOXES = {"dgx": DGX, "gb10": GB10, "ubuntu": UBUNTU, "jammy": JAMMY, "trixie": TRIXIE,
+         "bookworm": BOOKWORM}  # fmt: skip
 TOOLKIT = "nvidia-container-toolkit"
 UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
 
-@pytest.mark.parametrize(
-    ("state", "kind"),
-    [(DGX, Kind.DGX), (but(DGX, gb10=False), Kind.DGX), (GB10, Kind.GB10),
-     (UBUNTU, Kind.UBUNTU), (JAMMY, Kind.UBUNTU), (TRIXIE, Kind.DEBIAN), (BOOKWORM, Kind.DEBIAN)],
-)  # fmt: skip
-def test_a_box_is_known(state: BootstrapState, kind: Kind) -> None:
+@table
+def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
+    state = but(BOXES[base], **changes)
     box = box_of(state)
     assert isinstance(box, Box)
-    assert box.kind is kind
+    assert box.kind is Kind[kind]
     assert box.architecture == {"x86_64": "amd64", "aarch64": "arm64"}[state.observed.architecture]
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        but(UBUNTU, distribution=Distribution("arch", "")),
-        but(UBUNTU, distribution=Distribution("ubuntu", "20.04")),
-        but(UBUNTU, distribution=Distribution("debian", "11")),
-        but(UBUNTU, distribution=Distribution("fedora", "42"), apt=False),
-        but(UBUNTU, architecture="riscv64"),
-        but(TRIXIE, architecture="aarch64"),
-        but(GB10, gb10=False),  # some other arm64 machine
-        but(UBUNTU, codename="noble\nTrusted: yes"),
-        but(UBUNTU, codename=""),
-    ],
-)
-def test_another_one_is_refused_with_what_it_is(state: BootstrapState) -> None:
+@table
+def test_another_one_is_refused_with_what_it_is(base: str, changes: dict[str, Any]) -> None:
+    if "distribution" in changes:
+        changes = {**changes, "distribution": Distribution(*changes["distribution"])}
+    state = but(BOXES[base], **changes)
     found = decided(state, *ALL)
     assert (found.steps, found.reboot) == ((), False)
     (finding,) = found.findings
@@ -69,20 +59,11 @@ def test_nothing_is_done_unasked(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
-@pytest.mark.parametrize(
-    ("state", "docker"),
-    [
-        (UBUNTU, ("docker.io", "docker-compose-v2")),
-        (JAMMY, ("docker.io", "docker-compose-v2")),
-        (GB10, ("docker.io", "docker-compose-v2")),
-        (TRIXIE, ("docker.io", "docker-cli", "docker-compose")),
-        (BOOKWORM, ("docker-ce", "docker-ce-cli", "containerd.io", "docker-buildx-plugin",
-                    "docker-compose-plugin")),
-    ],
-)  # fmt: skip
+@table
 def test_docker_and_toolkit_come_from_where_the_box_has_them(
-    state: BootstrapState, docker: tuple[str, ...]
+    base: str, packages: list[str]
 ) -> None:
+    state, docker = BOXES[base], tuple(packages)
     found = decided(state, "docker", TOOLKIT)
     assert found.findings == ()
     first, second = found.steps
@@ -158,21 +139,13 @@ class TestOnDgxOs:
 class TestDriver:
     """Only where packages can do it, and nobody is needed at the console."""
 
-    @pytest.mark.parametrize(
-        ("state", "packages"),
-        [
-            (UBUNTU, ("nvidia-driver-580-open",)),
-            (TRIXIE, ("linux-headers-amd64", "nvidia-open")),
-            (BOOKWORM, ("linux-headers-amd64", "nvidia-open")),
-        ],
-    )
-    def test_it_is_installed_and_wants_a_reboot(
-        self, state: BootstrapState, packages: tuple[str, ...]
-    ) -> None:
+    @table
+    def test_it_is_installed_and_wants_a_reboot(self, base: str, packages: list[str]) -> None:
+        state = BOXES[base]
         for driver in (None, "550.1"):
             found = decided(but(state, driver=driver), "driver")
             (step,) = found.steps
-            assert step.packages == packages
+            assert step.packages == tuple(packages)
             assert found.reboot
             assert found.cures == {"nvidia-driver"}
             # A host without its driver is no host: it is not taken away again.
@@ -196,16 +169,11 @@ class TestDriver:
         # Installed before this boot, and silent: another reboot cures nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
-    @pytest.mark.parametrize(
-        ("state", "words"),
-        [
-            (but(UBUNTU, driver=None, secure_boot=True), "Secure Boot"),
-            (but(UBUNTU, driver="550.1", driver_installer=True), "nvidia-uninstall"),
-            (but(UBUNTU, driver=None, nvidia=False), "lspci"),
-            (but(GB10, driver=None), "installing_on_ubuntu"),
-        ],
-    )
-    def test_what_is_in_its_way_is_named(self, state: BootstrapState, words: str) -> None:
+    @table
+    def test_what_is_in_its_way_is_named(
+        self, base: str, changes: dict[str, Any], words: str
+    ) -> None:
+        state = but(BOXES[base], **changes)
         found = decided(state, "driver")
         assert (found.steps, found.reboot) == ((), False)
         (finding,) = found.findings
@@ -263,36 +231,33 @@ class TestFirewall:
     def test_none_is_at_work(self) -> None:
         assert decided(UBUNTU, "firewall", address=self.ADDRESS).steps == ()
 
+    def _step(self, kind: str, *rules: str) -> Any:
+        state = but(UBUNTU, firewall=Firewall(kind, rules))
+        steps = decided(state, "firewall", address=self.ADDRESS).steps
+        return steps[0] if steps else None
+
     def test_ufw(self) -> None:
-        state = but(UBUNTU, firewall=Firewall("ufw"))
-        (step,) = decided(state, "firewall", address=self.ADDRESS).steps
+        step = self._step("ufw")
         ports = [words[-1] for words in step.commands]
         assert ports == ["8000", "28000", "18650"]
-        assert step.commands[0] == (
-            "ufw", "allow", "proto", "tcp", "from", "192.168.1.0/24", "to", "any", "port", "8000"
-        )  # fmt: skip
+        words = "ufw allow proto tcp from 192.168.1.0/24 to any port 8000"
+        assert step.commands[0] == tuple(words.split())
         assert step.undo.commands[0][:3] == ("ufw", "delete", "allow")
-        rules = tuple(
+        rules = [
             f"### tuple ### allow tcp {port} 0.0.0.0/0 any 192.168.1.0/24 in" for port in ports
-        )
-        allowed = but(state, firewall=Firewall("ufw", rules))
-        assert decided(allowed, "firewall", address=self.ADDRESS).steps == ()
-        (step,) = decided(
-            but(state, firewall=Firewall("ufw", rules[1:])), "firewall", address=self.ADDRESS
-        ).steps
+        ]
+        assert self._step("ufw", *rules) is None
+        step = self._step("ufw", *rules[1:])
         assert [words[-1] for words in step.commands] == ["8000"]
 
     def test_firewalld(self) -> None:
-        state = but(UBUNTU, firewall=Firewall("firewalld"))
-        (step,) = decided(state, "firewall", address=self.ADDRESS).steps
+        step = self._step("firewalld")
         rule = step.commands[0][2].removeprefix("--add-rich-rule=")
         assert rule == (
             'rule family="ipv4" source address="192.168.1.0/24" port port="8000" protocol="tcp" '
             "accept"
         )
-        known = but(state, firewall=Firewall("firewalld", (rule,)))
-        (less,) = decided(known, "firewall", address=self.ADDRESS).steps
-        assert len(less.would) == len(step.would) - 1
+        assert len(self._step("firewalld", rule).would) == len(step.would) - 1
 
     @pytest.mark.parametrize("address", [None, "10.9.9.9"])
     def test_nothing_is_opened_to_a_network_that_is_not_known(self, address: str | None) -> None:
@@ -304,19 +269,11 @@ class TestFirewall:
 
 
 def test_sources_of_the_users_own_go_before() -> None:
-    mine: dict[str, dict[str, Any]] = {
-        "docker": {"packages": ["docker-ce"], "uri": "http://depot:81/debian", "key": "k.asc",
-                   "suites": ["trixie"], "components": ["main"]},
-        "earlyoom": {"packages": ["earlyoom-mine"]},
-    }  # fmt: skip
+    mine, text = tables("bootstrap")["sources"], tables("bootstrap")["text"]
     docker, earlyoom = decided(TRIXIE, "docker", "earlyoom", sources=mine).steps
     assert docker.packages == ("docker-ce",)
     assert docker.repository is not None
-    assert docker.repository.text == (
-        "# Written by sparkwright's bootstrap.\nTypes: deb\nURIs: http://depot:81/debian\n"
-        "Suites: trixie\nComponents: main\n"
-        "Signed-By: /etc/apt/keyrings/sparkwright-docker.asc\n"
-    )
+    assert docker.repository.text == text
     assert (earlyoom.packages, earlyoom.repository) == (("earlyoom-mine",), None)
     settings = plan(bootstrap=ALL, bootstrap_sources=mine).settings
     assert {"docker-ce", "earlyoom-mine", "nvidia-open"} <= set(request_of(settings).packages)

@@ -68,7 +68,7 @@ def test_progress_is_shown_at_a_terminal(
     error = stream()
     monkeypatch.setattr("sys.stderr", error)
     with click.Context(click.Command("status")) as context:
-        context.meta["sparkwright.verbosity"] = verbosity
+        context.meta[progress.CONNECTION] = dict.fromkeys(verbosity, True)
         with progress.shown() as notice:
             notice("spark-1", "asked")
     assert ("waiting for spark-1" in error.getvalue()) is shown

@@ -17,7 +17,6 @@ import pytest
 
 from sparkwright.cli import main
 from tests.tables import tables
-from tests.unit.docs import pending
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
 
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
@@ -101,8 +100,6 @@ def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
     while isinstance(command, click.Group):
         if rest[:1] in (["--help"], ["--version"]):
             return None
-        if rest and rest[0] in pending.COMMANDS:
-            return None
         below = command.get_command(context, rest[0]) if rest else None
         if below is None:
             return "no such command"
@@ -132,12 +129,9 @@ def _of_all_pages() -> dict[str, str | None]:
 
 def _parsed(lines: list[str]) -> dict[str, str | None]:
     """What pyinfra says against each command line; None where it is accepted."""
+    words = [sys.executable, "-c", _PYINFRA]
     done = subprocess.run(
-        [sys.executable, "-c", _PYINFRA],
-        input=json.dumps(lines),
-        capture_output=True,
-        text=True,
-        check=True,
+        words, input=json.dumps(lines), capture_output=True, text=True, check=True
     )
     return {**dict.fromkeys(lines), **json.loads(done.stdout)}
 
@@ -173,10 +167,7 @@ def test_the_main_commands_are_among_them() -> None:
     assert {"pyinfra inventory/lab.py deploy.py", "make demo", "make test"} <= lines
 
 
-@pytest.mark.parametrize(
-    "line",
-    REFUSED,
-)
+@pytest.mark.parametrize("line", REFUSED)
 def test_what_is_refused_is_found(line: str) -> None:
     assert len(wrong(page(f"    {line}\n"))) == 1
     assert len(wrong(page(f"as in `{line}`"))) == 1
@@ -187,15 +178,7 @@ def test_only_running_text_may_leave_arguments_out() -> None:
     assert wrong(page("what `sparkwright render --json` prints")) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    ACCEPTED,
-)
+@pytest.mark.parametrize("line", ACCEPTED)
 def test_pipes_comments_and_variables_are_tolerated(line: str) -> None:
     assert command_lines([line])
     assert wrong(page(f"    {line}\n")) == []
-
-
-def test_nothing_pending_is_there_already() -> None:
-    there = pending.COMMANDS & set(main.list_commands(click.Context(main)))
-    assert not there, "remove them from tests/unit/docs/pending.py"

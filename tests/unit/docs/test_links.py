@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.tables import table
-from tests.unit.docs import pending
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
 
 #: Folders whose paths pages name in code spans.
@@ -24,8 +22,6 @@ def broken(links: Page, name: str) -> list[str]:
         path, _, anchor = target.partition("#")
         place = (ROOT / name).parent / path if path else ROOT / name
         relative = str(place.resolve().relative_to(ROOT))
-        if relative in pending.FILES:
-            continue
         if not place.exists() or (anchor and anchor not in read(relative).anchors):
             wrong.append(target)
     wrong += [span for span in links.spans if _OURS.fullmatch(span) and not (ROOT / span).exists()]
@@ -55,8 +51,3 @@ def test_headings_become_anchors_as_github_makes_them() -> None:
     text = "# What is real?\n## `init`, and more\n## Twice\n## Twice\n    # no heading\n"
     anchors = {"what-is-real", "init-and-more", "twice", "twice-1"}
     assert page(text).anchors == anchors | {"no-heading"} - {"no-heading"}
-
-
-def test_nothing_pending_is_there_already() -> None:
-    there = {name for name in pending.FILES if Path(ROOT, name).exists()}
-    assert not there, "remove them from tests/unit/docs/pending.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -17,87 +18,32 @@ from sparkwright.results.status import (
     well,
 )
 from sparkwright.text.lock_owner import age, described
+from tests.tables import table, tables
 from tests.unit.builders import kept_service
 
 NOW = 1_800_000_000.0
 
-STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
-
-
-def _record(release: str, tag: str) -> Any:
-    return encode(replace(kept_service(release), tag=tag))
-
 
 def answer(**changes: Any) -> Deployment:
-    service = {
-        "current": "b" * 12,
-        "good": "b" * 12,
-        "releases": {
-            "a" * 12: {"at": NOW - 9e5, "service": _record("a" * 12, "old")},
-            "b" * 12: {"at": NOW - 9e4, "service": _record("b" * 12, "new")},
-        },
-        "container": {
-            "running": True, "started": STARTED, "release": "b" * 12, "image": "i",
-        },
-        "unit": {"ActiveState": "active", "NRestarts": "0"},
-        "health": {"code": 200, "seconds": 0.004},
-        "texts": {"compose.yaml": "one\ntwo\n"},
-        **changes.pop("service", {}),
-    }  # fmt: skip
-    entry = {
-        "service": "qwen36", "from_release": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
-        "at": NOW - 9e4, "why": ["release"], "down_seconds": 3.21, "result": "good", "reasons": [],
-    }  # fmt: skip
-    planned = {"release": "b" * 12, "tag": "new", "texts": {"compose.yaml": "one\ntwo\n"}}
-    return decode(
-        Deployment,
-        {
-            "now": NOW,
-            "lock": None,
-            "switch": None,
-            "history": [entry],
-            "services": {"qwen36": service},
-            "planned": {"qwen36": {**planned, **changes.pop("planned", {})}},
-            **changes,
-        },
-    )
+    """A healthy host's; ``service`` and ``planned`` change keys of its service's."""
+    data = deepcopy(tables("results")["ANSWER"])
+    service = data["services"]["qwen36"]
+    for name, kept in service["releases"].items():
+        kept["service"] = encode(replace(kept_service(name), tag=kept["service"]))
+    service |= changes.pop("service", {})
+    data["planned"]["qwen36"] |= changes.pop("planned", {})
+    return decode(Deployment, {**data, **changes})
 
 
-def line(seen: Deployment) -> str:
-    return render_status({"spark-1": seen}).splitlines()[1]
-
-
-def test_a_service_that_is_well() -> None:
-    for word in ("spark-1", "qwen36", "b" * 12, "new", "2 h", "ok in 4 ms", "as planned"):
-        assert word in line(answer())
-    assert well(answer())
-
-
-def test_what_is_not_well_is_said() -> None:
-    given_up = answer(
-        service={
-            "unit": {"ActiveState": "failed", "Result": "exit-code"},
-            "container": None,
-            "health": {"code": None, "said": "Connection refused"},
-        }
-    )
-    assert "given up (exit-code)" in line(given_up)
-    assert "Connection refused" in line(given_up)
-    assert not well(given_up)
-    drifted = answer(planned={"drift": ["release c after b"]})
-    assert "differs: release c after b" in line(drifted)
-    assert not well(drifted)
-    never = answer(services={})
-    assert "to start new" in line(never)
-    assert not well(never)
-
-
-def test_who_is_at_work_is_said() -> None:
-    seen = answer(lock={"by": "bob@desk", "since": NOW - 180, "token": "t"},
-                  switch={"step": "proving"})  # fmt: skip
-    said = render_status({"spark-1": seen})
-    assert "bob@desk (for 3 min) is at work on it" in said
-    assert "a switch is under way: proving" in said
+@table
+def test_status_shows_and_judges_a_service(
+    changes: dict[str, Any], healthy: bool, contains: list[str], absent: str
+) -> None:
+    host = answer(**changes)
+    shown = render_status({"spark-1": host})
+    assert well(host) is healthy
+    assert all(text in shown for text in contains), shown
+    assert not absent or absent not in shown
 
 
 def test_history_is_one_line_a_switch() -> None:
@@ -158,36 +104,3 @@ def test_what_the_watch_found_stands_first_errors_before_the_rest() -> None:
     )
     heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert heads == ["spark-1,", "error:", "warning:", "HOST", "spark-1", "spark-2"]
-
-
-def test_who_stopped_a_service_is_said_while_it_is_so() -> None:
-    mark = {"by": "ann@laptop", "at": NOW - 180, "why": "too loud", "active": "then"}
-    down = {"ActiveState": "inactive", "NRestarts": "0", "ActiveEnterTimestamp": "then"}
-    stopped = {"stopped": mark, "unit": down}
-    said = render_status({"spark-1": answer(service=stopped)})
-    assert "  spark-1: qwen36: stopped 3 min ago, by ann@laptop: too loud" in said.splitlines()
-    later = {"stopped": mark, "unit": {**down, "ActiveEnterTimestamp": "later"}}
-    assert "ann@laptop" not in render_status({"spark-1": answer(service=later)})
-    assert "too loud" not in render_status({"spark-1": answer(service={"stopped": mark})})
-
-
-def test_a_host_in_maintenance_is_shown_and_not_judged() -> None:
-    mark = {"by": "ann@laptop", "at": NOW - 180, "why": "a new fan"}
-    ill = {"unit": {"ActiveState": "failed", "NRestarts": "3"}}
-    assert not well(answer(service=ill))
-    seen = answer(service=ill, maintenance=mark)
-    assert well(seen)
-    said = render_status({"spark-1": seen}).splitlines()
-    assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan" in said
-
-
-def test_one_that_sleeps_is_well_and_says_which_one_runs() -> None:
-    down = {"service": {"unit": {"ActiveState": "inactive"}, "container": None, "health": None}}
-    asleep = answer(**down, sleeping={"qwen36": "chat"})
-    assert well(asleep)
-    assert not well(answer(**down))
-    line = render_status({"spark-1": asleep}).splitlines()[1]
-    assert "sleeps" in line
-    assert "chat runs" in line
-    # What is not as planned of it is told all the same.
-    assert not well(answer(**down, sleeping={"qwen36": "chat"}, planned={"drift": ["unit"]}))

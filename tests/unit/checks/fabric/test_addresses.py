@@ -37,17 +37,7 @@ def host(*cages: int) -> FabricState:
 
 def test_a_pair_is_written_as_others_write_it() -> None:
     given = addresses_of(PAIR, "spark-1", host(1))
-    assert safe_load(netplan(PAIR, given)) == {
-        "network": {
-            "version": 2,
-            "ethernets": {
-                "enp1s0f1np1": {"dhcp4": False, "dhcp6": False, "link-local": [], "mtu": 9000,
-                                "addresses": ["192.168.177.11/24"]},
-                "enP2p1s0f1np1": {"dhcp4": False, "dhcp6": False, "link-local": [], "mtu": 9000,
-                                  "addresses": ["192.168.178.11/24"]},
-            },
-        }
-    }  # fmt: skip
+    assert safe_load(netplan(PAIR, given)) == cases.data["netplan"]
     assert pings(PAIR, given) == (
         Ping("192.168.177.12", "enp1s0f1np1", 8972), Ping("192.168.178.12", "enP2p1s0f1np1", 8972)
     )  # fmt: skip

@@ -13,9 +13,8 @@ from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell
 from sparkwright.findings.user_error import UserError
-from tests.unit.builders import ROOT
+from tests.unit.extras.bench.tool import CAPTURE
 
-CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"
 ONE, EIGHT = Load(1, 6, 1), Load(8, 18, 8)
 
 
@@ -31,6 +30,13 @@ def cell(load: Load, **changes: Any) -> Cell:
         "metrics": captured(f"{place}/server_metrics.json"),
     }
     return aiperf.cell(Batch("coding", None, (load,)), load, 64, **{**data, **changes})
+
+
+def served(**counters: list[dict[str, float]]) -> dict[str, Any]:
+    """Metrics of a server with these counters, one for each engine."""
+    metrics = {name: {"series": [{"stats": stats} for stats in series]}
+               for name, series in counters.items()}  # fmt: skip
+    return {"data": {"endpoint_summaries": {"one": {"metrics": metrics}}}}
 
 
 def test_a_report_becomes_a_cell_in_our_units() -> None:
@@ -51,34 +57,29 @@ def test_a_report_becomes_a_cell_in_our_units() -> None:
 
 
 def test_acceptance_is_vllms_own_count() -> None:
-    counts = {
-        name: captured("phases/c8/server_metrics.json")["data"]["endpoint_summaries"][
-            "127.0.0.1:18123"
-        ]["metrics"][f"vllm:spec_decode_num_{name}"]["series"][0]["stats"]["total"]
-        for name in ("drafts", "draft_tokens", "accepted_tokens")
-    }
+    summaries = captured("phases/c8/server_metrics.json")["data"]["endpoint_summaries"]
+    drafts, tokens, accepted = (
+        summaries["127.0.0.1:18123"]["metrics"][name]["series"][0]["stats"]["total"]
+        for name in (
+            f"vllm:spec_decode_num_{n}" for n in ("drafts", "draft_tokens", "accepted_tokens")
+        )
+    )
     found = cell(EIGHT)
-    assert found.acceptance == counts["accepted_tokens"] / counts["draft_tokens"]
-    assert found.acceptance_length == 1 + counts["accepted_tokens"] / counts["drafts"]
+    assert found.acceptance == accepted / tokens
+    assert found.acceptance_length == 1 + accepted / drafts
 
 
 def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
-    nothing: tuple[dict[str, Any] | None, ...] = (None, {}, {"data": {"endpoint_summaries": {}}})
-    for metrics in nothing:
+    names = ("drafts", "draft_tokens", "accepted_tokens")
+    idle = served(**{f"vllm:spec_decode_num_{name}": [{"total": 0.0}] for name in names})
+    empty: dict[str, Any] = {"data": {"endpoint_summaries": {}}}
+    for metrics in (None, {}, empty, idle):
         found = cell(ONE, metrics=metrics)
         assert (found.acceptance, found.acceptance_length) == (None, None)
-    idle = {"stats": {"total": 0.0}}
-    names = ("drafts", "draft_tokens", "accepted_tokens")
-    idle_metrics: dict[str, Any] = {"data": {"endpoint_summaries": {"one": {"metrics": {
-        f"vllm:spec_decode_num_{name}": {"series": [idle]} for name in names}}}}}  # fmt: skip
-    assert aiperf.acceptances(idle_metrics) == (None, None)
 
 
 def test_counters_of_several_engines_are_added_up() -> None:
-    series = [{"stats": {"total": 3.0}}, {"stats": {"total": 4.0}}, {"stats": {}}]
-    metrics: dict[str, Any] = {
-        "data": {"endpoint_summaries": {"one": {"metrics": {"x": {"series": series}}}}}
-    }
+    metrics = served(x=[{"total": 3.0}, {"total": 4.0}, {}])
     assert aiperf.counted(metrics, "x") == 7
     assert aiperf.counted(metrics, "y") is None
 

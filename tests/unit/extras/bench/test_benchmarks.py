@@ -6,7 +6,8 @@ import json
 import runpy
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,47 +20,31 @@ def test_the_line_carries_all_bytes_in_order_both_ways_and_the_end() -> None:
     sent = bytes(range(256)) * 4096
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_answer_with_all, args=(server,), daemon=True).start()
-        address, port = server.getsockname()
-        with (
-            relay.line(address, port, round_trip=0.002) as far,
-            socket.create_connection(("127.0.0.1", far), timeout=30) as connection,
-        ):
+        with _connected(server.getsockname()) as connection:
             connection.sendall(sent)
             connection.shutdown(socket.SHUT_WR)
             with connection.makefile("rb") as answer:
                 assert answer.read() == sent
 
 
-def test_a_host_that_refuses_ends_the_connection_over_the_line() -> None:
+def test_the_line_ends_with_a_host_that_refuses_and_with_its_block() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        address, port = server.getsockname()
-    with (
-        relay.line(address, port, round_trip=0.002) as far,
-        socket.create_connection(("127.0.0.1", far), timeout=30) as connection,
-    ):
+        address = server.getsockname()
+    with _connected(address) as connection:
         assert connection.recv(1) == b""
-
-
-def test_the_line_ends_with_the_block() -> None:
-    with relay.line("127.0.0.1", 9, round_trip=0.002) as far:
-        pass
+        far = connection.getpeername()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", far), timeout=30)
+        socket.create_connection(far, timeout=30)
 
 
-def test_a_run_that_changes_something_is_not_counted(
+def test_only_a_run_that_changes_nothing_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = [["Unit"], []]
     _pretend(monkeypatch, tmp_path, changes)
     assert Checkout(tmp_path).deploy(Path("inventory.py")).seconds == 2
     assert changes == []
-
-
-def test_a_checkout_that_never_converges_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _pretend(monkeypatch, tmp_path, [["Unit"]] * running.TRIES)
+    changes += [["Unit"]] * running.TRIES
     with pytest.raises(SystemExit, match=r"still changes something: .*Unit"):
         Checkout(tmp_path).deploy(Path("inventory.py"))
 
@@ -84,6 +69,16 @@ def test_each_more_is_what_the_larger_inventory_takes_more() -> None:
         ["8", "1.00", "s", "0.125", "s", "-", "80", "MB", "2.0", "s"],
         ["32", "2.20", "s", "0.069", "s", "0.050", "s", "90", "MB", "4.0", "s"],
     ]
+
+
+@contextmanager
+def _connected(address: tuple[str, int]) -> Iterator[socket.socket]:
+    """A connection over the line."""
+    with (
+        relay.line(*address, round_trip=0.002) as far,
+        socket.create_connection(("127.0.0.1", far), timeout=30) as connection,
+    ):
+        yield connection
 
 
 def _answer_with_all(server: socket.socket) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from sparkwright.extras.bench.service import Service
 from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu
+from tests.golden import compare
 from tests.unit.builders import ROOT, kept_service
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.test_json import judge
@@ -91,14 +93,8 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
     done = bench()
     # The capture's decode of 50 tokens/s is far below the card's 91.7, and requests failed.
     assert done.exit_code == 1, done.output
-    for words in (
-        "spark-1/qwen36: NVIDIA GB10, driver 580.95.05, vLLM 0.23.0",
-        "coding, 1 request, 70 prompt tokens",
-        "(0.55!)",
-        "decode, one stream is worse than the card at 1 load",
-        "maximum context length is 65536 tokens",
-    ):
-        assert words in done.output
+    shown = re.sub(r"\S+/results/\S+", "FILE", done.output)
+    compare("bench/command.txt", shown)
     assert [(one.arguments["samples"], one.hosts.limit) for one in asked] == [
         (0, ("spark-1",)), (15, ("spark-1",)), (0, ("spark-1",)),
     ]  # fmt: skip
@@ -106,19 +102,6 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
     assert (kept.tag, kept.release, kept.gpu.sm_clock_mhz) == (TAG, RELEASE, 2400)
     assert kept.settings["num_speculative_tokens"] == 11
     assert "FOLDER/config.json" in kept.generator.command
-    # Every figure stands below its own head.
-    lines = done.output.splitlines()
-    head = next(line for line in lines if line.startswith("LOAD"))
-    row = next(line for line in lines if line.startswith("coding, 1 request,"))
-    first, _ = kept.cells
-    assert first.ttft is not None
-    assert first.tpot is not None
-    for name, value in (("DECODE", first.decode), ("TTFT s", first.ttft.p50),
-                        ("p95", first.ttft.p95), ("TPOT ms", first.tpot.p50 * 1000),
-                        ("PREFILL", first.prefill), ("ACCEPT", first.acceptance)):  # fmt: skip
-        assert value is not None
-        shown = float(row[head.index(name) :].split()[0])
-        assert shown == pytest.approx(value, rel=0.01), name
 
 
 def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
@@ -171,7 +154,6 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     ("words", "message"),
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
-        (("inventory/lab.py", "--limit", "spark-9"), "no host or group of the inventory is meant"),
         (("inventory/lab.py", "--concurrency", "0"), "is no number from 1 to 1024"),
         (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
         (("--export", "x.json", "--results", "nowhere"), "it has no such results"),
@@ -198,25 +180,17 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    first = result()
-    for one in (first, result(cell(decode=1), when=first.when.replace(year=2027)),
-                result(host="spark-2")):  # fmt: skip
+    later = result(cell(decode=1), when=result().when.replace(year=2027))
+    for one in (result(), later, result(host="spark-2")):
         save(Path("mine"), one)
     assert _run("--export", "all.json", "--results", "mine").exit_code == 0
     assert _run("--export", "one.json", "--results", "mine", "--limit", "spark-2").exit_code == 0
     assert load(Path("all.json")) == load(Path("mine"))
     assert list(load(Path("one.json")).services) == [("spark-2", "qwen36")]
-    newest = load(Path("all.json"), last=1).services["spark-1", "qwen36"]
-    assert [one.when.year for one in newest] == [2027]
-
-
-def test_the_report_reads_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(Path("all.json"), last=1).services["spark-1", "qwen36"] == (later,)
     pytest.importorskip("sparkwright.extras.report")
-    monkeypatch.chdir(tmp_path)
-    save(Path("mine"), result())
-    assert _run("--export", "all.json", "--results", "mine").exit_code == 0
     done = CliRunner().invoke(main, ["report", "--results", "all.json", "--output", "page.html"])
-    assert "spark-1  qwen36   measured only" in done.output
+    assert "spark-2  qwen36   measured only" in done.output
 
 
 def _service() -> Service:

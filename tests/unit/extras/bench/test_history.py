@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sparkwright.extras.bench.history import regressions
+from sparkwright.extras.bench.results import Result
 from tests.unit.extras.bench.builders import cell, runs
 
 
@@ -63,34 +64,29 @@ def test_other_loads_gpus_generators_services_and_later_runs_do_not_count() -> N
         assert not regressions(now, [run.model_copy(update=update) for run in past])
 
 
-def test_what_changed_since_the_run_before_is_named() -> None:
+def test_what_changed_since_the_run_before_is_named_then_and_some_runs_later() -> None:
     past = runs(100, 100, 100)
-    (now,) = runs(50, gpu={"name": "NVIDIA GB10", "driver": "581.10"}, release="aaaabbbbcccc")
-    now = now.model_copy(update={"when": past[-1].when.replace(year=2027)})
-    (one,) = regressions(now, past)
-    assert one.since == ("driver 580.95.05 -> 581.10", "release 1b45a560efec -> aaaabbbbcccc")
-    assert one.began == now.when
-
-
-def test_what_changed_when_it_began_is_still_named_some_runs_later() -> None:
     new = {"name": "NVIDIA GB10", "driver": "581.10"}
-    first, second, now = (
-        run.model_copy(update={"when": run.when.replace(month=8)})
-        for run in runs(50, 51, 49, gpu=new, kernel="6.14")
-    )
-    second = second.model_copy(update={"release": "aaaabbbbcccc"})
-    now = now.model_copy(update={"release": "aaaabbbbcccc"})
-    (one,) = regressions(now, [*runs(100, 100, 100), first, second])
-    assert one.since == ("driver 580.95.05 -> 581.10",)
-    assert one.began == first.when
+    first, second, now = later(50, 51, 49, gpu=new, kernel="6.14", release="aaaabbbbcccc")
+    both = ("driver 580.95.05 -> 581.10", "release 1b45a560efec -> aaaabbbbcccc")
+    (one,) = regressions(first, past)
+    assert (one.since, one.began) == (both, first.when)
+    first = first.model_copy(update={"release": past[0].release})
+    (one,) = regressions(now, [*past, first, second])
+    assert (one.since, one.began) == (both[:1], first.when)
 
 
 def test_a_kernel_that_changed_is_suspected_and_one_that_is_known_first_is_not() -> None:
+    (now,) = later(50, kernel="6.14")
     past = runs(100, 100, 100, kernel="6.11")
-    (now,) = runs(50, kernel="6.14")
-    now = now.model_copy(update={"when": now.when.replace(month=8)})
     assert regressions(now, past)[0].since == ("kernel 6.11 -> 6.14",)
     assert regressions(now, runs(100, 100, 100))[0].since == ()
+
+
+def later(*decodes: float, **changes: Any) -> list[Result]:
+    """Runs of the next month."""
+    return [run.model_copy(update={"when": run.when.replace(month=8)})
+            for run in runs(*decodes, **changes)]  # fmt: skip
 
 
 def test_noise_of_one_percent_is_never_reported_and_a_tenth_less_nearly_always() -> None:

@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 
 from sparkwright.extras.bench import probe as program
-from sparkwright.extras.bench.host import (
-    Facts,
-    facts_of,
-    gpu_of,
-    image_of,
-    remarks,
-    settings_of,
-)
+from sparkwright.extras.bench.host import Facts, facts_of, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.facts.answers import HostError
 from sparkwright.host.lib import metrics
@@ -27,9 +20,6 @@ from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from tests.operations.security.test_hostile_hosts import ATTACKS
 from tests.operations.sites import site, spark
 from tests.unit.builders import kept_service, plan
-from tests.unit.facts.test_programs import (
-    test_what_is_sent_is_the_same_code_on_the_same_lines as the_same_code_is_sent,
-)
 from tests.unit.security.test_hostile_answers import _parsed, of
 
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")
@@ -49,13 +39,10 @@ def loaded(*clocks: float | None) -> Facts:
 def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
     run = gpu_of(facts(), loaded(2400, 2418, None, 2430), facts())
     assert (run.sm_clock_mhz, run.sm_clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
-    assert run.power_w == 62.5
-    assert (run.name, run.driver) == ("NVIDIA GB10", "580.95.05")
+    assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)
     assert gpu_of(facts(), None, facts()).sm_clock_mhz is None
     assert gpu_of(facts(), loaded(), None).temperature_c == 41
-
-
-def test_what_the_driver_does_not_say_is_unknown() -> None:
+    # What the driver does not say is unknown.
     run = gpu_of(facts(gpu=None), loaded(None), None)
     assert (run.name, run.driver, run.sm_clock_mhz) == ("unknown GPU", None, None)
     assert gpu_of(facts(), facts(GB10), None).power_w is None
@@ -128,14 +115,8 @@ def test_whatever_a_benchmark_ran_on_is_recorded(data: Any) -> None:
 
 def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = iter([0, 1, 2, 0, 3])
-    monkeypatch.setattr(
-        metrics, "ask", lambda server, names: {metrics.RUNNING: float(next(counts))}
-    )
+    monkeypatch.setattr(metrics, "ask", lambda *_: {metrics.RUNNING: float(next(counts))})
     monkeypatch.setattr(program, "first_gpu", lambda: GB10)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     request = ProbeRequest({"qwen36": ("127.0.0.1", 1, "")}, samples=15, seconds=60)
     assert program.main(request).samples == (GB10, GB10)
-
-
-def test_the_program_is_sent_as_it_is() -> None:
-    the_same_code_is_sent(program)

@@ -7,17 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.catalog.measurements import Category
-from sparkwright.extras.bench.loads import (
-    CATEGORIES,
-    FULL,
-    Sweep,
-    batches,
-    long_prompt,
-    read_categories,
-    read_numbers,
-    sample,
-    texts,
-)
+from sparkwright.extras.bench import loads
+from sparkwright.extras.bench.loads import CATEGORIES, FULL, batches, read_categories, texts
 from sparkwright.findings.user_error import UserError
 
 
@@ -30,12 +21,12 @@ def test_a_sweep_has_every_category_at_every_concurrency_and_the_long_prompts_on
     assert [(batch.category, batch.context) for batch in found[6:]] == [
         ("coding", 2000), ("coding", 16000), ("coding", 33000),
     ]  # fmt: skip
-    assert batches(Sweep(("prose",), (1,), (2000,)), quick=False)[1].category == "prose"
+    assert batches(loads.Sweep(("prose",), (1,), (2000,)), quick=False)[1].category == "prose"
 
 
 @given(st.sampled_from(CATEGORIES), st.integers(1, 256), st.booleans())
 def test_every_prompt_is_sent_equally_often(category: str, concurrency: int, quick: bool) -> None:
-    (batch,) = batches(Sweep(read_categories(category), (concurrency,), ()), quick=quick)
+    (batch,) = batches(loads.Sweep(read_categories(category), (concurrency,), ()), quick=quick)
     (load,) = batch.loads
     assert load.requests % len(texts(batch.category)["prompts"]) == 0
     assert load.requests >= concurrency * (1 if quick else 2)
@@ -47,13 +38,13 @@ def test_every_prompt_is_sent_equally_often(category: str, concurrency: int, qui
     [("1,2,64", (1, 2, 64)), ("8, 1,8", (1, 8)), ("2k,16K", (2000, 16000)), ("none", ())],
 )
 def test_lists_are_read(text: str, numbers: tuple[int, ...]) -> None:
-    assert read_numbers("--context", text, most=10**6) == numbers
+    assert loads.read_numbers("--context", text, most=10**6) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "2m", "1,,2", "9999999"])
 def test_what_is_no_list_is_reported(text: str) -> None:
     with pytest.raises(UserError, match="is no number from 1 to 1024"):
-        read_numbers("--concurrency", text)
+        loads.read_numbers("--concurrency", text)
 
 
 def test_a_category_without_prompts_is_reported() -> None:
@@ -76,14 +67,14 @@ def test_each_category_has_prompts_of_its_own(category: Category) -> None:
 def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
     tokens: int, characters: float
 ) -> None:
-    one, other = (long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))
+    one, other = (loads.long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))
     assert len(one) / characters == pytest.approx(tokens, rel=0.02)
     # vLLM's prefix cache knows blocks of 16 tokens: nothing of a block is alike.
     assert one[:25] != other[:25]
-    assert one == long_prompt("coding", tokens, "a-1", characters)
+    assert one == loads.long_prompt("coding", tokens, "a-1", characters)
     assert one.endswith(texts("coding")["context"])
 
 
 def test_the_sample_has_every_note_with_its_number() -> None:
-    assert "{}" not in sample()
-    assert "Note 16." in sample()
+    assert "{}" not in loads.sample()
+    assert "Note 16." in loads.sample()

@@ -21,9 +21,7 @@ _bars = st.builds(
     Bar, _words, _figures, st.none() | st.tuples(_figures, _figures).map(lambda p: (min(p), max(p)))
 )
 _lines = st.builds(
-    Line,
-    _words,
-    st.lists(st.tuples(st.floats(1, 1e6), _figures), max_size=5).map(tuple),
+    Line, _words, st.lists(st.tuples(st.floats(1, 1e6), _figures), max_size=5).map(tuple)
 )
 
 

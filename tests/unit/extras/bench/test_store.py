@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from sparkwright.extras.bench.results import Cell, Result, Spread
 from sparkwright.extras.bench.store import load, path_of, save
 from sparkwright.findings.user_error import UserError
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.builders import NOON, cell, result, runs
 
 CELL = json.loads(cell().model_dump_json())
 
@@ -84,12 +84,8 @@ def test_a_broken_file_is_named_and_the_others_count(
     bad.write_text(written if isinstance(written, str) else json.dumps({**whole, **written}))
     found = load(tmp_path)
     assert found.services == {("spark-1", "qwen36"): (result(),)}
-    assert found.problems
-    assert all(
-        problem.subject.place.startswith(str(bad)) and problem.remedy for problem in found.problems
-    )
-    assert any(words in f"{problem.subject} {problem.observed} {problem.remedy}"
-               for problem in found.problems)  # fmt: skip
+    assert all(one.subject.place.startswith(str(bad)) and one.remedy for one in found.problems)
+    assert words in " ".join(f"{one.subject} {one.observed} {one.remedy}" for one in found.problems)
 
 
 def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
@@ -99,15 +95,12 @@ def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> None:
-    every = [result(when=NOON + dt.timedelta(days=day)) for day in range(4)]
+    assert load(tmp_path / "nowhere").services == {}
+    every = runs(1, 2, 3, 4)
     for one in every:
         save(tmp_path, one)
     assert load(tmp_path, last=2).services["spark-1", "qwen36"] == tuple(every[-2:])
     assert load(tmp_path).services["spark-1", "qwen36"] == tuple(every)
-
-
-def test_a_directory_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert load(tmp_path / "nowhere").services == {}
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", ""])
@@ -118,13 +111,9 @@ def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        ("[1", "not valid JSON"),
-        ("[1]", "not a JSON object"),
-        ("{}", "not a file of results"),
-        ('{"results": [1]}', "results.0"),
-    ],
-)
+    [("[1", "not valid JSON"), ("[1]", "not a JSON object"), ("{}", "not a file of results"),
+     ('{"results": [1]}', "results.0")],
+)  # fmt: skip
 def test_a_file_that_is_no_export_is_reported(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)

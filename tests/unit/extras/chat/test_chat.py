@@ -108,15 +108,12 @@ def test_a_key_of_another_fleet_is_told(site: Path) -> None:
     assert "refuses the API key" in done.stderr
 
 
-def test_an_answer_is_one_document(site: Path, model: Model) -> None:
+def test_an_answer_is_one_document_and_one_that_breaks_off_none(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "world"}]
     document = json.loads(chat(site, "--prompt", "Say hello", "--json").stdout)
     judge("chat", document)
     assert (document["text"], document["reasoning"]) == ("Hello,\nworld", "Hm.")
     assert (document["host"], document["tokens"]) == ("box", 11)
-
-
-def test_an_answer_that_breaks_off_is_no_document(site: Path, model: Model) -> None:
     model.refuses = (400, "no")
     done = chat(site, "--json", said="Say hello")
     assert (done.exit_code, done.stdout) == (1, "")
@@ -129,10 +126,8 @@ def test_a_service_of_the_host_alone_is_reached_through_ssh(inner_site: Path, mo
     assert (done.exit_code, done.stdout) == (0, "Hello.\n"), done.stderr
     assert "at box through ssh\n" in done.stderr
     calls = (inner_site / "ssh.txt").read_text().splitlines()
-    assert calls
     assert all(call.endswith(f"-W 127.0.0.1:{model.port} -- 192.0.2.1") for call in calls)
-    assert "BatchMode=yes" in calls[0]
-    assert "StrictHostKeyChecking=yes" in calls[0]
+    assert {"BatchMode=yes", "StrictHostKeyChecking=yes"} <= set(calls[0].split())
 
 
 def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Path) -> None:
@@ -148,12 +143,9 @@ def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Pat
 def test_a_conversation_remembers_what_was_said(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Let me see."}, {"content": "One."}]
     with terminal(site, "chat") as shown:
-        shown.until("> ")
-        shown.type("First\n")
-        shown.until("> ", 2)
-        shown.type("Second\n")
-        shown.until("> ", 3)
-        shown.type("\x04")
+        for number, typed in enumerate(("First\n", "Second\n", "\x04"), 1):
+            shown.until("> ", number)
+            shown.type(typed)
         assert shown.ended() == 0
     assert "\x1b[2mLet me see.\x1b[0m" in shown.got
     assert [message["content"] for message in model.asked[1]["messages"]] == [

@@ -43,15 +43,12 @@ def test_the_key_is_in_no_argument_list_and_nothing_is_kept(inner_site: Path, mo
         "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"
         " + open(f'/proc/{os.getppid()}/cmdline').read())\nimport socket"))  # fmt: skip
     with terminal(inner_site, "chat") as shown:
-        shown.until("> ")
-        shown.type("A private prompt\n")
-        shown.until("> ", 2)
-        shown.type("\x04")
+        for number, typed in enumerate(("A private prompt\n", "\x04"), 1):
+            shown.until("> ", number)
+            shown.type(typed)
         assert shown.ended() == 0
     seen = (inner_site / "seen.txt").read_text()
-    assert "192.0.2.1" in seen
-    assert "chat" in seen
-    assert KEY not in seen
+    assert all((word in seen) == (word != KEY) for word in ("192.0.2.1", "chat", KEY))
     assert model.seen[0][2] == f"Bearer {KEY}"
     home = Path(environment(inner_site)["HOME"])
     assert [path for path in home.rglob("*") if path.is_file()] == []
@@ -121,9 +118,8 @@ def test_a_server_with_another_certificate_is_refused(
     model = Model()
     with speaking(Model()) as probe:  # a port that is free
         port = probe.port
-    address = "127.0.0.1" if way == "network" else "192.0.2.1"
-    bind = "" if way == "network" else ', "bind": "127.0.0.1"'
-    site = written(tmp_path / "site", port, address, bind)
+    inner = ("192.0.2.1", ', "bind": "127.0.0.1"') if way == "ssh" else ()
+    site = written(tmp_path / "site", port, *inner)
     signer = site / ".sparkwright/ca" if attack != "another CA" else tmp_path / "evil"
     names = ("127.0.0.1",) if attack != "another name" else ("10.1.2.3", "box2")
     context = _secured(site, signer, *names)

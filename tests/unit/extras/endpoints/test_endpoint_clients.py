@@ -34,10 +34,8 @@ SCHEMA = ROOT / "tests/fixtures/clients/openclaw-2026.9.6.schema.json"
 
 def every_recipe() -> list[Endpoint]:
     """An endpoint of each recipe, with all their names and figures."""
-    found: list[Endpoint] = []
-    for recipe in alone():
-        found += exported(box=({"llm": {"recipe": recipe}}, {})).endpoints
-    return found
+    each = (exported(box=({"llm": {"recipe": recipe}}, {})) for recipe in alone())
+    return [endpoint for found in each for endpoint in found.endpoints]
 
 
 def test_openclaw_s_schema_takes_it() -> None:
@@ -58,12 +56,9 @@ def test_openclaw_itself_takes_it(tmp_path: Path) -> None:
     file = tmp_path / "openclaw.json"
     file.write_text(render("openclaw", lab()))
     done = subprocess.run(
-        [openclaw, "config", "validate", "--json"],
+        [openclaw, "config", "validate", "--json"], capture_output=True, text=True, check=False,
         env={**os.environ, "OPENCLAW_CONFIG_PATH": str(file), "HOME": str(tmp_path), VARIABLE: KEY},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    )  # fmt: skip
     assert json.loads(done.stdout)["valid"], done.stdout
 
 
@@ -77,6 +72,14 @@ def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert values["SPARKWRIGHT_3_CONTEXT"] == "65536"
 
 
+MESSAGE = {"role": "assistant", "content": "42"}
+COMPLETION = {
+    "id": "1", "object": "chat.completion", "created": 1,
+    "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}  # fmt: skip
+
+
 @contextmanager
 def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """An OpenAI-style server, and what it was asked: path, authorization and body."""
@@ -85,17 +88,9 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(
-                {"path": self.path, "authorization": self.headers["Authorization"], **body}
-            )
-            message = {"role": "assistant", "content": "42"}
-            answer = json.dumps(
-                {
-                    "id": "1", "object": "chat.completion", "created": 1, "model": body["model"],
-                    "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-                }
-            ).encode()  # fmt: skip
+            shown = {"path": self.path, "authorization": self.headers["Authorization"]}
+            asked.append({**shown, **body})
+            answer = json.dumps({**COMPLETION, "model": body["model"]}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answer)))
@@ -114,13 +109,16 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         server.server_close()
 
 
-def test_litellm_routes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Its own table of models comes with it; without this it asks the network at import.
+@pytest.fixture
+def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The client. Its own table of models comes with it, or it asks the network at import."""
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(VARIABLE, KEY)
-    reason = "litellm is not installed: make clients"
-    litellm: Any = pytest.importorskip("litellm", reason=reason)
-    types: Any = pytest.importorskip("litellm.types.router", reason=reason)
+    return pytest.importorskip("litellm", reason="litellm is not installed: make clients")
+
+
+def test_litellm_routes_by_it(litellm: Any) -> None:
+    types: Any = pytest.importorskip("litellm.types.router")
     alias = Alias(title="no thoughts", temperature=0.7, top_k=20, thinking=False, source="a test")
     with _server() as (url, asked):
         small, large = (
@@ -148,11 +146,7 @@ def test_litellm_routes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {ask("word " * 10000)["path"] for _ in range(5)} == {"/large/v1/chat/completions"}
 
 
-def test_litellm_s_proxy_takes_every_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    monkeypatch.setenv(VARIABLE, KEY)
-    reason = "litellm is not installed: make clients"
-    litellm: Any = pytest.importorskip("litellm", reason=reason)
+def test_litellm_s_proxy_takes_every_recipe(litellm: Any) -> None:
     config = safe_load(render("litellm", lab()))
     router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
     hosts = {"qwen36-35b-heretic": 2, "qwen36-35b": 1, "qwen36-fast": 3, "qwen36-deep": 3}

@@ -32,6 +32,11 @@ def shape(data: Any) -> Any:
     return [shape(one) for one in data] if isinstance(data, list) else type(data)
 
 
+def given(value: str) -> dict[str, Any]:
+    """Settings with a value where any text may stand."""
+    return {"environment": {"A": value}, "arguments": {"chat_template": value}}
+
+
 def kubelet(text: str) -> str:
     """What the kubelet makes of a text; ``$(NAME)`` would be a variable's value."""
     assert "$(" not in text.replace("$$", "")
@@ -40,9 +45,8 @@ def kubelet(text: str) -> str:
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_no_value_becomes_a_key_of_a_manifest(value: str) -> None:
-    attack: dict[str, Any] = {"environment": {"A": value}, "arguments": {"chat_template": value}}
-    plain: dict[str, Any] = {"environment": {"A": "a"}, "arguments": {"chat_template": "a"}}
-    assert shape(manifests(**attack)) == shape(manifests(**plain))
+    attack = given(value)
+    assert shape(manifests(**attack)) == shape(manifests(**given("a")))
     found = container(**attack)
     (got,) = [kubelet(one["value"]) for one in found["env"] if one["name"] == "A"]
     assert got == value
@@ -51,12 +55,8 @@ def test_no_value_becomes_a_key_of_a_manifest(value: str) -> None:
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_no_value_becomes_a_key_or_a_specifier_of_a_quadlet(value: str) -> None:
-    attack: dict[str, Any] = {"environment": {"A": value}, "arguments": {"chat_template": value}}
-    found = quadlet(**attack)
-    plain = quadlet(environment={"A": "a"}, arguments={"chat_template": "a"})
-    assert {name: {key: len(one) for key, one in keys.items()} for name, keys in found.items()} == {
-        name: {key: len(one) for key, one in keys.items()} for name, keys in plain.items()
-    }
+    found = quadlet(**given(value))
+    assert shape(found) == shape(quadlet(**given("a")))
     words = reader.words(found["Container"]["Exec"][0])
     assert words[-1] == value
     assert reader.words(found["Container"]["Environment"][-1]) == [f"A={value}"]
@@ -156,14 +156,11 @@ def test_the_key_is_in_no_file_and_on_no_command_line(
 
 
 def test_a_secret_among_the_variables_is_refused(fleet: Path) -> None:
+    services = {"q": {"recipe": HERETIC, "environment": {"HF_TOKEN": "hf_secret"}}}
     with (fleet / "group_data/sparks.py").open("a") as data:
-        data.write(
-            f'services = {{"q": {{"recipe": "{HERETIC}", '
-            '"environment": {"HF_TOKEN": "hf_secret"}}}\n'
-        )
-    result = CliRunner().invoke(
-        main, ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
-    )
+        data.write(f"services = {services!r}\n")
+    words = ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
     assert "secret-in-environment" in result.output
     assert not (fleet / "out").exists()

@@ -24,9 +24,7 @@ __all__ = ["git", "git_registry"]
 def of_folder(folder: Path, **options: Any) -> dict[str, Imported]:
     """Importeds by the recipe's name, or its file where it was refused."""
     found = import_texts(of_path(folder), catalog(), Options(**options))
-    return {
-        one.name or Path(one.source).name: one for one in found
-    }  # fmt: skip
+    return {one.name or Path(one.source).name: one for one in found}
 
 
 def of_text(text: str, name: str = "mine", **options: Any) -> Imported:

@@ -18,7 +18,6 @@ from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
-from tests.unit.builders import ROOT
 from tests.unit.extras.imports.recipes import git, minimal, of_text, recipe, said
 
 BOMBS = {
@@ -70,22 +69,15 @@ def test_no_name_leads_out_of_the_catalog(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["../../etc/passwd", "/etc/passwd", "a/../b", "a/b c"])
 def test_a_model_is_a_repository_and_no_path(model: str) -> None:
     assert of_text(minimal("vllm serve example/x", model=model)).entries
-    refused = of_text(minimal(f"vllm serve '{model}'"))
-    assert not refused.entries
+    assert not of_text(minimal(f"vllm serve '{model}'")).entries
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "vllm serve {model}; touch {ran}",
-        "vllm serve {model} && touch {ran}",
-        "vllm serve {model} | tee {ran}",
-        "vllm serve {model} > {ran}",
-        "touch {ran}\nvllm serve {model}",
-        "bash -c 'touch {ran}; vllm serve x/y'",
-        "(vllm serve {model})",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "vllm serve {model}; touch {ran}", "vllm serve {model} && touch {ran}",
+    "vllm serve {model} | tee {ran}", "vllm serve {model} > {ran}",
+    "touch {ran}\nvllm serve {model}", "bash -c 'touch {ran}; vllm serve x/y'",
+    "(vllm serve {model})",
+])  # fmt: skip
 def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     result = of_text(minimal(command.replace("{ran}", str(ran))))
@@ -125,8 +117,7 @@ def test_a_version_1_field_reaches_into_nothing() -> None:
 def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
     text = minimal("vllm serve {model} --trust-remote-code --middleware evil.code")
     without = of_text(text)
-    assert "trust_remote_code" not in recipe(without)["arguments"]
-    assert "middleware" not in recipe(without)["arguments"]
+    assert not {"trust_remote_code", "middleware"} & set(recipe(without)["arguments"])
     assert "--allow-remote-code" in said(without, "left-out")["arguments.trust_remote_code"].remedy
     kept = of_text(text, remote_code=True)
     assert recipe(kept)["arguments"]["trust_remote_code"] is True
@@ -137,8 +128,7 @@ def test_whose_image_it_is_is_said() -> None:
     result = of_text(minimal(container="registry.evil.example:5000/x/vllm:latest"))
     shown = [one.observed for one in result.findings if one.id == "import-risk"]
     assert "registry.evil.example:5000/x/vllm:latest" in shown
-    refused = of_text(minimal(container="ghcr.io/x/y:latest --privileged"))
-    assert not refused.entries
+    assert not of_text(minimal(container="ghcr.io/x/y:latest --privileged")).entries
 
 
 def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
@@ -164,22 +154,12 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     assert of_path(folder) == []
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "ext::sh -c touch% /tmp/x",
-        "--upload-pack=touch",
-        "-oProxyCommand=touch",
-        "ssh://-oProxyCommand=x/y",
-        "git@github.com:a/b",
-        "http://example.com/a",
-        "file:///etc",
-        "https://user:password@example.com/a",
-        "https://example.com/a b",
-        "https://example.com/a\nb",
-        "relative/path",
-    ],
-)
+@pytest.mark.parametrize("address", [
+    "ext::sh -c touch% /tmp/x", "--upload-pack=touch", "-oProxyCommand=touch",
+    "ssh://-oProxyCommand=x/y", "git@github.com:a/b", "http://example.com/a", "file:///etc",
+    "https://user:password@example.com/a", "https://example.com/a b", "https://example.com/a\nb",
+    "relative/path",
+])  # fmt: skip
 def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"."):
         registry_address(address)
@@ -197,9 +177,8 @@ def hostile(tmp_path: Path) -> Path:
     (there / "outside.yaml").symlink_to("/etc/passwd")
     (there / "large.yaml").write_text("x" * 1_000_000)
     (there / ".gitattributes").write_text("*.yaml filter=lfs filter=evil\n")
-    (there / ".gitmodules").write_text(
-        f'[submodule "s"]\n\tpath = s\n\turl = {tmp_path / "elsewhere"}\n'
-    )
+    modules = f'[submodule "s"]\n\tpath = s\n\turl = {tmp_path / "elsewhere"}\n'
+    (there / ".gitmodules").write_text(modules)
     hook = there / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
@@ -251,7 +230,5 @@ def test_what_it_says_is_shown_without_escapes(
     Path("evil.yaml").write_text(minimal(metadata={"description": title}, **{title: title}))
     done = CliRunner().invoke(main, ["import", "evil.yaml"])
     assert done.exit_code == 0, done.output
-    assert "\x1b]" not in done.output
-    assert "\u202e" not in done.output
-    assert (ROOT / "catalog").is_dir()
+    assert not {"\x1b", "\u202e"} & set(done.output)
     assert (tmp_path / "catalog/recipes/evil.yaml").is_file()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sparkwright.cli import main
 from sparkwright.extras.monitoring.files import dashboard, files, rules
 from sparkwright.findings.check import shown
 from sparkwright.host.watch import thresholds
+from tests.golden import compare
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
 
@@ -69,40 +71,20 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
         assert not re.search(r"\{\{(?! \$labels)", rule["annotations"]["description"])
 
 
-def test_targets_say_what_they_are(tmp_path: Path) -> None:
-    (vllm,) = json.loads(written(tmp_path)["targets/vllm.json"])
-    assert vllm["labels"] == {
-        "host": "spark-1", "service": "qwen36", "recipe": "qwen36-35b-a3b-heretic-dflash",
-        "tag": "2026-07-01-v0.24.0",
-    }  # fmt: skip
-    (node,) = json.loads(files([("fd00::5", plan())], 9200)["targets/node.json"])
-    assert node == {"targets": ["[fd00::5]:9200"], "labels": {"host": "spark-1"}}
-
-
-@pytest.mark.parametrize("tls", [{}, {"tls": "own"}], ids=["http", "https"])
-def test_a_service_behind_a_proxy_is_scraped_with_the_key_and_by_https_with_tls(
-    tls: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("case", "data"),
+    [("default", {}), ("tls", {"tls": "own"}),
+     ("no-proxy", {"services": {"qwen36": {**SPARK["qwen36"], "proxy": False}}}),
+     ("inner", {"services": {"qwen36": {**SPARK["qwen36"], "bind": "127.0.0.1"}}})],
+)  # fmt: skip
+def test_services_are_scraped_with_the_key_or_by_their_own_host(
+    case: str, data: dict[str, Any]
 ) -> None:
-    found = written(tmp_path, **tls)
-    (vllm,) = json.loads(found["targets/vllm.json"])
-    assert vllm["targets"] == ["10.0.0.5:8000"]
-    assert vllm["labels"].get("__scheme__") == ("https" if tls else None)
-    assert "targets/local/spark-1.json" not in found
-    vllm_job, node_job = safe_load(found["prometheus.yml"])["scrape_configs"]
-    assert vllm_job["authorization"] == {"credentials_file": "api_key"}
-    assert vllm_job.get("tls_config") == ({"ca_file": "ca.crt"} if tls else None)
-    assert "authorization" not in node_job
-
-
-def test_what_only_its_own_host_reaches_is_scraped_there(tmp_path: Path) -> None:
-    for service, target in (
-        ({"proxy": False}, "127.0.0.1:8000"),
-        ({"bind": "127.0.0.1"}, "127.0.0.1:18000"),
-    ):
-        found = written(tmp_path, services={"qwen36": {**SPARK["qwen36"], **service}})
-        assert json.loads(found["targets/vllm.json"]) == []
-        (local,) = json.loads(found["targets/local/spark-1.json"])
-        assert local["targets"] == [target]
+    """By https with TLS; a service that listens on its host alone is scraped from there."""
+    found = files([("fd00::5", plan(**data))], 9200)
+    own = sorted(path for path in found if path.startswith(("prometheus.yml", "targets/")))
+    text = "".join(f"# {path}\n{found[path]}\n" for path in own)
+    compare(f"monitoring/{case}.txt", text)
 
 
 def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None:
@@ -112,10 +94,9 @@ def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None
     names = {variable["name"] for variable in board["templating"]["list"]}
     assert names == {"datasource", "host", "service"}
     cells = [
-        (x, y)
-        for position in (panel["gridPos"] for panel in panels)
-        for x in range(position["x"], position["x"] + position["w"])
-        for y in range(position["y"], position["y"] + position["h"])
+        (place["x"] + x, place["y"] + y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x, y in product(range(place["w"]), range(place["h"]))
     ]
     assert max(x for x, _ in cells) < 24
     assert len(cells) == len(set(cells))
@@ -145,9 +126,8 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
 def test_prometheus_takes_the_files(tmp_path: Path) -> None:
     (tmp_path / "api_key").write_text("sk-0")
     written(tmp_path)
-    assert "is valid prometheus config" in promtool(
-        "check", "config", "prometheus.yml", cwd=tmp_path
-    )
+    checked = promtool("check", "config", "prometheus.yml", cwd=tmp_path)
+    assert "is valid prometheus config" in checked
     recorded = [{"record": f"r{index}", "expr": query} for index, query in enumerate(queries())]
     text = yaml.safe_dump({"groups": [{"name": "all", "rules": recorded}]})
     (tmp_path / "queries.yml").write_text(text)
@@ -178,38 +158,22 @@ def test_every_alert_is_provoked_here() -> None:
 def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
     """One host for each illness, named after it, and one that is well."""
     written(tmp_path)
-    test = {
-        "interval": "1m",
-        "input_series": [
-            one
-            for name, changes in {"well": {}, **SERIES["ill"]}.items()
-            for one in _series(name, changes)
-        ],
-        "promql_expr_test": [
-            {
-                "expr": 'group by (host, diagnosis) (ALERTS{alertstate="firing"})',
-                "eval_time": "479m",
-                "exp_samples": [
-                    {"labels": f'{{host="{name}",diagnosis="{name}"}}', "value": 1}
-                    for name in SERIES["ill"]
-                ],
-            }
-        ],
-    }
-    document = {"rule_files": ["rules/sparkwright.yml"], "evaluation_interval": "5m"}
-    (tmp_path / "tests.yml").write_text(yaml.safe_dump({**document, "tests": [test]}))
+    hosts = {"well": {}, **SERIES["ill"]}
+    document = SERIES["test"]
+    (test,) = document["tests"]
+    test["input_series"] = [one for name in hosts for one in _series(name, hosts[name])]
+    test["promql_expr_test"][0]["exp_samples"] = [
+        {"labels": f'{{host="{name}",diagnosis="{name}"}}', "value": 1} for name in SERIES["ill"]
+    ]
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump(document))
     assert "SUCCESS" in promtool("test", "rules", "tests.yml", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [
-        ({"collapsed": 0.5}, "< 0.5 and"),
-        ({"cache_full": 0.35}, ">= 0.35"),
-        ({"disk_least": 0.5}, "< 0.5"),
-        ({"drafted": 400_000, "collapsed": 0.5}, "> 400000"),
-    ],
-)
+    [({"collapsed": 0.5}, "< 0.5 and"), ({"cache_full": 0.35}, ">= 0.35"),
+     ({"disk_least": 0.5}, "< 0.5"), ({"drafted": 400_000, "collapsed": 0.5}, "> 400000")],
+)  # fmt: skip
 def test_a_changed_threshold_changes_the_alerts(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], words: str
 ) -> None:

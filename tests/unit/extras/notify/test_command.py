@@ -12,7 +12,7 @@ from sparkwright.cli import main
 from sparkwright.config.notices import Address
 from sparkwright.extras.notify import command as notify_command
 from sparkwright.extras.notify import timer
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import refusal
 from sparkwright.results.answers import Answers
 from tests.unit.cli.answering import Asked, answering, silent
 from tests.unit.extras.notify.builders import WEDGE, host
@@ -32,7 +32,7 @@ class _Site:
 
     def answer(self, _: Asked) -> Answers[Any]:
         if not self.hosts:
-            raise UserError([mistake("fleet.lock", "no YAML", "write it")])
+            raise refusal("fleet.lock", "no YAML", "write it")
         return silent(self.hosts, *self.silent)
 
     def send(self, where: Address, title: str, _: str) -> str | None:
@@ -49,23 +49,16 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Site:
     return _Site(tmp_path, monkeypatch)
 
 
-def test_it_says_what_is_new_once(site: _Site) -> None:
-    done = site.call()
-    assert (done.exit_code, done.output) == (0, "ntfy at ntfy.sh: sent\n")
-    assert site.call().output == "ntfy at ntfy.sh: nothing new\n"
-    assert site.got == [("ntfy at ntfy.sh", "spark-1: qwen36: wedge")]
-
-
 def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
     site.silent = ["spark-2"]
     site.call()
     (site.folder / ".sparkwright/notified.json").unlink()
     site.hosts = {}
     site.call()
-    assert [title for _, title in site.got] == [
-        "spark-2: host-silent (and 1 more)",
-        "fleet-silent",
-    ]
+    # A test asks no host.
+    assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
+    titles = ["spark-2: host-silent (and 1 more)", "fleet-silent", "test"]
+    assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
 
 
 def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
@@ -79,21 +72,12 @@ def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
     assert not (site.folder / ".sparkwright/notified.json").exists()
 
 
-def test_a_test_asks_no_host(site: _Site) -> None:
-    site.hosts = {}
-    assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
-    assert site.got == [("ntfy at ntfy.sh", "test")]
-
-
-def test_a_notice_that_can_not_be_sent_is_an_error(
+def test_without_an_address_or_an_answer_of_it_the_command_fails(
     site: _Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notify_command, "send", lambda *_: "HTTP 500")
     done = site.call()
     assert (done.exit_code, done.output) == (1, "ntfy at ntfy.sh: failed: HTTP 500\n")
-
-
-def test_without_an_address_it_says_what_to_write(site: _Site) -> None:
     (site.folder / "lab.py").write_text('hosts = [("spark-1", {})]')
     done = site.call()
     assert done.exit_code == 2

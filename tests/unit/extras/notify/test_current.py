@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from sparkwright.extras.notify.current import current
 from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
 
@@ -13,10 +15,6 @@ def _told(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
     silent = hosts.pop("silent", ())
     found, _ = current(hosts, silent)  # type: ignore[arg-type]
     return [(one.id, one.subject.host, one.subject.service, one.observed) for one in found]
-
-
-def test_a_well_fleet_says_nothing() -> None:
-    assert current({"spark-1": host()}) == ([], frozenset())
 
 
 def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
@@ -28,23 +26,16 @@ def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
     assert not unknown
 
 
-def test_every_figure_that_the_watch_writes_is_told() -> None:
-    for said in (
-        "the unit has failed after 3 restarts",
-        "/health says 503 for 12 min",
-        "/health says nothing for 90 s",
-        "KV cache full for 11 min, 7 requests wait",
-        "0.4% of 81000 drafted tokens accepted",
-        "2 restarts within an hour",
-    ):
-        assert _told(a=host(replace(WEDGE, seen=said)))[0][3] == said
-    for said, told in (
-        ("/opt/models: 3 of 3700 GiB free, full in about 5 h",
-         "3 of 3700 GiB free, full in about 5 h"),
-        ("at 6 of 9 looks within ten minutes: NVIDIA GB10: 91 C",
-         "at 6 of 9 looks within ten minutes"),
-    ):  # fmt: skip
-        assert _told(a=host(replace(WEDGE, seen=said)))[0][3] == told
+@pytest.mark.parametrize("said", [
+    "the unit has failed after 3 restarts", "/health says 503 for 12 min",
+    "/health says nothing for 90 s", "KV cache full for 11 min, 7 requests wait",
+    "0.4% of 81000 drafted tokens accepted", "2 restarts within an hour",
+    "/opt/models: |3 of 3700 GiB free, full in about 5 h",
+    "at 6 of 9 looks within ten minutes|: NVIDIA GB10: 91 C",
+])  # fmt: skip
+def test_every_figure_that_the_watch_writes_is_told(said: str) -> None:
+    told = max(said.split("|"), key=len)
+    assert _told(a=host(replace(WEDGE, seen=said.replace("|", ""))))[0][3] == told
 
 
 def test_a_release_that_was_switched_lately_is_suspected() -> None:
@@ -59,14 +50,15 @@ def test_a_release_that_was_switched_lately_is_suspected() -> None:
 
 
 def test_a_service_that_was_stopped_is_told_though_the_watch_does_not() -> None:
-    stopped = host(service={"unit": {"ActiveState": "inactive"}, "container": None})
-    assert _told(a=stopped) == [("stopped", "a", "qwen36", "")]
-    # Where the watch says more of it, that is enough.
-    both = host(WEDGE, service={"unit": {"ActiveState": "inactive"}, "container": None})
-    assert [one[0] for one in _told(a=both)] == ["wedge"]
+    down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
+    assert _told(a=host(**down)) == [("stopped", "a", "qwen36", "")]
+    # Where the watch says more of it, that is enough; one that sleeps is not down.
+    assert [one[0] for one in _told(a=host(WEDGE, **down))] == ["wedge"]
+    assert _told(a=host(**down, sleeping={"qwen36": "chat"})) == []
 
 
 def test_a_silent_host_is_told_and_nothing_else_is_known_of_it() -> None:
+    assert current({"spark-1": host()}) == ([], frozenset())
     found, unknown = current({"spark-1": host()}, ["spark-2"])
     assert [(one.id, one.subject.host) for one in found] == [("host-silent", "spark-2")]
     assert unknown == {"spark-2"}
@@ -96,8 +88,3 @@ def test_a_watch_that_sleeps_is_told() -> None:
 def test_errors_come_first() -> None:
     warning = WatchFinding("drift", "qwen36", "warning", "compose.yaml was changed by hand")
     assert [one[0] for one in _told(a=host(warning, WEDGE))] == ["wedge", "drift"]
-
-
-def test_one_that_sleeps_while_another_one_runs_is_not_down() -> None:
-    changes: dict[str, Any] = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
-    assert _told(a=host(**changes, sleeping={"qwen36": "chat"})) == []

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.notices import Address, address
-from sparkwright.extras.notify.notices import GAP, HOURLY, OVER, Record, Sent, go, try_out
+from sparkwright.extras.notify.notices import GAP, HOURLY, Record, Sent, go, try_out
 from sparkwright.extras.notify.record import held, read
 from sparkwright.findings.finding import Finding
+from tests.libyaml import safe_load
 from tests.unit.extras.notify.builders import NOW, finding
 
 NTFY, MAIL = address("ntfy:fleet", ""), address("mailto:me@lab.example", "")
 _MINUTE = 60.0
+ROUNDS = safe_load(Path(__file__).with_name("rounds.yaml").read_text())
 
 
 class Fleet:
@@ -46,59 +48,23 @@ def test_what_begins_is_said_once() -> None:
     for minutes in range(9, 99, 10):  # figures that change are nothing new
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
-    ((where, title, body),) = fleet.got
-    assert where == "ntfy at ntfy.sh"
-    assert title == "spark-1: qwen36: wedge"
-    assert body.splitlines() == [
-        "new: error: spark-1: qwen36: wedge (no token for 9 min)", "    it hangs",
-        "    -> restart it",
-    ]  # fmt: skip
+    body = (
+        "new: error: spark-1: qwen36: wedge (no token for 9 min)\n    it hangs\n    -> restart it"
+    )
+    assert fleet.got == [("ntfy at ntfy.sh", "spark-1: qwen36: wedge", body)]
 
 
-def test_what_worsens_is_said_and_what_eases_is_not() -> None:
+@pytest.mark.parametrize("name", ROUNDS)
+def test_what_is_new_is_said_once_and_its_end_when_it_lasts(name: str) -> None:
     fleet = Fleet()
-    for severity in ("warning", "error", "warning", "error"):
-        fleet.round(finding(severity=severity))
-    assert [body.partition(":")[0] for *_, body in fleet.got] == ["new", "worse"]
-
-
-def test_the_end_is_said_once_it_lasts() -> None:
-    fleet = Fleet()
-    fleet.round(finding())
-    fleet.round(minutes=6)
-    assert len(fleet.got) == 1
-    fleet.round(minutes=OVER / 60)
-    assert fleet.titles[1] == "over: spark-1: qwen36: wedge"
-    assert fleet.got[1][2] == "over: spark-1: qwen36: wedge (after 16 min)"
-    fleet.round()
-    assert len(fleet.got) == 2
-
-
-def test_what_comes_and_goes_is_said_once() -> None:
-    fleet = Fleet()
-    for _ in range(20):
-        fleet.round(finding(), minutes=4)
-        fleet.round(minutes=4)
-    assert fleet.titles == ["spark-1: qwen36: wedge"]
-
-
-def test_equal_findings_of_several_hosts_are_one() -> None:
-    fleet = Fleet()
-    fleet.round(*(finding(f"spark-{number}") for number in range(1, 9)))
-    fleet.round(minutes=60)
-    fleet.round(minutes=OVER / 60)
-    named = "spark-1, spark-2, spark-3, spark-4, spark-5 and 3 more hosts: qwen36: wedge"
-    assert fleet.titles == [named, f"over: {named}"]
-    assert len(fleet.got[0][2].splitlines()) == 3
-
-
-def test_nothing_is_over_on_a_host_of_which_nothing_is_known() -> None:
-    fleet = Fleet()
-    silent = finding("spark-1", "host-silent")
-    fleet.round(finding())
-    for _ in range(5):
-        fleet.round(silent, unknown="spark-1")
-    assert fleet.titles == ["spark-1: qwen36: wedge", "spark-1: qwen36: host-silent"]
+    for each in ROUNDS[name]["rounds"] * ROUNDS[name].get("times", 1):
+        fleet.broken = {NTFY.shown} if each.get("broken") else set()
+        found = [finding(**one) for one in each.get("findings", ())]
+        fleet.round(*found, minutes=each.get("minutes", 10), unknown=each.get("unknown", ""))
+    assert [title for *_, title in ROUNDS[name]["notices"]] == fleet.titles
+    for (begin, _), (*_, body) in zip(ROUNDS[name]["notices"], fleet.got, strict=True):
+        assert f"{body}:".startswith(f"{begin}:")
+        assert len(body.splitlines()) <= ROUNDS[name].get("lines", 9)
 
 
 def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
@@ -125,28 +91,28 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
     # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
     assert tried == 15
     # The other address is told, and of the failure too, once.
-    assert [title for where, title, _ in fleet.got if where == MAIL.shown] == [
-        "spark-1: qwen36: wedge (and 1 more)",
-    ]  # fmt: skip
+    assert [one[:2] for one in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
     fleet.broken.clear()
     fleet.round(finding(), minutes=61)
-    assert [title for where, title, _ in fleet.got if where == NTFY.shown] == [
-        "spark-1: qwen36: wedge"
-    ]
+    assert (NTFY.shown, "spark-1: qwen36: wedge") in [one[:2] for one in fleet.got[1:]]
     fleet.round(finding(), minutes=1)
     fleet.round(finding(), minutes=11)
     assert fleet.titles[-1] == "over: notice-not-sent"
 
 
+def _told_once(place: Path) -> None:
+    """Two starts of the command with this record."""
+    fleet = Fleet()
+    for _ in range(2):
+        with held(place) as fleet.record:
+            fleet.round(finding())
+    assert len(fleet.got) == 1
+
+
 def test_a_restart_repeats_nothing(tmp_path: Path) -> None:
     place = tmp_path / "state/notified.json"
-    fleet = Fleet()
-    with held(place) as fleet.record:
-        fleet.round(finding())
+    _told_once(place)
     assert place.stat().st_mode & 0o777 == 0o600
-    with held(place) as fleet.record:
-        fleet.round(finding())
-    assert len(fleet.got) == 1
     assert NTFY.url.value not in place.read_text()
 
 
@@ -155,26 +121,7 @@ def test_a_record_that_can_not_be_read_says_everything_once_more(tmp_path: Path,
     place = tmp_path / "notified.json"
     place.write_text(text, encoding="latin-1")
     assert read(place) == Record()
-    fleet = Fleet()
-    with held(place) as fleet.record:
-        fleet.round(finding())
-    with held(place) as fleet.record:
-        fleet.round(finding())
-    assert len(fleet.got) == 1
-
-
-def test_a_clock_that_was_set_back_silences_nothing() -> None:
-    fleet = Fleet()
-    fleet.round(finding("a"))
-    fleet.now -= 1e7
-    fleet.round(finding("a"), finding("b"))
-    assert len(fleet.got) == 2
-    fleet.broken = {NTFY.shown}
-    fleet.round(finding("c"))
-    fleet.now -= 1e7
-    fleet.broken.clear()
-    fleet.round(finding("c"))
-    assert len(fleet.got) == 3
+    _told_once(place)
 
 
 def test_an_address_that_is_taken_out_is_forgotten() -> None:

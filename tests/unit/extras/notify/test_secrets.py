@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,29 +45,27 @@ def said(*findings: Finding) -> str:
 @pytest.mark.parametrize("words", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
 def test_nothing_of_a_log_line_leaves(words: str) -> None:
     """In every field that a host fills, beside figures that do leave."""
-    wrong = (
-        replace(WEDGE, seen=f"{words} 3 requests run, and no token for 9 min {words}"),
-        replace(WEDGE, name=words),
-        replace(WEDGE, service=words),
-        replace(WEDGE, name="gpu-silent", service=None, seen=f"nvidia-smi: {words}"),
-        replace(WEDGE, name="disk-full", seen=f"/{words}: 3 of 90 GiB free"),
-        replace(WEDGE, name="drift", seen=f"release {words} instead of x"),
-        replace(WEDGE, severity=words),
-    )
+    changes: tuple[dict[str, Any], ...] = (
+        {"seen": f"{words} 3 requests run, and no token for 9 min {words}"}, {"name": words},
+        {"service": words}, {"severity": words},
+        {"name": "gpu-silent", "service": None, "seen": f"nvidia-smi: {words}"},
+        {"name": "disk-full", "seen": f"/{words}: 3 of 90 GiB free"},
+        {"name": "drift", "seen": f"release {words} instead of x"},
+    )  # fmt: skip
     entry = {
         "service": "qwen36", "from_release": words, "to": "b" * 12, "by": words, "at": NOW - 60,
         "why": [words], "down_seconds": 3.0, "result": words, "reasons": [words],
     }  # fmt: skip
     unit = {"ActiveState": "inactive", "Result": words}
-    health = {"code": None, "said": words}
-    sick = host(*wrong, history=[entry], service={"unit": unit, "health": health})
+    service = {"unit": unit, "health": {"code": None, "said": words}}
+    wrong = [replace(WEDGE, **change) for change in changes]
+    sick = host(*wrong, history=[entry], service=service)
     found, _ = current({"spark-1": sick})
     assert len(found) >= 6
     text = said(*found)
     assert "no token for 9 min" in text
     assert "3 of 90 GiB free" in text
-    for secret in (KEY, PROMPT, "tumour", "api-key"):
-        assert secret not in text
+    assert not [secret for secret in (KEY, PROMPT, "tumour", "api-key") if secret in text]
 
 
 @pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
@@ -99,14 +98,13 @@ def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
 
 @pytest.mark.parametrize("text", SECRETS)
 def test_an_address_with_a_secret_is_refused_in_settings_and_not_repeated(text: str) -> None:
+    data = {"services": {}, "notify": [text]}
     for refused in (
-        lambda: addresses([("spark-1", {"notify": [text]})]),
-        lambda: parse_settings("spark-1", {"services": {}, "notify": [text]}, str),
-    ):
+        lambda: addresses([("spark-1", data)]), lambda: parse_settings("spark-1", data, str)
+    ):  # fmt: skip
         with pytest.raises(UserError) as error:
             refused()
-        assert SECRET not in str(error.value)
-        assert SECRET not in repr(error.value.findings)
+        assert SECRET not in f"{error.value} {error.value.findings!r}"
 
 
 @pytest.mark.parametrize("text", SECRETS)
@@ -138,7 +136,6 @@ def test_nothing_secret_is_in_the_timer(tmp_path: Path) -> None:
     for text in timer.units(tmp_path, Path("inventory/lab.py")).values():
         assert "pass show" not in text
     for evil in ("/home/a\nExecStart=/bin/evil", "/home/%h", '/home/"x', "/home/$HOME"):
-        with pytest.raises(UserError, match="can't stand in a systemd unit"):
-            timer.units(Path(evil), Path("inventory/lab.py"))
-        with pytest.raises(UserError, match="can't stand in a systemd unit"):
-            timer.units(tmp_path, Path(evil))
+        for places in ((Path(evil), Path("inventory/lab.py")), (tmp_path, Path(evil))):
+            with pytest.raises(UserError, match="can't stand in a systemd unit"):
+                timer.units(*places)

@@ -10,7 +10,7 @@ import pytest
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
-from sparkwright.extras.bench.results import Result
+from sparkwright.extras.bench.results import Result, Spread
 from sparkwright.extras.report.contents import LastRun, Page, Reported
 from sparkwright.extras.report.front import ago, groups, line
 from sparkwright.extras.report.render import html, plain
@@ -22,7 +22,8 @@ from tests.unit.extras.report.pages import page_of
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
-NEW = {"name": "NVIDIA GB10", "driver": "581.10"}
+ROW = example_report.rows(1)[0]
+WARNING = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "changed by hand")
 
 
 def run(decode: float, day: int, **changes: Any) -> Result:
@@ -34,15 +35,14 @@ def run(decode: float, day: int, **changes: Any) -> Result:
 
 def page(*hosts: str, now: dt.datetime = NOON, **changes: Any) -> Page:
     """The page of these hosts, which are well but for the changes."""
-    first = example_report.rows(1)[0]
-    rows = changes.pop("rows", tuple(replace(first, host=host) for host in hosts))
+    rows = changes.pop("rows", tuple(replace(ROW, host=host) for host in hosts))
     last = LastRun(now, False, rows)
     return page_of(made=now, catalog=catalog(), **{"last_run": last, **changes})
 
 
 def slower(host: str, share: float, driver: str = "581.10") -> list[Result]:
     """Four days at 100 tokens/s, then a new driver, two days ago, at less."""
-    gpu = {**NEW, "driver": driver}
+    gpu = {"name": "NVIDIA GB10", "driver": driver}
     past = [run(100, day, host=host) for day in (6, 5, 4, 3)]
     slow = [run(100 * (1 - share), day, host=host, gpu=gpu) for day in (2, 1)]
     return [*past, *slow]
@@ -89,16 +89,13 @@ def test_another_change_is_another_finding() -> None:
 
 
 def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
-    down = replace(
-        example_report.rows(1)[0], host="rtx-1", refused="no answer\nat all", changes=(),
-    )  # fmt: skip
-    down = replace(down, services=(replace(down.services[0], smoke=None),))
-    warning = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "changed by hand")
+    bare = (replace(ROW.services[0], smoke=None),)
+    down = replace(ROW, host="rtx-1", refused="no answer\nat all", changes=(), services=bare)
     wedge = Finding("wedge", Severity.ERROR, Subject("spark-1", "qwen36"), "no token for 9 min")
     made = page(
-        rows=(down, replace(example_report.rows(1)[0], host="spark-2")),
+        rows=(down, replace(ROW, host="spark-2")),
         results={("spark-2", "qwen36"): slower("spark-2", 0.3)},
-        reported=Reported(NOON, (warning, wedge)),
+        reported=Reported(NOON, (WARNING, wedge)),
         problems=(mistake("bench/x.json", "broken", "correct it"),),
         memory={"spark-2": Memory(100.0, True, (Part("#", "weights", 104.0),))},
     )
@@ -116,7 +113,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
 
 def test_old_data_is_marked_with_its_age() -> None:
     later = NOON + 9 * DAY
-    last = LastRun(NOON, False, (replace(example_report.rows(1)[0], refused="no answer"),))
+    last = LastRun(NOON, False, (replace(ROW, refused="no answer"),))
     found = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
     made = page("x", now=later, last_run=last, results=found)
     assert said(made)[0].endswith("no answer [old: 9 days]")
@@ -139,8 +136,7 @@ def test_all_well_is_said_with_its_time() -> None:
 
 
 def test_a_warning_alone_is_said_and_is_no_failure() -> None:
-    warning = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "changed by hand")
-    made = page("spark-1", reported=Reported(NOON, (warning,)))
+    made = page("spark-1", reported=Reported(NOON, (WARNING,)))
     assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well
     assert made.fleet[0].well
@@ -152,8 +148,7 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
     assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
     assert "88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
-    cells = [one.model_copy(update={"ttft": one.ttft.model_copy(update={"p50": 0.5})})
-             for one in late[0].cells if one.ttft]  # fmt: skip
+    cells = [one.model_copy(update={"ttft": Spread(p50=0.5)}) for one in late[0].cells]
     late += [late[0].model_copy(update={"when": NOON, "cells": tuple(cells)})]
     made = page("spark-1", results={("spark-1", "qwen36"): late})
     assert made.front == "spark-1: qwen36: begins to answer 468 % later (just now)"

@@ -1,0 +1,11 @@
+"""pyinfra as a library: tests of commands leave it as its own command line has it."""
+
+from __future__ import annotations
+
+import pyinfra
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyinfra, "is_cli", False)

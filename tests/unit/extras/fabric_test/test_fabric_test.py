@@ -1,0 +1,220 @@
+"""``sparkwright fabric test``: hosts joined by ConnectX-7, judged, measured, hostile."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.fabric.groups import Fabric, FabricLook
+from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement, MeasureRequest
+from sparkwright.extras.fabric_test.measure import Plan, plan
+from sparkwright.extras.fabric_test.result import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    FabricResult,
+    result,
+    rows,
+)
+from sparkwright.facts.asking import HostError
+from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rdma
+from sparkwright.operations.fabric.looking import state_of
+from tests.golden import compare
+from tests.operations.harness import fake
+from tests.unit.checks.fabric.states import pair, ring, switch
+from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.fleet_of_five import run
+from tests.unit.cli.test_fabric import site as site
+
+IMAGES = dict.fromkeys(("spark-1", "spark-2", "spark-3", "spark-4"), "vllm:a")
+TOOLS = dict.fromkeys(IMAGES, True)
+
+
+def planned(states: dict[str, FabricState], shape: str) -> Plan:
+    return plan(Fabric(states, shape), IMAGES, TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("shape", "states"), [("pair", pair()), ("ring", ring(3)), ("switch", switch(4))]
+)
+def test_pings_fill_every_rail_and_pairs_write_over_both_twins(
+    shape: str, states: dict[str, FabricState]
+) -> None:
+    """Every cable of a ring, each next host at a switch; ranks with their own variables."""
+    found = asdict(planned(states, shape))
+    for gather in found["gathers"].values():
+        assert "torch.distributed" in gather.pop("script")
+    compare(f"fabric/{shape}.json", json.dumps(found, indent=1) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("images", "tools"), [({}, TOOLS), ({"spark-1": "a"}, TOOLS), (IMAGES, {"spark-1": True})]
+)
+def test_what_is_not_there_is_not_measured(images: dict[str, str], tools: dict[str, bool]) -> None:
+    found = plan(Fabric(pair(), "pair"), images, tools)
+    assert found.pings
+    assert bool(found.gathers) is (images == IMAGES)
+    assert bool(found.pairs) is (tools == TOOLS)
+
+
+def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
+    states = pair() if shape == "pair" else ring(3)
+    fabric = Fabric(states, shape)
+    what = planned(states, shape)
+    answers = {
+        host: (
+            *(Measurement("ping", one.device, one.address, one.size) for one in what.pings[host]),
+            *(Measurement("ib_write_bw", one.device, one.address, gbits) for each in what.pairs
+              if each.client == host for one in each.write),
+            Measurement("all-gather", value=gbytes, backend="nccl"),
+        )
+        for host in states
+    }  # fmt: skip
+    return result(fabric, [], what, answers)
+
+
+def test_figures_as_published_pass() -> None:
+    found = measured(92.6, 22.4)
+    assert found.well
+    assert {one.verdict for one in found.measures} == {PASSED}
+    shown = ("all-gather", "2 ranks", PASSED, "22.4 GB/s", "20.4 to 25.7 GB/s", "")
+    assert rows(found)[-1] == shown
+
+
+@pytest.mark.parametrize(("gbits", "gbytes"), [(46.0, 22.4), (92.6, 11.0)])
+def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
+    found = measured(gbits, gbytes)
+    assert not found.well
+    assert FAILED in {one.verdict for one in found.measures}
+    assert measured(92.6, 11.0, "ring").well
+
+
+def test_silence_and_faults_are_failures() -> None:
+    what = planned(pair(), "pair")
+    answers = {
+        "spark-1": (
+            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long"),
+            Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed"),
+        )
+    }  # fmt: skip
+    found = result(Fabric(pair(), "pair"), [], what, answers)
+    assert {one.verdict for one in found.measures} == {FAILED}
+    assert {(one.what, one.said) for one in found.measures} >= {
+        ("ping", "message too long"), ("ping", "no answer"), ("ib_write_bw", "no answer"),
+        ("all-gather", "NCCL WARN Call to ibv_modify_qp failed"),
+    }  # fmt: skip
+
+
+def test_without_a_gpu_the_rate_proves_nothing() -> None:
+    what = planned(pair(), "pair")
+    answer = [Measurement("all-gather", value=0.4, backend="gloo")]
+    found = result(Fabric(pair(), "pair"), [], what, dict.fromkeys(pair(), answer))
+    last = found.measures[-1]
+    assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
+
+
+GATHERED = Measurement("all-gather", value=22.0, backend="nccl")
+
+
+def _answering(
+    monkeypatch: pytest.MonkeyPatch, states: dict[str, FabricState], gbits: float = 92.6
+) -> list[Asked]:
+    """Hosts that answer as these do, and are as fast; what they were asked."""
+    tooled = {
+        name: replace(one, tools=("ib_write_bw",) if one.rails else (), image="sha256:a")
+        for name, one in states.items()
+    }
+
+    def answer(asked: Asked) -> dict[str, Any]:
+        if asked.name == "fabric":
+            return {name: FabricLook(state, "vllm:a") for name, state in tooled.items()}
+        requests = {name: asked.arguments["requests"][name] for name in asked.hosts.limit}
+        return {name: _measured(request, gbits) for name, request in requests.items()}
+
+    return answering(monkeypatch, answer)
+
+
+def _measured(request: MeasureRequest, gbits: float) -> MeasureAnswer:
+    pings = [Measurement("ping", one.device, one.address, one.size) for one in request.pings]
+    wrote = [Measurement("ib_write_bw", one.device, one.address, gbits) for one in request.write]
+    return MeasureAnswer((*pings, *wrote, *([GATHERED] if request.gather else [])))
+
+
+def test_a_fabric_as_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _answering(monkeypatch, {**pair(), "spark-3": FabricState()})
+    done = run("fabric", "test")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[0] == "spark-1, spark-2: pair, well"
+    assert "92.6 Gb/s" in done.output
+    assert "22.0 GB/s" in done.output
+    # A host without a ConnectX measures nothing; pairs measure one after the other.
+    assert [one.hosts.limit for one in asked] == [
+        (), ("spark-1", "spark-2"), ("spark-1",), ("spark-2",), ("spark-1", "spark-2"),
+    ]  # fmt: skip
+
+
+def test_faults_and_slow_links_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = pair()
+    states["spark-2"] = replace(states["spark-2"], cma_total=0)
+    _answering(monkeypatch, states, gbits=46.1)
+    done = run("fabric", "test")
+    assert done.exit_code == 1
+    assert "pair, not well" in done.output
+    assert "error: fabric-cma: spark-2" in done.output
+    assert done.output.count("failed") == 2  # one twin, the other
+
+
+def test_only_looking_measures_nothing_and_hosts_without_a_connectx_are_a_mistake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = _answering(monkeypatch, pair())
+    done = run("fabric", "test", "--look")
+    assert (done.exit_code, done.output) == (0, "spark-1, spark-2: pair, well\n")
+    assert {one.hosts.limit for one in asked} == {()}
+    _answering(monkeypatch, {"spark-1": FabricState()})
+    done = run("fabric", "test")
+    assert done.exit_code == 2
+    assert "no host has a ConnectX" in done.output
+
+
+def _hostile(**changes: Any) -> FabricState:
+    state = pair()["spark-1"]
+    rails = tuple(replace(one, **changes) if one.carrier else one for one in state.rails)
+    return replace(state, rails=rails)
+
+
+HOSTILE = {
+    "an option in place of an address": _hostile(addresses=("--out_json_file=/etc/cron.d/x.",)),
+    "a command in place of an address": _hostile(addresses=("$(reboot).1/24",)),
+    "an option in place of a device": _hostile(name="--help"),
+    "a line break in a device": _hostile(name="a\n      gateway4: 10.0.0.1"),
+    "a command in an RDMA device": _hostile(rdma=Rdma("$(reboot)", "ACTIVE")),
+    "a list in an RDMA device": _hostile(rdma=Rdma("mlx5_0,^mlx5_1", "ACTIVE")),
+    "a GID that is none": _hostile(rdma=Rdma("mlx5_0", "ACTIVE", 1.0, (Gid(3, "x", "RoCE v2"),))),
+    "a MAC that is none": _hostile(neighbours=(Neighbour("\x1b[2J", "kernel"),)),
+    "another address": replace(pair()["spark-1"], interfaces={"enP7s7": ("-oProxyCommand=x",)}),
+    "another interface": replace(pair()["spark-1"], interfaces={"-x": ("10.0.0.1/24",)}),
+    "the management": replace(pair()["spark-1"], management="a b"),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_its_words_reach_no_command(how: str) -> None:
+    with pytest.raises(HostError, match=r"not a valid answer: .* is no "):
+        state_of(fake(None, fabric=HOSTILE[how]))  # type: ignore[arg-type]
+
+
+def test_an_honest_account_is_taken() -> None:
+    state = pair()["spark-1"]
+    assert state_of(fake(None, fabric=state)) == state  # type: ignore[arg-type]
+
+
+def test_what_one_host_says_is_a_number_on_another() -> None:
+    found = plan(Fabric(pair(), "pair"), {}, dict.fromkeys(pair(), True))
+    words = [one.address for each in found.pairs for one in each.write]
+    words += [one.address for every in found.pings.values() for one in every]
+    assert words
+    assert all(set(one) <= set("0123456789.") for one in words)
