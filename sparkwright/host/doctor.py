@@ -483,7 +483,7 @@ def main(request: ExaminationRequest) -> Examination:
     for inspected in docker.containers():
         name = inspected["Name"].lstrip("/")
         containers[name] = (container if name in ours else stranger)(inspected)
-    info = docker.account()
+    info = docker.account_of(docker.get("/info"))
     roots = [request.models_root, request.services_root, "/"]
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)

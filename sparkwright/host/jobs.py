@@ -9,15 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.lib import (
-    credentials,
-    documents,
-    files,
-    journal,
-    sandbox,
-    systemd,
-    trusted,
-)
+from sparkwright.host.lib import credentials, documents, files, journal, sandbox, systemd, trusted
 from sparkwright.host.lib.processes import run
 
 

@@ -146,6 +146,11 @@ class Service:
         return f"{self.home}/secrets.env"
 
     @property
+    def rank_secrets(self) -> str:
+        """Path of the 0600 file with the key by which the ranks of a cluster know each other."""
+        return self.secrets if self.follower else f"{self.home}/ranks.env"
+
+    @property
     def record(self) -> str:
         """Text of its release.json."""
         # As it reads after it was sent: a whole number of a float field is written as 75.0 then.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,6 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
-from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
 from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.ranks import rank
@@ -195,7 +193,7 @@ def to_desired(
         sleeps = runs_instead(service, state) is not None
         slept = sleeps and not restarts(faults)
         back = former(there, service.release) or (there.current if sleeps and not slept else None)
-        keys = (service.secrets, service.rank.secrets if service.rank else "")
+        keys = (service.secrets, service.rank_secrets)
         files = {
             f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
             **_rank_files(service),
@@ -207,14 +205,13 @@ def to_desired(
 
 
 def _rank_files(service: Service) -> dict[str, tuple[str, int]]:
-    """The program of a cluster's rank, and its configuration; none for a service of one host."""
+    """The program of a cluster's rank; none for a service of one host."""
     if service.rank is None:
         return {}
     home = service.directory
     texts = {
         **laid_out(home, rank),
         f"{home}/rank.py": entry(home, rank),
-        f"{home}/rank.json": json.dumps(encode(service.rank), indent=1) + "\n",
     }
     return {path: (text, 0o640) for path, text in texts.items()}
 

@@ -97,7 +97,7 @@ def render_service(
         exclusive=service.exclusive,
         members=plan.groups.get(service.exclusive or "", ()),
         on_request=service.on_request,
-        rank=_rank(service, service.rank, home, release) if service.rank else None,
+        rank=_rank(service, service.rank) if service.rank else None,
     )
 
 
@@ -134,26 +134,16 @@ def _gate(service: ServicePlan, home: str) -> SmokeRequest:
     )
 
 
-def _rank(service: ServicePlan, rank: Rank, home: str, release: str) -> RankConfig:
-    """The configuration of a rank's program on the host."""
+def _rank(service: ServicePlan, rank: Rank) -> RankConfig:
+    """The part of a rank in its service."""
     return RankConfig(
-        service=service.name,
-        unit=service.unit,
-        release=release,
-        home=home,
         number=rank.number,
         hosts=rank.hosts,
         addresses=rank.addresses,
         port=rank.port,
-        secrets=f"{home}/{'secrets' if service.follower else 'ranks'}.env",
         command=_UP,
-        model=service.served_names[0],
-        engine_port=service.port,
-        boot_seconds=float(service.boot_seconds),
-        shared=rank.shape is None,
         shape=rank.shape,
         environment=rank_environment(rank, engine(service.engine)),
-        metric_names=metric_names(),
     )
 
 

@@ -18,11 +18,7 @@ _PIN = re.compile(r"([A-Za-z0-9._-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{
 
 def _pins(name: str) -> dict[str, str]:
     """Version by package; the file holds nothing but pins with hashes, and comments."""
-    text = "".join(
-        line
-        for line in (ROOT / name).read_text().splitlines(keepends=True)
-        if not line.lstrip().startswith("#")
-    )
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / name).read_text(), flags=re.MULTILINE)
     assert _PIN.sub("", text).strip() == ""
     return {canonicalize_name(match[1]): match[2] for match in _PIN.finditer(text)}
 

@@ -54,13 +54,8 @@ def test_a_new_site_is_checked_and_shown(user: User, lab: Path) -> None:
     done = user.run("sparkwright", "check", "inventory/lab.py", folder=lab)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 hosts, 2 services: 0 errors")
-    for words in (
-        ("plan", "inventory/lab.py"),
-        ("catalog", "list"),
-        ("advise", "chat"),
-        ("endpoints", "inventory/lab.py"),
-    ):
-        done = user.run("sparkwright", *words, folder=lab)
+    for words in ("plan inventory/lab.py", "catalog list", "advise chat", "endpoints"):
+        done = user.run("sparkwright", *words.split(), folder=lab)
         assert done.returncode == 0, (words, done.stderr)
 
 

@@ -67,13 +67,6 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(".sparkwright").stat().st_mode & 0o777 == 0o700
 
 
-def test_pyinfras_json_is_not_mixed_with_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    report.report(_run(), as_json=True)
-    text, error = capsys.readouterr()
-    assert text == ""
-    assert "HOST" in error
-
-
 def test_the_key_of_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,10 +94,7 @@ def test_two_that_run_side_by_side_become_a_group() -> None:
     found = _host(running(ONE))
     ran = run(found, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.memory.changes == ["service chat: no start at boot, stop"]
-    (job,) = found.request("jobs")["start"]
-    (one,) = decode(
-        SwitchRequest, json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
-    ).services
+    (one,) = _request(found).services
     assert (one.restart, one.sleeps, one.slept) == (True, True, False)
     assert one.from_release == CHAT.release  # it comes back with a way back
 

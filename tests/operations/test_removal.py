@@ -40,21 +40,6 @@ def test_with_everything_the_lock_goes_too() -> None:
     assert ran.memory.locked == ROOT
 
 
-def test_it_stays_unasked_and_is_named() -> None:
-    told: list[RemovalAnswer] = []
-    seen = probe(directories={ROOT: THERE}, files=RECORDED)
-    host = fake(seen, ASKED, removal=DONE)
-    run(host, removal.removed, answered=told.append, execute=True)
-    assert host.programs == ["lock", "removal"]
-    assert "--bootstrap undoes it" in told[0].left[-1]
-    # Of one service alone nothing is said of it, and without a record nothing is done.
-    told.clear()
-    run(fake(seen, ASKED, removal=DONE), removal.removed, ["qwen36"], answered=told.append)
-    host = fake(probe(), ASKED)
-    run(host, removal.removed, bootstrap=True, answered=told.append, execute=True)
-    assert (host.programs, told[-1].left) == ([], ())
-
-
 MODEL = Item("model", "a@1", "/opt/models/a/1", 10, 10)
 USED = Item("image", "vllm:1", "vllm:1", 10, 10, ("the plan",))
 FOREIGN = Item("model", "b@1", "/opt/models/b/1", 10, 10, fault="has no receipt")

@@ -66,17 +66,6 @@ def test_a_host_that_has_it_is_asked_first() -> None:
     assert first.asked == second.asked == third.asked == []
 
 
-def test_where_nobody_has_it_one_fetches_it_from_outside_for_all() -> None:
-    run, hosts = _fleet(False, False, False)
-    outside = {
-        content: [host.name for host in hosts if not _peers(run, host, content)]
-        for content in (MODEL, DRAFTER, IMAGE)
-    }
-    assert all(len(names) == 1 for names in outside.values())
-    # Not the same one for everything.
-    assert len({names[0] for names in outside.values()}) > 1
-
-
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()

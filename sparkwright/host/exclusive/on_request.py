@@ -228,10 +228,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
-    def address_string(self) -> str:
-        """Of a socket of this host there is none."""
-        return "haproxy"
-
     def log_message(self, *_: object) -> None:
         """HAProxy logs every request, with the name of its key."""
 

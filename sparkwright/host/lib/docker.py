@@ -101,13 +101,8 @@ def own_container(service: str) -> Container | None:
     )
 
 
-def account() -> Docker | None:
-    """Docker's own account of itself; None when it does not answer."""
-    return account_of(get("/info"))
-
-
 def account_of(info: Any) -> Docker | None:
-    """The same of its answer to ``/info``."""
+    """Docker's own account of itself, of its answer to ``/info``; None when it does not answer."""
     return info and Docker(
         version=info.get("ServerVersion"),
         root=info["DockerRootDir"],

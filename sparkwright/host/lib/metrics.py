@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from sparkwright.host.lib.http import Server
+from sparkwright.host.lib.http import NoAnswer, Server
 
 #: Tokens of answers and of prompts, and steps of the engine.
 GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
@@ -78,8 +76,6 @@ def progress(found: dict[str, float]) -> float:
 
 def ask(server: Server, names: Mapping[str, str]) -> dict[str, float] | None:
     """A server's totals now; None when it does not report them."""
-    from sparkwright.host.lib.http import NoAnswer  # parsing alone needs no HTTP
-
     try:
         answer = server.get("/metrics")
     except NoAnswer:

@@ -22,41 +22,25 @@ WAITING, SERVING = "waiting", "serving"
 
 @dataclass(frozen=True)
 class RankConfig:
-    """What a rank's program goes by.
+    """A rank's part of a cluster's service.
 
     Attributes:
-        release: that it belongs to.
-        home: the service's directory on this host.
         number: 0 is the head.
         hosts, addresses: of all ranks, in their order.
         port: where the head's engine gathers the ranks; the next one is the rank program's.
-        secrets: file with the key by which the ranks know each other.
         command: starts the engine, and ends with it.
-        model: what the head is asked for, at ``engine_port`` of this host.
-        boot_seconds: until the head generates for the first time.
-        shared: whether clients and others reach the host on the same network.
-        shape: how the ConnectX-7 of the hosts are cabled; None on a plain network.
+        shape: how the ConnectX-7 of the hosts are cabled; None on a plain network, on which
+            clients and others reach the host, too.
         environment: what the engine gets of the fabric where nothing of it is to be seen.
-        metric_names: an engine's name of a metric -> the neutral one (``lib/metrics.py``).
     """
 
-    service: str
-    unit: str
-    release: str
-    home: str
     number: int
     hosts: tuple[str, ...]
     addresses: tuple[str, ...]
     port: int
-    secrets: str
     command: tuple[str, ...]
-    model: str
-    engine_port: int
-    boot_seconds: float
-    shared: bool = False
     shape: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    metric_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from sparkwright.host.lib import documents, files, journal, systemd
 from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankConfig, RankState
 from sparkwright.host.lib.records import encode
+from sparkwright.host.service import Service
 
 #: Exit codes: started again by systemd, and counted by it as a failed start or not.
 AGAIN, FAILED = 0, 1
@@ -22,19 +23,19 @@ HEAD_LINGER, LINGER = 1.0, 3.0
 class Rank:
     """A head or a follower. Its engine is a child of this process: both are one unit's."""
 
-    def __init__(self, config: RankConfig, key: str, release: str) -> None:
-        self._config, self._key, self._release = config, key, release
+    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
+        self._service, self._rank, self._key, self._release = service, rank, key, release
         self._process: subprocess.Popen[bytes] | None = None
-        self._file = Path(config.home, STATE)
+        self._file = Path(service.home, STATE)
         known = documents.record(RankState, self._file)
         failures = known.failures if known and known.release == release else 0
-        self._state = RankState(config.number, release, failures=failures)
+        self._state = RankState(rank.number, release, failures=failures)
 
     def start_engine(self) -> None:
         """Start the engine."""
         self._process = subprocess.Popen(
-            self._config.command,
-            cwd=Path(self._config.home, "current"),
+            self._rank.command,
+            cwd=Path(self._service.home, "current"),
             stdin=subprocess.DEVNULL,
         )
 
@@ -43,7 +44,7 @@ class Rank:
         code = self._process.poll() if self._process else None
         if code is None:
             return None
-        error = journal.error(self._config.unit)
+        error = journal.error(self._service.unit)
         return f"its engine ended with code {code}{f': {error}' if error else ''}"
 
     def failed(self, why: str) -> int:
@@ -56,7 +57,7 @@ class Rank:
         """The exit code of an end that systemd does not count: it is not this rank's own."""
         self.say(WAITING, why)
         time.sleep(pause)
-        systemd.systemctl("reset-failed", self._config.unit)
+        systemd.systemctl("reset-failed", self._service.unit)
         return AGAIN
 
     def say(self, step: str, *missing: str, session: str = "") -> None:
@@ -70,8 +71,8 @@ class Rank:
         print("; ".join((step, *missing)), flush=True)
 
 
-def ended(config: RankConfig) -> None:
+def ended(service: Service, rank: RankConfig) -> None:
     """Nothing runs: a rank that served does not any more, and one that waited says for what."""
-    known = documents.record(RankState, Path(config.home, STATE))
+    known = documents.record(RankState, Path(service.home, STATE))
     if known is not None and known.step == SERVING:
-        Rank(config, "", known.release).say(WAITING, "its unit has ended")
+        Rank(service, rank, "", known.release).say(WAITING, "its unit has ended")

@@ -25,23 +25,23 @@ def chain_of(service: str) -> str:
     return f"SPARKWRIGHT-{hashlib.sha256(service.encode()).hexdigest()[:12].upper()}"
 
 
-def close(config: RankConfig) -> None:
+def close(service: str, rank: RankConfig) -> None:
     """Make the rules; the engine is not started without them.
 
     Raises:
         SystemExit: they can't be made.
     """
-    open_again(config)
-    chain = chain_of(config.service)
-    ours = [("-s", one, "-j", "RETURN") for one in config.addresses]
-    _rules("iptables", chain, [("-i", "lo", "-j", "RETURN"), *ours, ("-j", "DROP")], _jumps(config))
+    open_again(service)
+    chain = chain_of(service)
+    ours = [("-s", one, "-j", "RETURN") for one in rank.addresses]
+    _rules("iptables", chain, [("-i", "lo", "-j", "RETURN"), *ours, ("-j", "DROP")], _jumps(rank))
     if _has_ipv6():
-        _rules("ip6tables", chain, [("-i", "lo", "-j", "RETURN"), ("-j", "DROP")], [_ports(config)])
+        _rules("ip6tables", chain, [("-i", "lo", "-j", "RETURN"), ("-j", "DROP")], [_ports(rank)])
 
 
-def open_again(config: RankConfig) -> None:
+def open_again(service: str) -> None:
     """Take the rules away, also those that an earlier plan of the cluster made."""
-    chain = chain_of(config.service)
+    chain = chain_of(service)
     for program in ("iptables", "ip6tables"):
         listed = run(program, "-w", "-S", "INPUT", timeout=20).out.splitlines()
         for rule in listed:
@@ -59,18 +59,18 @@ def _has_ipv6() -> bool:
     return any(not one.startswith(("lo", "docker", "veth", "br-")) for one in devices)
 
 
-def _ports(config: RankConfig) -> tuple[str, ...]:
-    return ("-p", "tcp", "--dport", f"{config.port}:{config.port + 1}")
+def _ports(rank: RankConfig) -> tuple[str, ...]:
+    return ("-p", "tcp", "--dport", f"{rank.port}:{rank.port + 1}")
 
 
-def _jumps(config: RankConfig) -> list[tuple[str, ...]]:
+def _jumps(rank: RankConfig) -> list[tuple[str, ...]]:
     """Whose connections the chain decides about: the head's ports at every address, and at the
     rank's own address all that an engine may have chosen; on a rail of the ranks' own, all."""
-    begun = ("-d", config.addresses[config.number], "-p", "tcp", "--syn")
-    if not config.shared:
-        return [_ports(config), begun]
+    begun = ("-d", rank.addresses[rank.number], "-p", "tcp", "--syn")
+    if rank.shape is not None:
+        return [_ports(rank), begun]
     first, last = (documents.text(_RANGE) or "32768 60999").split()
-    return [_ports(config), (*begun, "--dport", f"{first}:{last}")]
+    return [_ports(rank), (*begun, "--dport", f"{first}:{last}")]
 
 
 def _rules(

@@ -27,6 +27,7 @@ from sparkwright.host.ranks.link import (
     follower_proof,
     head_proof,
 )
+from sparkwright.host.service import Service
 
 #: Seconds between two tries to reach the head, and before one with an address that is not there.
 _RETRY, _ABSENT = 1.0, 5.0
@@ -35,9 +36,9 @@ _RETRY, _ABSENT = 1.0, 5.0
 class Follower(Rank):
     """One start of a follower."""
 
-    def __init__(self, config: RankConfig, key: str, release: str) -> None:
-        super().__init__(config, key, release)
-        self._head = f"the head ({config.hosts[0]}, {config.addresses[0]}:{config.port + 1})"
+    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
+        super().__init__(service, rank, key, release)
+        self._head = f"the head ({rank.hosts[0]}, {rank.addresses[0]}:{rank.port + 1})"
 
     def run(self) -> int:
         """Serve one session, as soon as there is one. Returns the exit code."""
@@ -58,9 +59,9 @@ class Follower(Rank):
         # From its own address among the ranks: the head takes no other.
         return Link(
             socket.create_connection(
-                (self._config.addresses[0], self._config.port + 1),
+                (self._rank.addresses[0], self._rank.port + 1),
                 timeout=GREETING,
-                source_address=(self._config.addresses[self._config.number], 0),
+                source_address=(self._rank.addresses[self._rank.number], 0),
             )
         )
 
@@ -83,13 +84,14 @@ class Follower(Rank):
 
     def _greeted(self, link: Link) -> tuple[str, str]:
         """Session and release of a head that has proved to be it."""
-        config, mine = self._config, nonce()
+        mine, number = nonce(), self._rank.number
         theirs = str(link.receive(GREETING).get("nonce"))
-        proof = follower_proof(self._key, config.service, config.number, theirs)
-        link.send(rank=config.number, nonce=mine, mac=proof)
+        proof = follower_proof(self._key, self._service.name, number, theirs)
+        link.send(rank=number, nonce=mine, mac=proof)
         greeting = link.receive(GREETING)
         session, release = str(greeting.get("session")), str(greeting.get("release"))
-        check_proof(greeting, head_proof(self._key, config.service, mine, session, release))
+        proof = head_proof(self._key, self._service.name, mine, session, release)
+        check_proof(greeting, proof)
         return session, release
 
     def _other(self, link: Link, release: str) -> int:
@@ -106,17 +108,17 @@ class Follower(Rank):
             except Late:
                 if time.monotonic() - heard > PATIENCE:
                     raise Lost(f"nothing was heard for {PATIENCE:.0f} s") from None
-        place = Path(self._config.home, "releases", release)
-        unit = systemd.UNITS / self._config.unit
+        place = Path(self._service.home, "releases", release)
+        unit = systemd.UNITS / self._service.unit
         text = files.read(place / "unit.service")
         if text is not None and files.write(unit, text, 0o644):
             systemd.reload()
-        files.point(Path(self._config.home, "current"), f"releases/{release}")
+        files.point(Path(self._service.home, "current"), f"releases/{release}")
         return self.again(f"going to release {release}")
 
     def _staged(self, release: str) -> bool:
         """Whether a release of this name is whole on this host: release.json is written last."""
-        place = Path(self._config.home, "releases", release)
+        place = Path(self._service.home, "releases", release)
         # Only what lies here is a name.
         there = {path.name for path in place.parent.iterdir()}
         return release in there and documents.read(place / "release.json") is not None

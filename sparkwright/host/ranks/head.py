@@ -15,7 +15,7 @@ import time
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import homes
 from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
-from sparkwright.host.proxy.health import Service
+from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
 from sparkwright.host.ranks.link import (
@@ -29,6 +29,7 @@ from sparkwright.host.ranks.link import (
     follower_proof,
     head_proof,
 )
+from sparkwright.host.service import Service
 
 #: Connections at a time: those of the ranks, and some that have not said yet who they are.
 _MOST = 64
@@ -40,8 +41,8 @@ IDLE, TOKEN, SILENT = 60.0, 300.0, 120.0
 class Head(Rank):
     """One start of the head."""
 
-    def __init__(self, config: RankConfig, key: str, release: str) -> None:
-        super().__init__(config, key, release)
+    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
+        super().__init__(service, rank, key, release)
         self._session = nonce()
         self._changed = threading.Condition()
         self._links: dict[int, Link] = {}
@@ -56,11 +57,11 @@ class Head(Rank):
         """Serve one session. Returns the exit code."""
         try:
             listener = socket.create_server(
-                (self._config.addresses[0], self._config.port + 1), backlog=_MOST
+                (self._rank.addresses[0], self._rank.port + 1), backlog=_MOST
             )
         except OSError as error:
             # The address comes with the cable: systemd's limit is not for that.
-            return self.again(f"{self._config.addresses[0]} is not there: {error.strerror}", 5)
+            return self.again(f"{self._rank.addresses[0]} is not there: {error.strerror}", 5)
         with listener:
             for program in (self._accept, self._beat):
                 threading.Thread(target=program, args=(listener,), daemon=True).start()
@@ -78,7 +79,7 @@ class Head(Rank):
 
     def _gather(self) -> None:
         """Wait for every follower, as long as it takes; then have each start."""
-        everyone = set(range(1, len(self._config.hosts)))
+        everyone = set(range(1, len(self._rank.hosts)))
         with self._changed:
             while self._ready != everyone and not self._over:
                 self.say(WAITING, *self._missing(everyone))
@@ -92,7 +93,7 @@ class Head(Rank):
 
     def _missing(self, everyone: set[int]) -> list[str]:
         return [
-            f"rank {number} ({self._config.hosts[number]}) "
+            f"rank {number} ({self._rank.hosts[number]}) "
             + self._lacking.get(number, "is not there")
             for number in sorted(everyone - self._ready)
         ]
@@ -116,12 +117,10 @@ class Head(Rank):
 
     def _watch(self) -> None:
         """Whether the engines generate: /health says only that the head's own loop runs."""
-        config = self._config
-        service = Service(
-            HealthService(config.service, config.engine_port, 0,
-                          f"{config.home}/secrets.env", config.model, TOKEN),
-            IDLE, config.metric_names,
-        )  # fmt: skip
+        gate = self._service.gate
+        model, secrets = gate.served_names[0], self._service.secrets
+        config = HealthService(gate.name, gate.port, 0, secrets, model, TOKEN)
+        service = health.Service(config, IDLE, gate.metric_names)
         began = time.monotonic()
         well: float | None = None
         while not self._over:
@@ -130,7 +129,7 @@ class Head(Rank):
             now = time.monotonic()
             if service.well or (well and homes.maintenance()):
                 well = now
-            elif well is None and now - began > config.boot_seconds:
+            elif well is None and now - began > gate.boot_seconds:
                 self._end(FAILED, f"no answer {now - began:.0f} s after the start: {service.said}")
             elif well is not None and now - well > SILENT:
                 self._end(FAILED, f"the engines do not generate: {service.said}")
@@ -144,9 +143,7 @@ class Head(Rank):
             except OSError:
                 return
             # Of every address but the followers' nothing is even read.
-            if address[0] not in self._config.addresses[1:] or not self._few.acquire(
-                blocking=False
-            ):
+            if address[0] not in self._rank.addresses[1:] or not self._few.acquire(blocking=False):
                 connection.close()
                 continue
             threading.Thread(
@@ -180,24 +177,24 @@ class Head(Rank):
         Raises:
             Lost: it is none of the followers.
         """
-        config, mine = self._config, nonce()
+        rank, mine = self._rank, nonce()
         link.send(nonce=mine)
         said = link.receive(GREETING)
         number, theirs = said.get("rank"), said.get("nonce")
         if (
             type(number) is not int
-            or not 0 < number < len(config.hosts)
+            or not 0 < number < len(rank.hosts)
             or not isinstance(theirs, str)
-            or config.addresses[number] != address
+            or rank.addresses[number] != address
         ):
             raise Lost("it is no rank of this cluster")
-        check_proof(said, follower_proof(self._key, config.service, number, mine))
-        mac = head_proof(self._key, config.service, theirs, self._session, self._release)
+        check_proof(said, follower_proof(self._key, self._service.name, number, mine))
+        mac = head_proof(self._key, self._service.name, theirs, self._session, self._release)
         link.send(session=self._session, release=self._release, mac=mac)
         with self._changed:
             if self._gone:
                 # Its engine is another one than that this session began with.
-                self._end(AGAIN, f"rank {number} ({config.hosts[number]}) started again")
+                self._end(AGAIN, f"rank {number} ({rank.hosts[number]}) started again")
             before = self._links.get(number)
             self._links[number] = link
             self._ready.discard(number)
@@ -206,7 +203,7 @@ class Head(Rank):
         return number
 
     def _heard(self, link: Link, number: int) -> None:
-        name = f"rank {number} ({self._config.hosts[number]})"
+        name = f"rank {number} ({self._rank.hosts[number]})"
         while True:
             said = link.receive(PATIENCE)
             with self._changed:
@@ -230,6 +227,6 @@ class Head(Rank):
             self._ready.discard(number)
             self._lacking.pop(number, None)
             if self._gone:
-                name = self._config.hosts[number]
+                name = self._rank.hosts[number]
                 self._end(AGAIN, f"rank {number} ({name}) is gone: {why}")
             self._changed.notify_all()

@@ -1,7 +1,7 @@
 """A rank of a service that several hosts serve together, as its unit calls it.
 
-`run CONFIG` is the unit's main process: it starts the engine together with those of the other
-ranks, and ends with the first of them. `close CONFIG` and `open CONFIG` make the firewall's rules
+`run RELEASE` is the unit's main process: it starts the engine together with those of the other
+ranks, and ends with the first of them. `close RELEASE` and `open RELEASE` make the firewall's rules
 and take them away.
 """
 
@@ -20,44 +20,45 @@ from sparkwright.host.ranks.engine import ended
 from sparkwright.host.ranks.follower import Follower
 from sparkwright.host.ranks.head import Head
 from sparkwright.host.ranks.link import key_of
+from sparkwright.host.service import Service
 
 #: What Compose takes out of a file as it stands there.
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
 
 
-def write_environment(config: RankConfig) -> None:
+def write_environment(home: str, rank: RankConfig) -> None:
     """Write the variables of a rank's engine that only its host knows: which cage the cable is in
     today. The rank's Compose file names the file; there is none for a plain network.
 
     Where nothing of the fabric is to be seen, what was planned is written: the rank waits then.
     """
-    if config.shape is None:
+    if rank.shape is None:
         return
-    variables = dict(config.environment)
+    variables = dict(rank.environment)
     try:
         state = fabric.main(FabricRequest(ask=False))
-        variables |= collective_environment(state, config.shape, ranks=len(config.hosts))
+        variables |= collective_environment(state, rank.shape, ranks=len(rank.hosts))
     except (NoFabric, OSError, ValueError) as error:
         print(f"the fabric is not as it is to be: {error}", flush=True)
     plain = sorted(name for name in variables if _PLAIN.fullmatch(variables[name]))
     text = "".join(f"{name}={variables[name]}\n" for name in plain)
-    files.write(Path(config.home, FABRIC), text, 0o644)
+    files.write(Path(home, FABRIC), text, 0o644)
 
 
 def main(action: str, place: str) -> int:
     """Do it; the exit code of a run is 0 where it is no failure of this rank."""
-    config = documents.record(RankConfig, place)
-    if config is None:
+    service = documents.record(Service, place)
+    if service is None or service.rank is None:
         raise SystemExit(f"{place} can't be read")
     if action == "close":
-        ended(config)  # it may have lost power as it was
-        write_environment(config)
-        firewall.close(config)
+        ended(service, service.rank)  # it may have lost power as it was
+        write_environment(service.home, service.rank)
+        firewall.close(service.name, service.rank)
     elif action == "open":
-        ended(config)
-        firewall.open_again(config)
+        ended(service, service.rank)
+        firewall.open_again(service.name)
     else:
-        release = files.target(Path(config.home, "current")) or config.release
-        role = Follower if config.number else Head
-        return role(config, key_of(config.secrets), release).run()
+        release = files.target(Path(service.home, "current")) or service.release
+        role = Follower if service.follower else Head
+        return role(service, service.rank, key_of(service.rank_secrets), release).run()
     return 0

@@ -10,12 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from sparkwright.host.lib.gpu import Gpu, Gpus
-from sparkwright.host.watch.state import (
-    GpuSample,
-    Sample,
-    ServiceSample,
-    WatchFinding,
-)
+from sparkwright.host.watch.state import GpuSample, Sample, ServiceSample, WatchFinding
 from sparkwright.host.watch.thresholds import BRAKE, HEAT, Thresholds
 
 #: A service's sample, and when it was taken.

@@ -25,8 +25,9 @@ def _rail(name: str, twin: int, **changes: object) -> Rail:
 
 def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.MonkeyPatch,
              **changes: object) -> tuple[RankConfig, dict[str, str] | None]:  # fmt: skip
+    unit = Cluster(tmp_path).followers[0]
     config = replace(
-        Cluster(tmp_path).followers[0].config,
+        unit.config,
         addresses=("192.168.177.11", "192.168.177.12"), shape="pair", environment=PLANNED,
     )  # fmt: skip
     config = replace(config, **changes)  # type: ignore[arg-type]
@@ -37,8 +38,8 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
         return seen
 
     monkeypatch.setattr(fabric, "main", main)
-    rank.write_environment(config)
-    place = Path(config.home, FABRIC)
+    rank.write_environment(unit.service.home, config)
+    place = unit.home / FABRIC
     if not place.exists():
         return config, None
     return config, dict(line.split("=", 1) for line in place.read_text().splitlines())

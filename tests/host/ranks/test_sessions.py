@@ -118,7 +118,7 @@ def test_a_half_staged_release_is_not_run(cluster: Make) -> None:
 def test_an_address_that_is_not_there_yet_is_waited_for(cluster: Make) -> None:
     """The rail's address comes with the cable."""
     one = cluster()
-    place = one.head.home / "current/rank.json"
+    place = one.head.home / "current/release.json"
     place.write_text(place.read_text().replace(one.address[0], "192.0.2.1"))
     one.head.start()
     until(lambda: "192.0.2.1 is not there" in str(one.head.state.get("missing")))

@@ -75,13 +75,13 @@ def test_a_state_that_is_no_good_is_none(tmp_path: Path) -> None:
 
 def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
     """Killed, or without power: what it wrote last is not true any more."""
-    config = Cluster(tmp_path).followers[0].config
-    home = Path(config.home)
+    unit = Cluster(tmp_path).followers[0]
+    home, config = unit.home, unit.config
     _state(home)
-    ended(config)
+    ended(unit.service, config)
     assert ranks.missing(home) == "it waits for the other ranks: its unit has ended"
     _state(home, step=WAITING, missing="the head is gone")
-    ended(config)
+    ended(unit.service, config)
     assert ranks.missing(home) == "it waits for the other ranks: the head is gone"
 
 
@@ -100,9 +100,11 @@ def test_a_rank_has_its_own_failures_for_restarts(
     assert watch.service(known, tmp_path, {}).restarts == 7
     _state(tmp_path)
     assert watch.service(known, tmp_path, {}).restarts == 0
-    config = Cluster(tmp_path / "other").followers[0].config
+    unit = Cluster(tmp_path / "other").followers[0]
     for _ in range(2):
-        Rank(config, "", config.release).failed("its engine ended with code 1")
-    assert ranks.unit(config.home, {"NRestarts": "7"}) == {"NRestarts": "2"}
-    Rank(config, "", "b" * 12).say(SERVING)
-    assert ranks.unit(config.home, {"NRestarts": "7"}) == {"NRestarts": "0"}
+        Rank(unit.service, unit.config, "", unit.service.release).failed(
+            "its engine ended with code 1"
+        )
+    assert ranks.unit(unit.home, {"NRestarts": "7"}) == {"NRestarts": "2"}
+    Rank(unit.service, unit.config, "", "b" * 12).say(SERVING)
+    assert ranks.unit(unit.home, {"NRestarts": "7"}) == {"NRestarts": "0"}

@@ -11,12 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sparkwright.host.lib.ranks import STATE, RankConfig
-from sparkwright.host.lib.records import encode
+from sparkwright.host.service import Service
 from tests.host.programs import program
+from tests.unit.builders import kept_service
 
 #: Nobody else of this machine has these.
 NETWORK = "127.77.{}.{}"
@@ -75,9 +77,9 @@ def _engine(place: Path, number: int, answers_at: int | None) -> tuple[str, ...]
 class Unit:
     """One rank, and what its unit does: started again whenever it ends, its engine gone with it."""
 
-    def __init__(self, place: Path, config: RankConfig, key: str = KEY) -> None:
-        self.place, self.config = place, config
-        self.home = Path(config.home)
+    def __init__(self, place: Path, service: Service, config: RankConfig, key: str = KEY) -> None:
+        self.place, self.service, self.config = place, replace(service, rank=config), config
+        self.home = Path(service.home)
         self.codes: list[int] = []
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -86,7 +88,8 @@ class Unit:
         program(place / "bin", "systemctl", SYSTEMCTL.format(place=place))
         program(place / "bin", "journalctl", "")
         (self.home / "releases").mkdir(parents=True)
-        Path(config.secrets).write_text(f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n")
+        for secrets in {self.service.rank_secrets, self.service.secrets}:
+            Path(secrets).write_text(f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n")
         self.stage(OLD)
         (self.home / "current").symlink_to(f"releases/{OLD}")
 
@@ -94,9 +97,8 @@ class Unit:
         """Lay a release ready."""
         folder = self.home / "releases" / release
         folder.mkdir()
-        (folder / "rank.json").write_text(json.dumps(encode(self.config)))
         (folder / "unit.service").write_text(f"unit of {release}")
-        (folder / "release.json").write_text("{}")
+        (folder / "release.json").write_text(replace(self.service, release=release).record)
 
     def start(self) -> None:
         """Start it, and again whenever it ends."""
@@ -157,7 +159,7 @@ class Unit:
 
     def _keep(self) -> None:
         while not self._stopped.is_set():
-            current = self.home / "current/rank.json"
+            current = self.home / "current/release.json"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, str(current), str(self.place / "units")],
                 env={**os.environ, "PATH": f"{self.place / 'bin'}:{os.environ['PATH']}"},
@@ -180,20 +182,21 @@ class Cluster:
         self.units = [
             Unit(
                 place / f"host-{number}",
+                kept_service(
+                    OLD,
+                    "chat",
+                    place / f"host-{number}",
+                    port=answers_at or 1,
+                    served_names=("chat",),
+                    boot_seconds=600 if answers_at is None else 10,
+                    metric_names={},
+                ),
                 RankConfig(
-                    service="chat",
-                    unit="sparkwright-chat.service",
-                    release=OLD,
-                    home=str(place / f"host-{number}/chat"),
                     number=number,
                     hosts=tuple(f"spark-{one + 1}" for one in range(ranks)),
                     addresses=addresses,
                     port=port,
-                    secrets=str(place / f"host-{number}/chat/secrets.env"),
                     command=_engine(place / f"host-{number}/engines", number, answers_at),
-                    model="chat",
-                    engine_port=answers_at or 1,
-                    boot_seconds=600.0 if answers_at is None else 10.0,
                 ),
             )
             for number in range(ranks)

@@ -123,7 +123,8 @@ def test_a_release_is_a_name_of_what_lies_there(tmp_path: Path) -> None:
     (one.head.home / "current").unlink()
     (one.head.home / "releases/elsewhere").mkdir()
     strange = one.head.home / "releases/elsewhere"
-    (strange / "rank.json").write_text((one.head.home / "releases" / OLD / "rank.json").read_text())
+    record = one.head.home / "releases" / OLD / "release.json"
+    (strange / "release.json").write_text(record.read_text())
     (one.head.home / "current").symlink_to("releases/elsewhere")
     one.start()
     until(lambda: "does not have release" in str(one.head.state.get("missing")))
@@ -171,8 +172,8 @@ def _config(tmp_path: Path, **changes: Any) -> RankConfig:
 
 
 def test_the_engines_ports_are_open_to_ranks_alone(tmp_path: Path, kernel: Kernel) -> None:
-    config = _config(tmp_path, shared=True)
-    firewall.close(config)
+    config = _config(tmp_path)
+    firewall.close("chat", config)
     chain = firewall.chain_of("chat")
     said = [" ".join(words) for words in kernel.told]
     mine = [one for one in said if one.startswith("iptables") and f" {chain}" in one]
@@ -192,8 +193,8 @@ def test_the_engines_ports_are_open_to_ranks_alone(tmp_path: Path, kernel: Kerne
 
 
 def test_a_rail_of_the_ranks_own_is_closed_as_a_whole(tmp_path: Path, kernel: Kernel) -> None:
-    config = _config(tmp_path)
-    firewall.close(config)
+    config = _config(tmp_path, shape="pair")
+    firewall.close("chat", config)
     jump = f"-I INPUT -d {config.addresses[0]} -p tcp --syn -j"
     assert any(jump in " ".join(words) for words in kernel.told)
 
@@ -202,7 +203,7 @@ def test_a_rail_of_the_ranks_own_is_closed_as_a_whole(tmp_path: Path, kernel: Ke
 def test_without_its_rules_no_engine_starts(tmp_path: Path, kernel: Kernel, failing: str) -> None:
     kernel.fails = failing
     with pytest.raises(SystemExit, match="can't be closed to others"):
-        firewall.close(_config(tmp_path))
+        firewall.close("chat", _config(tmp_path))
 
 
 def test_rules_are_taken_away_and_nobody_elses_with_them(tmp_path: Path, kernel: Kernel) -> None:
@@ -212,6 +213,6 @@ def test_rules_are_taken_away_and_nobody_elses_with_them(tmp_path: Path, kernel:
         "-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT",
         f"-A INPUT -p tcp -m tcp --dport 1:2 -j {chain}",
     ]
-    firewall.open_again(_config(tmp_path))
+    firewall.open_again("chat")
     deleted = [words[3:] for words in kernel.told if "-D" in words and words[0] == "iptables"]
     assert deleted == [tuple(f"INPUT -p tcp -m tcp --dport 1:2 -j {chain}".split())]

@@ -25,8 +25,7 @@ from tests.unit.builders import kept_service
 
 OLD, NEW = "a" * 12, "b" * 12
 RANK = RankConfig(
-    "a", "sparkwright-a.service", NEW, "", 1, ("x", "y"), ("10.0.0.1", "10.0.0.2"), 29501, "", (),
-    "a", 1, 1.0,
+    1, ("x", "y"), ("10.0.0.1", "10.0.0.2"), 29501, (),
 )  # fmt: skip
 SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "$HOST/said"

@@ -17,13 +17,7 @@ ENTRIES: dict[str, Image | Model] = {**catalog().images, **catalog().models}
 PAGE = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
 AEON = catalog().images["aeon-vllm-ultimate"]
 #: Abliterated or uncensored, and the cards say of them what an operator must do.
-UNCENSORED = {
-    "gemma4-26b-a4b-nvfp4",
-    "qwen36-27b-aeon-mm-nvfp4-mtp",
-    "qwen36-27b-aeon-mm-nvfp4-mtp-xs",
-    "qwen36-27b-aeon-nvfp4",
-    "qwen36-35b-a3b-heretic-nvfp4",
-}
+UNCENSORED = {*cases.data["uncensored"]}
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))

@@ -87,7 +87,7 @@ def test_connectx_needs_no_further_words() -> None:
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
         (service,) = one.services
         assert service.rank is not None
-        assert (service.rank.shape, service.rank.shared) == ("pair", False)
+        assert service.rank.shape == "pair"
         assert service.rank.environment["NCCL_SOCKET_IFNAME"] == "enp1s0f1np1"
         assert container["devices"] == ["/dev/infiniband:/dev/infiniband"]
         assert container["cap_add"] == ["IPC_LOCK"]
@@ -114,8 +114,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     (service,) = head.services
     secrets = secrets_of(head.plan, KEYS)
     assert secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE}\n"
-    assert service.rank is not None
-    assert "sk-of-ranks" in secrets[service.rank.secrets].value
+    assert "sk-of-ranks" in secrets[service.rank_secrets].value
     assert "sk-of-ranks" not in service.record
 
 

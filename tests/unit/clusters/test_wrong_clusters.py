@@ -47,7 +47,7 @@ def _changed(
     return more
 
 
-def test_a_of_clusterthat_is_right_says_nothing() -> None:
+def test_a_cluster_that_is_right_says_nothing() -> None:
     assert _told(_both()) == ""
 
 
@@ -58,40 +58,15 @@ def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], words: s
     list(left_out(["spark-1"], hosts))
 
 
-def test_ranks_are_as_many_as_hosts() -> None:
-    said = _told(dict.fromkeys(names(3), data(3)))
-    assert "is for 2 ranks (tensor 2 x pipeline 1), and the cluster has 3 hosts" in said
+@table
+def test_mistakes_between_hosts_are_told_at_once(
+    hosts: dict[str, dict[str, Any]], words: list[str]
+) -> None:
+    told = _told({name: data(**_changed(**changes)) for name, changes in hosts.items()})
+    assert [word for word in words if word not in told] == []
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    hosts = {**_both(clusters={"pair": cluster(3)}), "spark-9": data()}
-    said = _told(hosts)
-    for words in ("no such host: 'spark-3'", "the cluster has 3 hosts", "spark-9 is not in"):
-        assert words in said
-
-
-def test_every_host_of_a_of_clusterhas_its_service() -> None:
-    said = _told({"spark-1": data(), "spark-2": data(services={})})
-    assert "spark-2 is in cluster 'pair' and does not have its service 'chat'" in said
-
-
-def test_hosts_do_not_differ_in_a_cluster() -> None:
-    said = _told({"spark-1": data(), "spark-2": data(clusters={"pair": cluster(port=29601)})})
-    assert "has another cluster 'pair' than" in said
-
-
-def test_two_clusters_of_a_host_do_not_share_a_port() -> None:
-    said = _told(
-        _both(
-            clusters={"pair": cluster(), "too": cluster(port=29502)},
-            services={"chat": SERVICE, "more": {**SERVICE, "cluster": "too", "port": 8020,
-                                                 "served_names": ("more",)}},
-        )
-    )  # fmt: skip
-    assert "port 29502, of the ranks of 'more', is taken by 'chat'" in said
-
-
-def test_a_run_has_all_of_a_of_clusteror_none() -> None:
+def test_a_run_has_all_of_a_cluster_or_none() -> None:
     hosts = {**_both(), "spark-9": data(services={})}
     (found,) = left_out(["spark-1", "spark-9"], hosts)
     assert "this run leaves out spark-2" in str(UserError([found]))

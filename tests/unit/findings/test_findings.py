@@ -6,19 +6,17 @@ import json
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner, Result
 
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.cli import main
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill
-from tests.unit.cli.answering import answering
+from tests.unit.cli.answering import answering, run
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -95,15 +93,11 @@ def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
         *diagnose("spark-1", ill.spark(docker=None)),
         mistake("a.py: key", "wrong", "right"),
     ]
-    assert {one.id for one in found} == {
-        "speculation-limits", "clock", "docker-silent", "input",
-    }  # fmt: skip
+    assert {one.id for one in found} == {"speculation-limits", "clock", "docker-silent", "input"}
     entries = json.loads(json.dumps(data(found)))
     for entry in entries:
-        assert list(entry) == [
-            "id", "severity", "subject", "observed", "expected", "reason", "remedy", "source",
-            "silenced",
-        ]  # fmt: skip
+        keys = "id severity subject observed expected reason remedy source silenced"
+        assert list(entry) == keys.split()
         assert list(entry["subject"]) == ["host", "service", "file", "key"]
         assert entry["severity"] in ("error", "warning")
     assert [one.subject.host for one in found] == ["spark-1", "spark-1", "spark-1", None]
@@ -133,7 +127,7 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
-    done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
+    done = run("doctor", "inventory/lab.py", "--format", form)
     assert done.exit_code == 1, done.output
     if form == "text":
         assert done.stdout.startswith(
@@ -143,8 +137,8 @@ def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -
     elif form == "json":
         (entry,) = json.loads(done.stdout)
         assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
-        short = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--json"])
+        short = run("doctor", "inventory/lab.py", "--json")
         assert short.stdout == done.stdout
     else:
-        (run,) = json.loads(done.stdout)["runs"]
-        assert [one["ruleId"] for one in run["results"]] == ["docker-silent"]
+        (scan,) = json.loads(done.stdout)["runs"]
+        assert [one["ruleId"] for one in scan["results"]] == ["docker-silent"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sparkwright.checks.smoke.result import Smoke
@@ -22,15 +23,7 @@ SERVICE = ServiceRow(
 
 def row(**changes: Any) -> Row:
     """A host in order."""
-    data: dict[str, Any] = {
-        "host": "spark-1",
-        "services": (SERVICE,),
-        "refused": None,
-        "findings": (),
-        "changes": (),
-        "executions": 2,
-    }
-    return Row(**{**data, **changes})
+    return replace(Row("spark-1", (SERVICE,), None, (), (), 2), **changes)
 
 
 def text(*rows: Row, dry: bool = False) -> str:
@@ -43,26 +36,24 @@ def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
 
 
 def test_a_dry_run_promises_nothing() -> None:
-    bare = ServiceRow(**{**SERVICE.__dict__, "smoke": None})
+    bare = replace(SERVICE, smoke=None)
     assert "planned" in text(row(services=(bare,)), dry=True)
 
 
 def test_a_failed_check_is_reported_in_its_own_words() -> None:
-    verdict = Smoke.of(
-        [
-            CheckResult("health", True, 1.0, "200"),
-            CheckResult("generation", False, 2.0, "wedged"),
-        ]
-    )
+    checks = [
+        CheckResult("health", True, 1.0, "200"),
+        CheckResult("generation", False, 2.0, "wedged"),
+    ]
+    verdict = Smoke.of(checks)
     assert (verdict.passed, verdict.total, verdict.seconds) == (1, 2, 3.0)
     assert verdict.failures == ("generation: wedged",)
-    assert [(check.name, check.ok) for check in verdict.checks] == [
-        ("health", True), ("generation", False),
-    ]  # fmt: skip
+    shown = [(check.name, check.ok) for check in verdict.checks]
+    assert shown == [("health", True), ("generation", False)]
 
 
 def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
-    bare = ServiceRow(**{**SERVICE.__dict__, "smoke": None})
+    bare = replace(SERVICE, smoke=None)
     seen = row(left="in maintenance for 3 min, by ann@laptop: a new fan", services=(bare,))
     said = text(seen)
     line = next(line for line in said.splitlines() if line.startswith("spark-1"))

@@ -217,19 +217,10 @@ def test_a_chat_template_is_searched_and_never_run(
 
 
 @table
-def test_a_models_name_is_neither_an_option_nor_a_path(name: str) -> None:
+def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name: str) -> None:
     with on_the_hub() as hub_was_asked:
-        fleet = planned({"model": name})
-    (problem,) = fleet.problems
-    assert "services.chat.model" in problem.subject.place
-    assert hub_was_asked == []
-
-
-@pytest.mark.parametrize("revision", ["--x", "../main", "main?x=1", "a b", "main#x"])
-def test_a_revision_is_neither(revision: str) -> None:
-    with on_the_hub() as hub_was_asked:
-        (problem,) = planned({"revision": revision}).problems
-    assert "services.chat.revision" in problem.subject.place
+        (problem,) = planned({setting: name}).problems
+    assert f"services.chat.{setting}" in problem.subject.place
     assert hub_was_asked == []
 
 

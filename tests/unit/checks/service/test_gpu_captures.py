@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,9 +124,3 @@ def test_a_second_start_takes_a_third_of_a_first_at_most() -> None:
         assert f"Directly load AOT compilation from path {cache}/" in log
         assert "Directly load" not in "\n".join(lines(f"{model}-first.log"))
     assert BOOT_CACHES_MOUNT == "/var/cache/boot"
-
-
-def test_the_captures_say_what_they_are() -> None:
-    words = Path(CAPTURES, "README.md").read_text()
-    assert "NVIDIA H200" in words
-    assert "2026-11-22" in words

@@ -23,13 +23,7 @@ def _service(**settings: Any) -> ServicePlan:
 
 
 def test_a_variable_is_the_argument_that_it_stands_for() -> None:
-    variables = {
-        "MAX_NUM_SEQS": "8",
-        "GPU_MEMORY_UTILIZATION": "0.7",
-        "ATTENTION_BACKEND": "TRITON_ATTN",
-        "DFLASH_NUM_SPEC_TOKENS": "10",
-        "NCCL_DEBUG": "INFO",
-    }
+    variables = cases.data["variables"]
     service = _service(environment=variables, arguments={"max_num_seqs": 4})
     arguments = dict(service.arguments)
     assert arguments["max_num_seqs"] == 8  # the variable went before the argument, and does
