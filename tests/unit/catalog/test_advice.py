@@ -15,7 +15,7 @@ from sparkwright.catalog.entries import Ranks
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.catalog.spread import spread
 from sparkwright.cli import main
-from tests.unit.builders import catalog
+from tests.unit.builders import alone, catalog
 
 CHOICES = [choice for advice in catalog().advice.values() for choice in advice.choices]
 SPARK = "12.1"
@@ -90,11 +90,7 @@ def test_the_card_with_96_gb_gets_what_is_made_for_it_first() -> None:
 
 
 def test_the_smallest_body_is_the_smallest() -> None:
-    recipes = [
-        one
-        for one in catalog().recipes.values()
-        if one.needs.compute_caps == (SPARK,) and one.ranks is None
-    ]
+    recipes = [one for one in alone().values() if one.needs.compute_caps == (SPARK,)]
     sizes = {one.name: catalog().models[one.body.model].size_gib or 0 for one in recipes}
     first = offered("small", "spark")[0]
     assert sizes[first.recipe] == min(sizes.values())
@@ -102,14 +98,11 @@ def test_the_smallest_body_is_the_smallest() -> None:
 
 def test_every_row_of_the_decision_table_is_there() -> None:
     rows = [one for one in CHOICES if one.source == "card of vllm-dflash, decision table"]
-    given = {(one.workload, one.recipe) for one in rows}
-    assert given == {
-        ("chat", "qwen35-27b-dflash"),  # one user, and 4 to 16 users
-        ("latency", "qwen35-27b-dflash"),
-        ("agents", "qwen35-27b-dflash-turboquant"),
-        ("long-context", "qwen35-27b-dflash-turboquant"),
-        ("capacity", "qwen35-27b-dflash-turboquant"),
-    }
+    dflash, turboquant = "qwen35-27b-dflash", "qwen35-27b-dflash-turboquant"
+    assert {one.workload for one in rows if one.recipe == dflash} == {"chat", "latency"}
+    others = {one.workload for one in rows if one.recipe == turboquant}
+    assert others == {"agents", "long-context", "capacity"}
+    assert {one.recipe for one in rows} == {dflash, turboquant}
 
 
 # --- Several hosts
@@ -133,12 +126,12 @@ def test_what_fits_one_host_and_serves_many_is_better_served_by_replicas() -> No
 
 
 def test_what_drafts_is_slower_over_ranks() -> None:
-    drafting = {
-        name
-        for name, recipe in catalog().recipes.items()
-        if "speculative_config" in recipe.arguments
-    }
-    (first, *_) = [one for one in _on(2, "latency") if one["recipe"] in drafting]
+    recipes = catalog().recipes
+    drafting = (
+        one for one in _on(2, "latency")
+        if "speculative_config" in recipes[one["recipe"]].arguments
+    )  # fmt: skip
+    first = next(drafting)
     assert first["spread"]["by"] == "replicas"
     assert "8.1 tokens/s on two ranks" in first["spread"]["why"]
 

@@ -85,12 +85,8 @@ def test_the_origin_of_a_key_is_the_file_with_the_last_word(
     Path("group_data/many.py").write_text("b = 2\n")
     Path("hosts.py").write_text("many = [('one', {'c': 3})]\n")
     (host,) = read_inventory(Path("hosts.py"), ["d=4", "e=text"])
-    assert [host.origin(key) for key in "abcd"] == [
-        "group_data/all.py",
-        "group_data/many.py",
-        "hosts.py",
-        "--data",
-    ]
+    origins = ["group_data/all.py", "group_data/many.py", "hosts.py", "--data"]
+    assert [host.origin(key) for key in "abcd"] == origins
     assert (host.data["d"], host.data["e"]) == (4, "text")
 
 

@@ -34,14 +34,9 @@ def test_what_is_not_uncensored_has_no_duties() -> None:
 
 
 def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:
-    own = catalog().model_copy(
-        update={
-            "models": {
-                name: model.model_copy(update={"license": None})
-                for name, model in catalog().models.items()
-            }
-        }
-    )
+    models = catalog().models
+    bare = {name: model.model_copy(update={"license": None}) for name, model in models.items()}
+    own = catalog().model_copy(update={"models": bare})
     one = plan({"a": {"recipe": STOCK}}).services[0]
     assert terms([(one, own)]).licenses[1].license == "the catalog names none"
 

@@ -34,13 +34,8 @@ def test_both_spellings() -> None:
 def test_the_lan_is_reached_without_it() -> None:
     mirrors = {"ghcr.io": "http://10.1.2.3:5000", "docker.io": "https://mirror.example",
                "quay.io": "http://depot:5000"}  # fmt: skip
-    found = environment(
-        _settings(
-            hub_endpoint="http://192.168.1.9:8080",
-            image_mirrors=mirrors,
-            no_proxy=["intern.example"],
-        )
-    )
+    hub, own = "http://192.168.1.9:8080", ["intern.example"]
+    found = environment(_settings(hub_endpoint=hub, image_mirrors=mirrors, no_proxy=own))
     direct = found["NO_PROXY"].split(",")
     for name in ("localhost", "127.0.0.1", "::1", ".local", "192.168.1.9", "10.1.2.3", "depot"):
         assert name in direct

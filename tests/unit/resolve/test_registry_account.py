@@ -27,10 +27,8 @@ def entry(secret: str) -> dict[str, str]:
 
 
 def test_each_registry_gets_its_own_account_and_no_other(tmp_path: Path) -> None:
-    path = file(
-        tmp_path,
-        {"auths": {"ghcr.io": entry("me:one"), "https://index.docker.io/v1/": entry("me:two")}},
-    )
+    accounts = {"ghcr.io": entry("me:one"), "https://index.docker.io/v1/": entry("me:two")}
+    path = file(tmp_path, {"auths": accounts})
     assert account(path, "https://ghcr.io") == "me:one"
     assert account(path, "https://registry-1.docker.io") == "me:two"
     assert account(path, "https://quay.io") is None
