@@ -82,15 +82,15 @@ def test_docker_and_toolkit_come_from_where_the_box_has_them(
     assert there.undo.packages == there.packages == docker[1:]
 
 
-def test_what_is_there_is_left_alone() -> None:
-    ready = but(UBUNTU, docker=True, compose=True, toolkit=True, groups=("me", "docker"))
-    assert decided(ready, "docker", TOOLKIT, "driver", "docker-group", "sudoers").steps == ()
-    # Docker of its own repository, and no Compose: Compose of the same.
-    other = but(ready, compose=False, packages=("docker-ce",))
-    (step,) = decided(other, "docker").steps
-    assert step.packages == ("docker-compose-plugin",)
-    (step,) = decided(but(other, packages=("docker.io",)), "docker").steps
-    assert step.packages == ("docker-compose-v2",)
+@table
+def test_packages_that_are_left_to_install(
+    base: str, changes: dict[str, Any], asked: list[str], packages: list[list[str]], ids: list[str]
+) -> None:
+    found = decided(but(BOXES[base], **changes), *asked)
+    assert [list(step.packages) for step in found.steps] == packages
+    assert [finding.id for finding in found.findings] == ids
+    # What DGX OS has comes from its own sources.
+    assert base != "dgx" or not any(step.repository for step in found.steps)
 
 
 def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
@@ -99,13 +99,6 @@ def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
     (step,) = decided(state, TOOLKIT).steps
     assert (step.packages, step.restarts) == ((), ("docker.service",))
     assert decided(state, "docker").steps == ()
-
-
-@pytest.mark.parametrize("kind", ["snap", "desktop", "rootless", "podman"])
-def test_another_docker_is_not_installed_over(kind: str) -> None:
-    found = decided(but(UBUNTU, docker_kind=kind), "docker")
-    assert found.steps == ()
-    assert [one.id for one in found.findings] == ["docker-kind"]
 
 
 class TestOnDgxOs:
@@ -123,17 +116,6 @@ class TestOnDgxOs:
         # Not by a source of the user's own either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
         assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
-
-    def test_docker_is_verified_and_its_options_restored(self) -> None:
-        assert decided(DGX, "docker").steps == ()
-        (step,) = decided(but(DGX, packages=()), "docker").steps
-        assert (step.packages, step.repository) == (("nv-docker-options",), None)
-        (finding,) = decided(but(DGX, docker=False), "docker").findings
-        assert finding.id == "bootstrap-docker"
-
-    def test_the_toolkit_comes_from_its_own_sources(self) -> None:
-        (step,) = decided(but(DGX, toolkit=False), TOOLKIT).steps
-        assert (step.packages, step.repository) == ((TOOLKIT,), None)
 
 
 class TestDriver:
