@@ -44,13 +44,13 @@ def main() -> int:
     parser.add_argument("--fleet", type=Path, help="an inventory whose hosts are up")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
-    words = parser.parse_args()
-    rows = list(_here(words.rounds))
-    if words.fleet:
-        rows += [_row(f"{one} {words.fleet}", one, None, Path.cwd(), 3) for one in FLEET]
+    arguments = parser.parse_args()
+    rows = list(_here(arguments.rounds))
+    if arguments.fleet:
+        rows += [_row(f"{item} {arguments.fleet}", item, None, Path.cwd(), 3) for item in FLEET]
     text = table(("command", "median", "best", "at most"), rows)
     print(text)
-    if words.write:
+    if arguments.write:
         page = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(_MARKS.sub(rf"\g<1>{text}\n\g<2>", page), encoding="utf-8")
     return 0
@@ -61,8 +61,8 @@ def _here(rounds: int) -> Iterator[tuple[str, ...]]:
         site = Path(folder) / "site"
         _seconds(f"init {site} {_HOSTS}".split(), Path(folder))
         example_report.write(site / ".sparkwright", hosts=4, runs=6)
-        for words, most in HERE.items():
-            yield _row(words, words, most, site, rounds)
+        for arguments, most in HERE.items():
+            yield _row(arguments, arguments, most, site, rounds)
 
 
 def _row(words: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
     network.shape(DEPOT, line)
     for machine in SPARKS:
         network.shape(machine, line * 10)
-    one = _bytes()
+    item = _bytes()
     cases: dict[str, tuple[int, tuple[str, ...]]]
     cases = {"1 host": (1, ()), "4 hosts": (4, ()), "8 hosts": (8, ())}
     if alone:
@@ -85,24 +85,24 @@ def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     carried: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
-        for name, (count, words) in cases.items():
+        for name, (count, arguments) in cases.items():
             _empty(SPARKS)
             before = network.sent(DEPOT)
-            seconds[name].append(_deploy(SPARKS[:count], *words))
-            carried[name].append((network.sent(DEPOT) - before) / one)
-    ideal = one / (line * 1e6)
-    print(f"\none copy: {one / 1e6:.0f} MB, {line:g} MB/s uplink, {ideal:.1f} s at best")
+            seconds[name].append(_deploy(SPARKS[:count], *arguments))
+            carried[name].append((network.sent(DEPOT) - before) / item)
+    ideal = item / (line * 1e6)
+    print(f"\none copy: {item / 1e6:.0f} MB, {line:g} MB/s uplink, {ideal:.1f} s at best")
     print(f"{'':28}{'s':>7}{'/ bytes÷uplink':>14}{'/ 1 host':>10}{'copies':>12}")
     first = statistics.median(seconds["1 host"])
-    found: dict[str, Any] = {"bytes": one, "line": line * 1e6}
+    result: dict[str, Any] = {"bytes": item, "line": line * 1e6}
     for name in cases:
         median, copies = statistics.median(seconds[name]), statistics.median(carried[name])
-        found[name] = {"seconds": median, "copies": copies}
+        result[name] = {"seconds": median, "copies": copies}
         print(f"{name:28}{median:7.1f}{median / ideal:14.2f}{median / first:10.2f}{copies:12.2f}")
     again = _deploy(SPARKS[:1])
     executions = _executions()
     print(f"again, everything there: {again:.1f} s, remote executions: {executions}")
-    return {**found, "again": {"seconds": again, "executions": executions}}
+    return {**result, "again": {"seconds": again, "executions": executions}}
 
 
 def _deploy(hosts: tuple[Machine, ...], *words: str) -> float:
@@ -158,7 +158,7 @@ def _against_aria2c(rounds: int, megabytes: int) -> dict[str, Any]:
         check=True, capture_output=True,
     )  # fmt: skip
     heavy.weights(2, megabytes)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, limit, line in (
         ("no limit", None, None),
         ("50 MB/s a connection", 50_000_000, None),
@@ -175,11 +175,11 @@ def _against_aria2c(rounds: int, megabytes: int) -> dict[str, Any]:
             _hub_rate(None)
             network.shape(DEPOT, None)
         medians = {who: statistics.median(values) for who, values in rates.items()}
-        found[name] = medians
+        result[name] = medians
         print(f"\n{2 * megabytes / 1000:g} GB in two files, {name}:")
         for who, rate_ in medians.items():
             print(f"{who:34}{rate_ / 1e6:7.0f} MB/s{rate_ / medians['aria2c']:8.2f} x aria2c")
-    return found
+    return result
 
 
 def _hub_rate(limit: int | None) -> None:
@@ -214,9 +214,9 @@ def _ours(downloader: str) -> float:
             )
         )
         libraries = next(Path(path) for path in sys.path if path.endswith("site-packages"))
-        words = [sys.executable, "-I", "-S", str(_FETCH), "--runtime", str(libraries)]
+        arguments = [sys.executable, "-I", "-S", str(_FETCH), "--runtime", str(libraries)]
         started = time.monotonic()
-        subprocess.run([*words, str(request)], check=True, capture_output=True)
+        subprocess.run([*arguments, str(request)], check=True, capture_output=True)
         return sum(int(file.size) for file in files) / (time.monotonic() - started)
 
 

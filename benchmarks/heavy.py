@@ -28,9 +28,9 @@ _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 def weights(files: int, megabytes: int) -> None:
     """A commit more of the body, with so many files of so many megabytes each."""
     store = Store(STATE / "depot" / "hub")
-    known = store.load(BODY)
-    assert known is not None
-    last = known.commits[-1]
+    data = store.load(BODY)
+    assert data is not None
+    last = data.commits[-1]
     listed = {file.path: file for file in last.files}
     for n in range(files):
         path = f"benchmark-{n + 1}.dat"
@@ -38,9 +38,9 @@ def weights(files: int, megabytes: int) -> None:
     entries = tuple(sorted(listed.values(), key=lambda file: file.path))
     title, date = "more bytes", last.date
     commit = Commit(commit_id(BODY, last.id, title, date, entries), title, date, entries)
-    branches = {**known.branches, "main": commit.id}
+    branches = {**data.branches, "main": commit.id}
     store.save(
-        Repository(known.id, (*known.commits, commit), branches, known.tags, recipe=known.recipe)
+        Repository(data.id, (*data.commits, commit), branches, data.tags, recipe=data.recipe)
     )
 
 
@@ -48,13 +48,13 @@ def weights(files: int, megabytes: int) -> None:
 def body(files: int, megabytes: int) -> Iterator[None]:
     """The same for a while."""
     store = Store(STATE / "depot" / "hub")
-    known = store.load(BODY)
-    assert known is not None
+    data = store.load(BODY)
+    assert data is not None
     weights(files, megabytes)
     try:
         yield
     finally:
-        store.save(known)
+        store.save(data)
 
 
 def image(megabytes: int) -> None:
@@ -64,14 +64,16 @@ def image(megabytes: int) -> None:
     accept = {"Accept": "application/vnd.oci.image.index.v1+json, "
               "application/vnd.docker.distribution.manifest.list.v2+json, "
               f"application/vnd.oci.image.manifest.v1+json, {_MANIFEST}"}  # fmt: skip
-    found = session.get(f"{base}/manifests/{TAG}", headers=accept, timeout=30).json()
-    if "manifests" in found:
-        (child,) = (one for one in found["manifests"] if one["platform"]["architecture"] == "amd64")
+    data = session.get(f"{base}/manifests/{TAG}", headers=accept, timeout=30).json()
+    if "manifests" in data:
+        (child,) = (
+            item for item in data["manifests"] if item["platform"]["architecture"] == "amd64"
+        )
         manifest = session.get(
             f"{base}/manifests/{child['digest']}", headers=accept, timeout=30
         ).json()
     else:
-        manifest = found
+        manifest = data
     config = session.get(f"{base}/blobs/{manifest['config']['digest']}", timeout=30).json()
     layer, diff = _layer(megabytes)
     config["rootfs"]["diff_ids"].append(diff)

@@ -49,9 +49,9 @@ def main() -> int:
     for _ in range(arguments.rounds):
         for kind in KINDS:
             _deploy(kind)
-            for way, found in seconds[kind].items():
+            for way, result in seconds[kind].items():
                 _ask(200, keep=way == "kept")  # both ends are warm
-                found += _ask(arguments.requests, keep=way == "kept")
+                result += _ask(arguments.requests, keep=way == "kept")
     for way, words in (("kept", "a connection that is kept"), ("new", "a new connection")):
         print(words)
         middle = {}
@@ -84,20 +84,20 @@ def _ask(requests: int, *, keep: bool) -> list[float]:
     """Seconds of each request."""
     key = Path(".sparkwright/api_key").read_text().strip()
     headers = {"Authorization": f"Bearer {key}"}
-    found = []
+    result = []
     connection = http.client.HTTPConnection(HOST.address, PORT, timeout=10)
     for _ in range(requests):
         started = time.perf_counter()
         connection.request("GET", "/v1/models", headers=headers)
         answer = connection.getresponse()
         answer.read()
-        found.append(time.perf_counter() - started)
+        result.append(time.perf_counter() - started)
         if answer.status != 200:
             raise SystemExit(f"the service answers HTTP {answer.status}")
         if not keep:
             connection.close()  # opened again by the next request
     connection.close()
-    return found
+    return result
 
 
 if __name__ == "__main__":

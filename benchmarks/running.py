@@ -112,11 +112,11 @@ def write_inventory(
 ) -> Path:
     """An inventory file with these hosts, by group."""
     WORK.mkdir(parents=True, exist_ok=True)
-    place = WORK / f"{name}.py"
-    place.write_text(
+    path = WORK / f"{name}.py"
+    path.write_text(
         "".join(
             f"{group} = {[(host, dict(data)) for host, data in hosts]!r}\n"
             for group, hosts in groups.items()
         )
     )
-    return place
+    return path

@@ -125,14 +125,14 @@ def _ours(tag: str) -> float:
 def _by_hand() -> float:
     """The same container, started as the cards have it, stopped and started once more."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
-    words = _docker_run(compose["services"]["vllm"])
+    arguments = _docker_run(compose["services"]["vllm"])
     _inside("systemctl", "stop", "sparkwright-qwen36")
     try:
-        _inside(*words)
+        _inside(*arguments)
         _until_well()
         with Watch() as watch:
             time.sleep(0.2)
-            _inside("sh", "-c", f"docker stop {NAME} && docker rm {NAME} && {_shell(words)}")
+            _inside("sh", "-c", f"docker stop {NAME} && docker rm {NAME} && {_shell(arguments)}")
             _until_well()
     finally:
         _inside("docker", "rm", "-f", NAME)
@@ -142,14 +142,14 @@ def _by_hand() -> float:
 
 
 def _docker_run(service: dict[str, Any]) -> list[str]:
-    words = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
-    words += ["--gpus", "all", "--entrypoint", service["entrypoint"][-1]]
-    words += ["--env-file", f"{HOME}/secrets.env"]
+    arguments = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
+    arguments += ["--gpus", "all", "--entrypoint", service["entrypoint"][-1]]
+    arguments += ["--env-file", f"{HOME}/secrets.env"]
     for name, value in service.get("environment", {}).items():
-        words += ["-e", f"{name}={value}"]
-    for mount in (one for one in service["volumes"] if one["target"].startswith("/models")):
-        words += ["-v", f"{mount['source']}:{mount['target']}:ro"]
-    return [*words, service["image"], *service["command"]]
+        arguments += ["-e", f"{name}={value}"]
+    for mount in (item for item in service["volumes"] if item["target"].startswith("/models")):
+        arguments += ["-v", f"{mount['source']}:{mount['target']}:ro"]
+    return [*arguments, service["image"], *service["command"]]
 
 
 def _shell(words: list[str]) -> str:

@@ -81,8 +81,8 @@ def _package(folder: Path, name: str, programs: tuple[str, ...], after: str) -> 
     script = control / "postinst"
     script.write_text(f"#!/bin/sh\nset -e\n{after}\n")
     script.chmod(0o755)
-    words = ["dpkg-deb", "--build", "--root-owner-group", str(tree)]
-    _run(*words, str(folder / f"{name}_1.0-fake_amd64.deb"))
+    arguments = ["dpkg-deb", "--build", "--root-owner-group", str(tree)]
+    _run(*arguments, str(folder / f"{name}_1.0-fake_amd64.deb"))
     shutil.rmtree(tree)
 
 
@@ -116,8 +116,8 @@ def _key(home: Path) -> str:
     """The public half of a key of this fleet's own."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(mode=0o700, parents=True)
-    words = ("sparkwright lab <lab@example.invalid>", "ed25519", "sign", "never")
-    _gpg(home, "--passphrase", "", "--quick-generate-key", *words)
+    arguments = ("sparkwright lab <lab@example.invalid>", "ed25519", "sign", "never")
+    _gpg(home, "--passphrase", "", "--quick-generate-key", *arguments)
     return _gpg(home, "--armor", "--export")
 
 

@@ -32,8 +32,8 @@ BARE = (
 UNSTABLE = "sid"
 NEWEST = ("docker.io", "docker-cli", "docker-compose", "containerd")
 _NEWEST = (
-    *(one for one in PACKAGES if one not in NEWEST),
-    *(f"{one}/{UNSTABLE}" for one in NEWEST),
+    *(package for package in PACKAGES if package not in NEWEST),
+    *(f"{item}/{UNSTABLE}" for item in NEWEST),
 )
 #: What a bare host can have from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
@@ -74,7 +74,7 @@ def ensure_newest() -> Path:
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
     return _made(
         "newest", _NEWEST, newest_path(),
-        tuple(f"--aptopt={one}" for one in settings),
+        tuple(f"--aptopt={setting}" for setting in settings),
         tuple(f"deb {mirror} {suite} main" for suite in (SUITE, UNSTABLE)),
     )  # fmt: skip
 
@@ -137,7 +137,7 @@ def _made(
         text=True,
     )
     try:
-        _, said = process.communicate()
+        _, text = process.communicate()
     except KeyboardInterrupt:
         process.wait(timeout=30)  # it got the signal too, and takes its own mounts and files away
         raise
@@ -145,7 +145,7 @@ def _made(
         shutil.rmtree(scratch, ignore_errors=True)
     if process.returncode != 0:
         shutil.rmtree(building, ignore_errors=True)
-        raise SystemExit(f"mmdebstrap failed:\n{said.strip()[-2000:]}")
+        raise SystemExit(f"mmdebstrap failed:\n{text.strip()[-2000:]}")
     building.rename(base)
     print(f"{name} file system built in {time.monotonic() - started:.0f} s", flush=True)
     return base

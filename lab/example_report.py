@@ -91,8 +91,8 @@ def results(host: str, runs: int) -> Iterator[Result]:
 
 
 def _cells(chance: random.Random, speed: float) -> Iterator[dict[str, Any]]:
-    for category, (decode, ttft, acceptance, one, eight) in _CARD.items():
-        shrink = math.log(one * 8 / eight, 8)
+    for category, (decode, ttft, acceptance, item, eight) in _CARD.items():
+        shrink = math.log(item * 8 / eight, 8)
         for streams in (1, 2, 4, 8, 16, 32, 64):
             share = streams ** -(shrink + 0.0045 * max(0.0, math.log2(streams) - 3) ** 3)
             first = ttft * streams**0.55

@@ -55,11 +55,11 @@ def up(only: tuple[str, ...] = ()) -> None:
             network.up()
             repositories = pool.submit(_repositories)
             asleep = [machine for machine in (DEPOT, *hosts) if not machines.running(machine)]
-            bare = base.ensure_bare() if any(one.bare for one in hosts) else None
+            bare = base.ensure_bare() if any(host.bare for host in hosts) else None
             if bare:
                 packages.install((*packages.NEEDED, "gnupg"))
                 apt.publish(bare)
-            newest = base.ensure_newest() if any(one.newest for one in hosts) else None
+            newest = base.ensure_newest() if any(host.newest for host in hosts) else None
             for machine in asleep:
                 own = bare if machine.bare else newest if machine.newest else None
                 machines.start(machine, own or tree)
@@ -146,15 +146,15 @@ def _keys() -> None:
         (SSH / name).unlink(missing_ok=True)
         comment = f"sparkwright-lab {name}"
         file = str(SSH / name)
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file]
-        subprocess.run(words, check=True)
+        arguments = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file]
+        subprocess.run(arguments, check=True)
     public = " ".join((SSH / "host_ed25519.pub").read_text().split()[:2])
     (SSH / "known_hosts").write_text("".join(f"{m.address} {public}\n" for m in MACHINES))
     # `sudo make demo` or a Makefile that uses sudo: the user's own ssh must be able to read them.
     owner = os.environ.get("SUDO_UID")
     if owner:
-        for place in (SSH, *SSH.iterdir()):
-            os.chown(place, int(owner), -1)
+        for path in (SSH, *SSH.iterdir()):
+            os.chown(path, int(owner), -1)
 
 
 def _module(*words: str) -> None:

@@ -72,8 +72,8 @@ def held(
 ) -> Iterator[None]:
     """Hold the lab. ``process`` is who works on it, if it is not this one."""
     if file == FILE and os.geteuid() != 0:
-        words = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
-        with kept([*words, "--wait"] if wait else words):
+        arguments = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
+        with kept([*arguments, "--wait"] if wait else arguments):
             yield
         return
     holder = Holder(str(PROJECT), purpose, _process(process or os.getpid()), time.time())
@@ -119,16 +119,16 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
                 child.send_signal(number)
 
     heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [one for one in heeded if signal.getsignal(one) != signal.SIG_IGN]  # as under nohup
-    before = [(one, signal.signal(one, heed)) for one in heard]
+    heard = [item for item in heeded if signal.getsignal(item) != signal.SIG_IGN]  # as under nohup
+    before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
         for number in tuple(got):  # what came before there was a child to hand it on to
             hand_on(number)
         code = child.wait()
     finally:
-        for one, handler in before:
-            signal.signal(one, handler)
+        for entry, handler in before:
+            signal.signal(entry, handler)
     for number in got:
         if number != signal.SIGINT:
             raise SystemExit(128 + number)
@@ -179,13 +179,13 @@ def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                found = _read(descriptor)
-                if found is not None and found.process in _family(wanted.process):
+                result = _read(descriptor)
+                if result is not None and result.process in _family(wanted.process):
                     return None
-                if found is None and time.monotonic() < deadline:
+                if result is None and time.monotonic() < deadline:
                     time.sleep(0.01)  # it has not yet written who it is, or is ending
                     continue
-                message = found.message if found else _UNKNOWN
+                message = result.message if result else _UNKNOWN
                 if not wait:
                     raise LabIsHeldError(message) from None
                 print(message.splitlines()[0] + "\nwaiting for it to end", file=sys.stderr)
@@ -208,16 +208,16 @@ def _write(descriptor: int, holder: Holder) -> None:
 def _read(descriptor: int) -> Holder | None:
     """Who holds the lock; None when what stands there is nobody who is alive."""
     try:
-        known = json.loads(os.pread(descriptor, 10_000, 0))
-        process = Process(*known.pop("process"))
-        found = Holder(**known, process=process)
+        data = json.loads(os.pread(descriptor, 10_000, 0))
+        process = Process(*data.pop("process"))
+        result = Holder(**data, process=process)
     except (ValueError, TypeError, KeyError):
         return None
     try:
         alive = _process(process.pid) == process and _stat(process.pid)[0] != "Z"
     except OSError:
         return None
-    return found if alive else None
+    return result if alive else None
 
 
 def _family(process: Process) -> Iterator[Process]:

@@ -40,10 +40,10 @@ def running(machine: Machine) -> int | None:
     """Process id of the machine's own process 1, as seen from here; None when it is off."""
     try:
         pid = int((machine.home / "pid").read_text())
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        parts = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return None
-    if f"--machine={machine.machine}".encode() not in words:
+    if f"--machine={machine.machine}".encode() not in parts:
         return None
     children = Path(f"/proc/{pid}/task/{pid}/children")
     with contextlib.suppress(OSError, IndexError):
@@ -133,8 +133,8 @@ def inside(machine: Machine, command: list[str]) -> subprocess.CompletedProcess[
     leader = running(machine)
     if leader is None:
         raise SystemExit(f"{machine.name} is off")
-    words = ["nsenter", f"--target={leader}", "--all", "--", *command]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
+    arguments = ["nsenter", f"--target={leader}", "--all", "--", *command]
+    return subprocess.run(arguments, capture_output=True, text=True, check=False)
 
 
 def _nspawn(machine: Machine) -> int | None:
@@ -142,8 +142,8 @@ def _nspawn(machine: Machine) -> int | None:
     wanted = f"--machine={machine.machine}".encode()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            words = entry.read_bytes().split(b"\0")
-            if words[0].endswith(b"systemd-nspawn") and wanted in words:
+            parts = entry.read_bytes().split(b"\0")
+            if parts[0].endswith(b"systemd-nspawn") and wanted in parts:
                 state = entry.with_name("stat").read_text().rsplit(")", 1)[1].split()[0]
                 if state != "Z":
                     return int(entry.parent.name)
@@ -171,10 +171,10 @@ def _binds(machine: Machine) -> list[str]:
             f"--bind-ro={_DEPOT_LAB}:/srv/lab",
         ]
     # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
-    found = [f"--bind={machine.home}/docker:/var/lib/docker"]
+    result = [f"--bind={machine.home}/docker:/var/lib/docker"]
     if machine.newest:
-        found.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
-    return found
+        result.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
+    return result
 
 
 def _configure(machine: Machine) -> None:
@@ -292,7 +292,7 @@ def _enable(root: Path, unit: str, folder: str = "/usr/lib/systemd/system") -> N
 
 
 def _mask(root: Path, unit: str) -> None:
-    place = root / "etc/systemd/system" / unit
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.unlink(missing_ok=True)
-    place.symlink_to("/dev/null")
+    path = root / "etc/systemd/system" / unit
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to("/dev/null")

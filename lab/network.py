@@ -49,8 +49,8 @@ def shape(machine: Machine, megabytes: float | None) -> None:
     subprocess.run([*tc, "del", "dev", "host0", "root"], capture_output=True, check=False)
     if megabytes is not None:
         rate = f"{round(megabytes * 8000)}kbit"
-        words = ["add", "dev", "host0", "root", "tbf", "rate", rate, "burst", "256kb"]
-        subprocess.run([*tc, *words, "latency", "100ms"], check=True)
+        arguments = ["add", "dev", "host0", "root", "tbf", "rate", rate, "burst", "256kb"]
+        subprocess.run([*tc, *arguments, "latency", "100ms"], check=True)
 
 
 def sent(machine: Machine) -> int:

@@ -20,9 +20,9 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         path = self.rfile.readline().split()[1].decode()
-        found = self.server.answers(path)
-        body = json.dumps({"message": "no such thing"} if found is None else found).encode()
-        status = b"404 Not Found" if found is None else b"200 OK"
+        result = self.server.answers(path)
+        body = json.dumps({"message": "no such thing"} if result is None else result).encode()
+        status = b"404 Not Found" if result is None else b"200 OK"
         self.wfile.write(b"HTTP/1.0 %s\r\n\r\n%s" % (status, body))
 
 
@@ -44,10 +44,10 @@ def containers(seen: list[dict[str, Any]], info: dict[str, Any]) -> Answers:
         if path == "/info":
             return info
         if path.startswith("/containers/json"):
-            return [{"Id": one["Id"]} for one in seen] or []
-        for one in seen:
-            if path in (f"/containers/{one['Id']}/json", f"/containers{one['Name']}/json"):
-                return one
+            return [{"Id": item["Id"]} for item in seen] or []
+        for entry in seen:
+            if path in (f"/containers/{entry['Id']}/json", f"/containers{entry['Name']}/json"):
+                return entry
         return None
 
     return answer

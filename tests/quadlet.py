@@ -24,27 +24,27 @@ _NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 def sections(text: str) -> dict[str, list[tuple[str, str]]]:
     """Section -> its settings, in their order."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    result: dict[str, list[tuple[str, str]]] = {}
     here: list[tuple[str, str]] = []
     for line in text.split("\n"):
         assert not line.endswith("\\"), "a line goes on in the next one"
         if line.startswith("["):
             assert re.fullmatch(r"\[[A-Za-z]+\]", line)
-            here = found.setdefault(line[1:-1], [])
+            here = result.setdefault(line[1:-1], [])
         elif line and not line.startswith(("#", ";")):
             key, is_setting, value = line.partition("=")
             assert is_setting, line
             here.append((key, value))
-    return found
+    return result
 
 
 def words(value: str) -> list[str]:
     """A line's words, as the container gets them: after the generator and systemd."""
-    found = list(_words(value))
+    result = list(_words(value))
     # The generator drops these two, or what follows them (extract-word's empty word, and the bare
     # semicolon that ends a command).
-    assert not {"", ";"} & set(found)
-    return [literal(word) for word in found]
+    assert not {"", ";"} & set(result)
+    return [literal(word) for word in result]
 
 
 def literal(text: str) -> str:
@@ -92,7 +92,10 @@ def _unescaped(text: str) -> tuple[str, int]:
 def generated(folder: Path, files: Mapping[str, str]) -> str:
     """What Podman's generator makes of quadlets, and says of them."""
     own = os.environ.get("QUADLET", "")
-    generator = next((one for one in (own, *GENERATORS) if one and Path(one).exists()), None)
+    generator = next(
+        (generator for generator in (own, *GENERATORS) if generator and Path(generator).exists()),
+        None,
+    )
     if generator is None:
         pytest.skip("no quadlet: Debian 13's podman has it, and QUADLET names another")
     for path, text in files.items():

@@ -12,41 +12,41 @@ import pytest
 from sparkwright.host.lib import sandbox
 
 #: What every unit has, whatever its value.
-NAMES = {one.partition("=")[0] for one in sandbox.SET}
+NAMES = {item.partition("=")[0] for item in sandbox.SET}
 
 
 def settings(text: str) -> dict[str, list[str]]:
     """What a unit's text sets, by name."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, is_setting, value = line.partition("=")
         if is_setting and re.fullmatch(r"[A-Za-z]+", name):
-            found.setdefault(name, []).append(value)
-    return found
+            result.setdefault(name, []).append(value)
+    return result
 
 
 def exposure(place: Path, name: str, text: str) -> float:
     """What `systemd-analyze security` gives a unit: 0 is none, 10 everything."""
-    said = _analyze("security", "--offline=true", "--no-pager", _written(place, name, text))
-    match = re.search(r"Overall exposure level for \S+: ([\d.]+)", said.stdout)
-    assert match, said.stdout + said.stderr
+    message = _analyze("security", "--offline=true", "--no-pager", _written(place, name, text))
+    match = re.search(r"Overall exposure level for \S+: ([\d.]+)", message.stdout)
+    assert match, message.stdout + message.stderr
     return float(match[1])
 
 
 def faults(place: Path, name: str, text: str) -> list[str]:
     """What `systemd-analyze verify` says of a unit, but for programs and units of other hosts."""
-    said = _analyze("verify", "--man=no", "--recursive-errors=no", _written(place, name, text))
+    message = _analyze("verify", "--man=no", "--recursive-errors=no", _written(place, name, text))
     return [
         line
-        for line in said.stderr.splitlines()
+        for line in message.stderr.splitlines()
         if name in line and "is not executable" not in line and "not found" not in line
     ]
 
 
 def job(description: str, argv: tuple[str, ...], properties: tuple[str, ...]) -> str:
     """A job's unit, as systemd-run makes it."""
-    words = " ".join(f'"{word}"' for word in argv[:3])
-    lines = ["[Unit]", f"Description={description}", "[Service]", f"ExecStart={words}"]
+    arguments = " ".join(f'"{word}"' for word in argv[:3])
+    lines = ["[Unit]", f"Description={description}", "[Service]", f"ExecStart={arguments}"]
     return "\n".join([*lines, sandbox.lines(*properties), ""])
 
 

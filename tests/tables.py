@@ -18,14 +18,14 @@ _Test = TypeVar("_Test", bound=Callable[..., object])
 @cache
 def tables(folder: str) -> dict[str, Any]:
     """Tables and other data of a folder's tests."""
-    found: dict[str, Any] = safe_load((_FOLDER / f"{folder}.yaml").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = safe_load((_FOLDER / f"{folder}.yaml").read_text(encoding="utf-8"))
+    return result
 
 
 def table(test: _Test) -> _Test:
     """Run a test for each row of the table of its name."""
-    found = tables(test.__module__.split(".")[-2])[test.__name__]
-    run: _Test = pytest.mark.parametrize(found["names"], found["rows"])(test)
+    result = tables(test.__module__.split(".")[-2])[test.__name__]
+    run: _Test = pytest.mark.parametrize(result["names"], result["rows"])(test)
     return run
 
 

@@ -1,8 +1,8 @@
-"""From a box with Docker to an answering service, without a site: pyinfra BOX deploy.py"""
+"""From a box with Docker to a service that answered, without a site: pyinfra BOX deploy.py"""
 
 from pyinfra import host
 
-from sparkwright.operations import directories, docker, gpu, images, models, services, smoke
+from sparkwright.operations import directories, docker, gpu, images, models, proxies, services
 from sparkwright.operations.planned import planned
 
 box = planned(services={"chat": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}})
@@ -14,5 +14,6 @@ for image in host.loop(box.desired.images):
     images.present(**image.arguments)
 for model in host.loop(box.desired.models):
     models.present(**model.arguments)
+proxies.installed()
+proxies.serving(box.proxies, proxies.files_of(box.proxies, box.keys, box.desired.plan))
 services.running(services=box.desired.services, secrets=box.secrets)
-smoke.answers(services=[service.gate for service in box.desired.services])

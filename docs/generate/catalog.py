@@ -78,9 +78,15 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         table(
             ("image", "variable", "default", "meaning", "source"),
             (
-                (image.name, f"`{one.name}`", one.default or "-", one.meaning, one.source)
+                (
+                    image.name,
+                    f"`{setting.name}`",
+                    setting.default or "-",
+                    setting.meaning,
+                    setting.source,
+                )
                 for image in catalog.images.values()
-                for one in image.settings
+                for setting in image.settings
             ),
         ),
         "## Switches of a request",
@@ -90,9 +96,9 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         table(
             ("image", "of it", "source"),
             (
-                (f"`{one.reference}`", one.what, one.source)
+                (f"`{item.reference}`", item.what, item.source)
                 for image in catalog.images.values()
-                for one in image.beside
+                for item in image.beside
             ),
         ),
         "## Not ours",
@@ -139,9 +145,9 @@ def _switches(catalog: Catalog) -> Iterable[Sequence[str]]:
     """A line per switch; models with the same one share it."""
     lines: dict[tuple[str, str, str], list[str]] = {}
     for model in sorted(catalog.models.values(), key=lambda model: model.name):
-        for one in model.switches:
-            sent = json.dumps({"chat_template_kwargs": {one.key: one.value}})
-            line = f"`{sent}`", one.meaning, one.source
+        for switch in model.switches:
+            sent = json.dumps({"chat_template_kwargs": {switch.key: switch.value}})
+            line = f"`{sent}`", switch.meaning, switch.source
             lines.setdefault(line, []).append(f"`{model.name}`")
     for (sent, meaning, source), models in lines.items():
         yield sent, meaning, ", ".join(models), source

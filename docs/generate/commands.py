@@ -120,8 +120,10 @@ def _command(path: str, command: click.Command, context: click.Context) -> Itera
     yield f"```text\nsparkwright {path} {usage}\n```"
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         yield " ".join(paragraph.split())
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-    own = [one for one in options if tuple(one.opts) not in _OF_THE_CONNECTION]
+    options = [
+        param for param in command.params if isinstance(param, click.Option) and not param.hidden
+    ]
+    own = [option for option in options if tuple(option.opts) not in _OF_THE_CONNECTION]
     if own:
         yield table(("option", "default", "meaning"), map(_option, own))
     if len(own) < len(options):
@@ -131,10 +133,10 @@ def _command(path: str, command: click.Command, context: click.Context) -> Itera
 
 
 def _option(option: click.Option) -> tuple[str, str, str]:
-    words = ", ".join(option.opts)
+    arguments = ", ".join(option.opts)
     if not option.is_flag:
-        words += f" {_metavar(option)}"
-    return f"`{words}`", _default(option), option.help or ""
+        arguments += f" {_metavar(option)}"
+    return f"`{arguments}`", _default(option), option.help or ""
 
 
 def _metavar(option: click.Option) -> str:

@@ -31,7 +31,7 @@ def page(catalog: Catalog, deviations: Path) -> str:
         _INTRODUCTION,
         table(
             ("card", "here", "why", "recipes"),
-            ((one["card"], one["here"], one["why"], _recipes(one)) for one in declared),
+            ((item["card"], item["here"], item["why"], _recipes(item)) for item in declared),
         ),
         "## Other tags",
         _TAGS,
@@ -72,5 +72,5 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {one}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {item}' for key, item in value.items())}}}"
     return str(value)

@@ -260,6 +260,7 @@ PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 def documents() -> dict[str, Any]:
     """Types of the documents of every command, those of extras too."""
     added = {
-        words: import_module(command.module).DOCUMENT for words, command in extra_commands().items()
+        arguments: import_module(command.module).DOCUMENT
+        for arguments, command in extra_commands().items()
     }
     return {**DOCUMENTS, **added}

@@ -35,15 +35,15 @@ def page() -> str:
     pyinfra = "`, `".join(PYINFRAS)
     types: dict[str, Any] = {}
     rows = []
-    for words, _, _ in commands():
-        if words in documents():
-            found = schema(words)
-            types |= found.get("$defs", {})
-            if "title" in found and "properties" in found:
-                types[found["title"]] = found
-                rows.append((f"`{words}`", f"[{found['title']}](#{found['title'].lower()})"))
+    for arguments, _, _ in commands():
+        if arguments in documents():
+            result = schema(arguments)
+            types |= result.get("$defs", {})
+            if "title" in result and "properties" in result:
+                types[result["title"]] = result
+                rows.append((f"`{arguments}`", f"[{result['title']}](#{result['title'].lower()})"))
             else:
-                rows.append((f"`{words}`", in_words(found)))
+                rows.append((f"`{arguments}`", in_words(result)))
     parts = [
         "# JSON",
         GENERATED.format(what="the types that docs/generate/documents.py and extras name"),
@@ -55,11 +55,11 @@ def page() -> str:
 
 
 def _type(name: str, found: Any) -> str:
-    summary, said = documented(found.get("description", ""))
+    summary, message = documented(found.get("description", ""))
     if "properties" not in found:
         return f"### {name}\n\n{in_words(found)}"
     rows = [
-        (f"`{key}`", in_words(field), said.get(key, ""))
+        (f"`{key}`", in_words(field), message.get(key, ""))
         for key, field in found["properties"].items()
     ]
     text = table(("key", "type", "meaning"), rows)

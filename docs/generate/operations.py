@@ -69,8 +69,8 @@ def _operation(name: str, node: ast.FunctionDef) -> Entry:
     text, _, example = (ast.get_docstring(node) or "").partition(_EXAMPLE)
     description, _, meanings = text.partition("Args:\n")
     meaning = {
-        argument: _markdown(" ".join(words.split()))
-        for names, words in _ARGUMENT.findall(meanings)
+        argument: _markdown(" ".join(arguments.split()))
+        for names, arguments in _ARGUMENT.findall(meanings)
         for argument in names.split(", ")
     }
     positional = node.args.args

@@ -29,10 +29,10 @@ def sections(
     """
     schema = model.model_json_schema(by_alias=False)
     types: dict[str, Any] = schema.pop("$defs", {})
-    found = {model.__name__: _section(model.__name__, schema, level, common, value)}
+    result = {model.__name__: _section(model.__name__, schema, level, common, value)}
     for name in _reached(schema, types):
-        found[name] = _section(name, types[name], level + 1, common, value)
-    return found
+        result[name] = _section(name, types[name], level + 1, common, value)
+    return result
 
 
 def _reached(schema: Any, types: Mapping[str, Any]) -> list[str]:
@@ -46,14 +46,14 @@ def _reached(schema: Any, types: Mapping[str, Any]) -> list[str]:
 def _section(
     name: str, schema: Any, level: int, common: Mapping[str, str], value: Callable[[Any], str]
 ) -> str:
-    summary, said = documented(schema.get("description", ""))
+    summary, text = documented(schema.get("description", ""))
     required = schema.get("required", ())
     rows = [
         (
             f"`{key}`",
             in_words(field),
             "required" if key in required else value(field.get("default")),
-            said.get(key) or common.get(key) or UNDOCUMENTED,
+            text.get(key) or common.get(key) or UNDOCUMENTED,
         )
         for key, field in schema["properties"].items()
     ]
@@ -73,7 +73,7 @@ def in_words(schema: Any) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
+        return ", ".join(f"`{item}`" for item in schema["enum"])
     match schema.get("type"):
         case "array":
             if "prefixItems" in schema:
@@ -103,10 +103,10 @@ def _one_of(options: list[Any]) -> str:
     some = [option for option in options if option.get("type") != "null"]
     if kinds.issuperset(_SCALARS):
         lists = ", list or mapping" if "array" in kinds else ""
-        words = [f"boolean, number, text{lists}"]
+        arguments = [f"boolean, number, text{lists}"]
     else:
-        words = [in_words(option) for option in some]
-    return " or ".join(words + (["none"] if "null" in kinds else []))
+        arguments = [in_words(option) for option in some]
+    return " or ".join(arguments + (["none"] if "null" in kinds else []))
 
 
 def _text(schema: Any) -> str:

@@ -39,14 +39,14 @@ number from 1 to 65535, without quotes."""
 
 def page() -> str:
     """The whole page."""
-    found = sections(HostSettings, level=2, common={}, value=_python)
+    result = sections(HostSettings, level=2, common={}, value=_python)
     return (
         "\n\n".join(
             [
                 "# Settings",
                 GENERATED.format(what="sparkwright/config/settings.py"),
                 _INTRODUCTION,
-                *found.values(),
+                *result.values(),
                 "",
             ]
         )

@@ -32,8 +32,8 @@ def inserted(readme: str, catalog: Catalog) -> str:
 def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
     """One line a system and GPU: the recipe that the card recommends stands for it."""
     shown: set[tuple[str, str]] = set()
-    recipes = [one for one in catalog.recipes.values() if one.status in _STATUS]
-    recipes.sort(key=lambda one: (in_order(one)[0], _STATUS.index(one.status), one.name))
+    recipes = [recipe for recipe in catalog.recipes.values() if recipe.status in _STATUS]
+    recipes.sort(key=lambda item: (in_order(item)[0], _STATUS.index(item.status), item.name))
     for recipe in recipes:
         for capability in recipe.needs.compute_caps:
             if FAMILIES[capability].architecture not in architectures(recipe, catalog):
@@ -55,8 +55,8 @@ def _of_system(
     recipe: Recipe, recipes: list[Recipe], catalog: Catalog
 ) -> tuple[Measurement, list[Row]] | None:
     """The recipe's own table; where its body has none, that of the system's other body."""
-    others = [one for one in recipes if one.system == recipe.system]
-    return next((best for one in (recipe, *others) if (best := _best(one, catalog))), None)
+    others = [item for item in recipes if item.system == recipe.system]
+    return next((best for other in (recipe, *others) if (best := _best(other, catalog))), None)
 
 
 def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:
@@ -64,16 +64,26 @@ def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | N
 
     What the card calls historical, or has no code, is taken only without another.
     """
-    found = []
-    for one in catalog.measurements.values():
+    result = []
+    for measurement in catalog.measurements.values():
         drafter = recipe.drafter.model if recipe.drafter else None
-        if (one.image, one.body, one.drafter) == (recipe.image, recipe.body.model, drafter):
-            rows = [row for row in one.rows if short(row) and speed_of(row) is not None]
+        if (measurement.image, measurement.body, measurement.drafter) == (
+            recipe.image,
+            recipe.body.model,
+            drafter,
+        ):
+            rows = [row for row in measurement.rows if short(row) and speed_of(row) is not None]
             if rows:
                 code = any(row.category == "coding" for row in rows)
-                rank = one.status == "measured", code, one.date, len(rows), one.name
-                found.append((rank, one, rows))
-    return max(found)[1:] if found else None
+                rank = (
+                    measurement.status == "measured",
+                    code,
+                    measurement.date,
+                    len(rows),
+                    measurement.name,
+                )
+                result.append((rank, measurement, rows))
+    return max(result)[1:] if result else None
 
 
 def short(row: Row) -> bool:
@@ -94,10 +104,10 @@ def figures(measurement: Measurement, rows: list[Row]) -> str:
     """The figure for code, and the range over all kinds of prompts."""
     every = [end for row in rows for end in _ends(speed_of(row))]
     code = [end for row in rows if row.category == "coding" for end in _ends(speed_of(row))]
-    words = f"{max(code or every):.0f}"
+    arguments = f"{max(code or every):.0f}"
     if f"{min(every):.0f}" != f"{max(every):.0f}":
-        words += f" ({min(every):.0f} to {max(every):.0f})"
-    return words if measurement.status == "measured" else f"{words}, {measurement.status}"
+        arguments += f" ({min(every):.0f} to {max(every):.0f})"
+    return arguments if measurement.status == "measured" else f"{arguments}, {measurement.status}"
 
 
 def _ends(value: Value | None) -> tuple[float, ...]:

@@ -37,11 +37,11 @@ def sections(catalog: Catalog) -> Iterator[str]:
 
 def machines(recipe: Recipe, catalog: Catalog) -> str:
     """The GPUs that it is made for, and what its image makes of that."""
-    words = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
+    arguments = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     published = architectures(recipe, catalog)
     if any(FAMILIES[cap].architecture not in published for cap in recipe.needs.compute_caps):
-        return f"{words}, as its card says; its image is for {', '.join(published)} alone"
-    return f"{words} only" if spark_only(recipe, catalog) else words
+        return f"{arguments}, as its card says; its image is for {', '.join(published)} alone"
+    return f"{arguments} only" if spark_only(recipe, catalog) else arguments
 
 
 def _tag(recipe: Recipe, catalog: Catalog) -> str:
@@ -53,8 +53,8 @@ def _known(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
     models = list(_models(recipes, catalog).values())
     entries: list[Image | Model] = [*images, *models]
     yield "run on hardware with this tool", hardware(recipes)
-    claims = [f"{one.gpu}: {one.claim}{f' ({one.note})' if one.note else ''}; {one.source}"
-              for entry in entries for one in entry.gpus]  # fmt: skip
+    claims = [f"{gpu.gpu}: {gpu.claim}{f' ({gpu.note})' if gpu.note else ''}; {gpu.source}"
+              for entry in entries for gpu in entry.gpus]  # fmt: skip
     yield "GPUs, as the cards say", _lines(claims)
     yield "published figures", _lines(_published(recipes, catalog))
     issues = dict.fromkeys(
@@ -63,28 +63,28 @@ def _known(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
     known = [f"`{model.name}`: {bad}" for model in models for bad in model.known_bad]
     yield "known issues", _lines([", ".join(issues), *known])
     yield "tags that it is planned on", ", ".join(_tags_of(recipes, catalog))
-    yield "licence", _lines([f"{_name(one)}: {_license(one)}" for one in entries])
-    duties = {duty: one.duties.source for one in entries if one.duties
-              for duty in one.duties.duties}  # fmt: skip
-    yield "the operator's duties", _lines(f"{duty} ({said})" for duty, said in duties.items())
+    yield "licence", _lines([f"{_name(entry)}: {_license(entry)}" for entry in entries])
+    duties = {duty: entry.duties.source for entry in entries if entry.duties
+              for duty in entry.duties.duties}  # fmt: skip
+    yield "the operator's duties", _lines(f"{duty} ({text})" for duty, text in duties.items())
     notes = dict.fromkeys(note for recipe in recipes for note in recipe.notes)
     yield "notes", _lines(notes)
 
 
 def _models(recipes: Iterable[Recipe], catalog: Catalog) -> dict[str, Model]:
-    mounted = [one for recipe in recipes for one in (recipe.body, recipe.drafter) if one]
-    return {one.model: catalog.models[one.model] for one in mounted}
+    mounted = [item for recipe in recipes for item in (recipe.body, recipe.drafter) if item]
+    return {item.model: catalog.models[item.model] for item in mounted}
 
 
 def _tags_of(recipes: Iterable[Recipe], catalog: Catalog) -> list[str]:
     """Tags that a recipe of the system runs on, the newest first as the catalog has them."""
-    found = [
+    result = [
         f"`{recipe.image}:{tag}`"
         for recipe in recipes
         for tag in recipe.tags
         or ([recipe.tag] if recipe.tag else catalog.images[recipe.image].tags)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))
 
 
 def _published(recipes: list[Recipe], catalog: Catalog) -> Iterator[str]:
@@ -92,10 +92,11 @@ def _published(recipes: list[Recipe], catalog: Catalog) -> Iterator[str]:
         (recipe.image, recipe.body.model, recipe.drafter and recipe.drafter.model)
         for recipe in recipes
     }
-    for name, one in sorted(catalog.measurements.items()):
-        if (one.image, one.body, one.drafter) in served:
-            status = "" if one.status == "measured" else f", {one.status}"
-            yield f"{one.title}{_range(one)} ({one.gpu}, {one.tag or 'no tag'}{status}; `{name}`)"
+    for name, item in sorted(catalog.measurements.items()):
+        if (item.image, item.body, item.drafter) in served:
+            status = "" if item.status == "measured" else f", {item.status}"
+            tag = item.tag or "no tag"
+            yield f"{item.title}{_range(item)} ({item.gpu}, {tag}{status}; `{name}`)"
 
 
 def _range(one: Measurement) -> str:

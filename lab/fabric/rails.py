@@ -35,13 +35,13 @@ def plug(ends: dict[int, int], cage: int = 1) -> None:
     Args:
         ends: number of the Spark -> process id of its process 1.
     """
-    (one, first), (two, second) = ends.items()
+    (item, first), (two, second) = ends.items()
     for twin in (0, 1):
         name = DEVICES[cage, twin][0]
-        words = ["ip", "link", "add", name, "address", Spark(one).mac(cage, twin),
+        arguments = ["ip", "link", "add", name, "address", Spark(item).mac(cage, twin),
                  "netns", str(first), "type", "veth", "peer", "name", name, "address",
                  Spark(two).mac(cage, twin), "netns", str(second)]  # fmt: skip
-        subprocess.run(words, check=True)
+        subprocess.run(arguments, check=True)
     for pid in ends.values():
         _devices(pid, cage)
 
@@ -77,7 +77,7 @@ echo {name} > {port}/gid_attrs/ndevs/0
 
 
 def _inside(pid: int, script: str, given: str = "") -> None:
-    words = ["nsenter", f"--target={pid}", "--mount", "--net", "--", "sh", "-c", script]
-    done = subprocess.run(words, input=given, capture_output=True, text=True, check=False)
+    arguments = ["nsenter", f"--target={pid}", "--mount", "--net", "--", "sh", "-c", script]
+    done = subprocess.run(arguments, input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the fake fabric: {done.stderr.strip()}")

@@ -25,7 +25,7 @@ def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
 
 def ring(number: int) -> tuple[Spark, ...]:
     """Sparks of which each one's port 0 is cabled to the next one's port 1."""
-    sparks = tuple(Spark(one) for one in range(1, number + 1))
+    sparks = tuple(Spark(item) for item in range(1, number + 1))
     for place, spark in enumerate(sparks):
         after, before = sparks[(place + 1) % number], sparks[place - 1]
         ports = {}
@@ -40,10 +40,10 @@ def ring(number: int) -> tuple[Spark, ...]:
 
 def switch(number: int, cage: int = 1) -> tuple[Spark, ...]:
     """Sparks on one bridge."""
-    sparks = tuple(Spark(one) for one in range(1, number + 1))
+    sparks = tuple(Spark(item) for item in range(1, number + 1))
     for spark in sparks:
-        others = [one for one in sparks if one is not spark]
-        sees = tuple(one.mac(cage, twin) for one in others for twin in (0, 1))
+        others = [item for item in sparks if item is not spark]
+        sees = tuple(other.mac(cage, twin) for other in others for twin in (0, 1))
         spark.ports = {
             (cage, twin): Port(True, f"{SUBNETS[twin]}.{10 + spark.number}/24", sees=sees)
             for twin in (0, 1)

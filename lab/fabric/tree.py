@@ -127,8 +127,8 @@ def tools(spark: Spark, folder: Path) -> None:
         ]
     routes = [{"dst": "default", "gateway": "192.168.1.1", "dev": MANAGEMENT}]
     answers = "\n".join(
-        f"*{word}*) echo '{json.dumps(said)}';;"
-        for word, said in (("addr", addresses), ("neigh", neighbours), ("route", routes))
+        f"*{word}*) echo '{json.dumps(text)}';;"
+        for word, text in (("addr", addresses), ("neigh", neighbours), ("route", routes))
     )
     _write(folder / "ip", f'#!/bin/sh\n# FAKE\ncase "$*" in\n{answers}\nesac\n', 0o755)
 

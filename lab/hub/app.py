@@ -117,9 +117,9 @@ class Hub:
             fields = parse_qs(body.decode())
             paths, expand = fields.get("paths", []), _true(fields.get("expand", [""])[0])
         known = {entry["path"]: entry for entry in _listing(commit, "", recursive=True)}
-        found = [known[path] for path in paths if path in known]
+        result = [known[path] for path in paths if path in known]
         return JSONResponse(
-            [_details(repository, commit, entry) if expand else entry for entry in found]
+            [_details(repository, commit, entry) if expand else entry for entry in result]
         )
 
     async def refs(self, request: Request) -> Response:

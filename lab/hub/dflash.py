@@ -30,13 +30,13 @@ class Drafter:
     def tensors(self) -> list[Tensor]:
         """Return all tensors at their full shapes."""
         hidden, width = self.hidden, self.width
-        found = [
+        result = [
             bf16("fc.weight", hidden, self.target_layers * hidden, filler=True),
             bf16("hidden_norm.weight", hidden),
         ]
         for number in range(self.layers):
             name = f"layers.{number}"
-            found += [
+            result += [
                 bf16(f"{name}.input_layernorm.weight", hidden),
                 bf16(f"{name}.mlp.down_proj.weight", hidden, width),
                 bf16(f"{name}.mlp.gate_proj.weight", width, hidden),
@@ -49,7 +49,7 @@ class Drafter:
                 bf16(f"{name}.self_attn.q_proj.weight", self.heads * HEAD_WIDTH, hidden),
                 bf16(f"{name}.self_attn.v_proj.weight", self.key_heads * HEAD_WIDTH, hidden),
             ]
-        return [*found, bf16("norm.weight", hidden)]
+        return [*result, bf16("norm.weight", hidden)]
 
     def files(self, size: int, *, generation: str = "first") -> Files:
         """Return weights; those of another `generation` share no byte with these."""

@@ -27,11 +27,11 @@ def _linear(name: str, rows: int, columns: int) -> list[Tensor]:
 
 def tensors() -> list[Tensor]:
     """All tensors at their real shapes."""
-    found = [bf16("model.embed_tokens.weight", VOCABULARY, HIDDEN, filler=True)]
+    result = [bf16("model.embed_tokens.weight", VOCABULARY, HIDDEN, filler=True)]
     for number in range(LAYERS):
         name = f"model.layers.{number}"
         attention, feed_forward = f"{name}.self_attn", f"{name}.mlp"
-        found += [
+        result += [
             bf16(f"{name}.input_layernorm.weight", HIDDEN),
             *_linear(f"{attention}.q_proj", HEADS * HEAD_WIDTH, HIDDEN),
             *_linear(f"{attention}.k_proj", KEY_HEADS * HEAD_WIDTH, HIDDEN),
@@ -45,7 +45,7 @@ def tensors() -> list[Tensor]:
             bf16(f"{name}.post_attention_layernorm.weight", HIDDEN),
         ]
     return [
-        *found,
+        *result,
         bf16("model.norm.weight", HIDDEN),
         bf16("lm_head.weight", VOCABULARY, HIDDEN, filler=True),
     ]

@@ -23,7 +23,7 @@ def parse_ranges(header: str | None, size: int) -> list[tuple[int, int]]:
     parts = [_RANGE.fullmatch(part.strip()) for part in listing.split(",")]
     if unit.strip().lower() != "bytes" or len(parts) > MAX_RANGES:
         return []
-    found = []
+    result = []
     for part in parts:
         if part is None or part.group(0) == "-":
             return []
@@ -35,7 +35,7 @@ def parse_ranges(header: str | None, size: int) -> list[tuple[int, int]]:
             if last and int(last) < start:
                 return []
         if start < end:
-            found.append((start, end))
-    if not found:
+            result.append((start, end))
+    if not result:
         raise Unsatisfiable
-    return found
+    return result

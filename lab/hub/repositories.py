@@ -45,10 +45,10 @@ def make(directory: Path, scale: float = 1.0) -> list[Repository]:
     recipe = _recipe(scale)
     made = []
     for miniature in MINIATURES:
-        known = store.load(miniature.id)
-        if known is None or known.recipe != recipe or not store.complete(known):
-            known = build(miniature, store, scale, recipe)
-        made.append(known)
+        data = store.load(miniature.id)
+        if data is None or data.recipe != recipe or not store.complete(data):
+            data = build(miniature, store, scale, recipe)
+        made.append(data)
     return made
 
 

@@ -91,12 +91,12 @@ class Repository:
 
     def last_change(self, commit: Commit, path: str) -> Commit:
         """Return the commit in which the file `path` of `commit` got its present content."""
-        found = commit
+        result = commit
         for older in reversed(self.commits[: self.commits.index(commit)]):
             if older.file(path) != commit.file(path):
                 break
-            found = older
-        return found
+            result = older
+        return result
 
 
 def commit_id(repository: str, parent: str, title: str, date: str, files: Iterable[File]) -> str:

@@ -80,24 +80,24 @@ def _rows(name: str, hot: dict[int, int], value: float, *, others: int | None) -
 
 def embeddings() -> list[Tensor]:
     """Embeddings and head: column n + 1 stands for word n, column 0 for everything else."""
-    words = {FIRST_WORD + number: number + 1 for number in range(len(WORDS))}
-    successors = {token: column - 1 for token, column in words.items()}
+    arguments = {FIRST_WORD + number: number + 1 for number in range(len(WORDS))}
+    successors = {token: column - 1 for token, column in arguments.items()}
     last = len(WORDS)
     head = _rows("lm_head.weight", successors, CERTAIN, others=None)
     loop = bytearray(head.data)
     place = ((FIRST_WORD + last - 1) * HIDDEN + last) * 2
     loop[place : place + 2] = bfloat16([CERTAIN])  # the last word follows itself, too
     return [
-        _rows("model.embed_tokens.weight", {**words, MASK: last}, 1.0, others=0),
+        _rows("model.embed_tokens.weight", {**arguments, MASK: last}, 1.0, others=0),
         Tensor(head.name, head.dtype, head.shape, head.seed, data=bytes(loop)),
     ]
 
 
 def _layers(count: int, prefix: str) -> list[Tensor]:
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
     for number in range(count):
         name = f"{prefix}layers.{number}"
-        found += [
+        tensors += [
             _ones(f"{name}.input_layernorm.weight", HIDDEN),
             _zeros(f"{name}.mlp.down_proj.weight", HIDDEN, WIDTH),
             _random(f"{name}.mlp.gate_proj.weight", WIDTH, HIDDEN),
@@ -110,7 +110,7 @@ def _layers(count: int, prefix: str) -> list[Tensor]:
             _random(f"{name}.self_attn.q_proj.weight", HEADS * HEAD_WIDTH, HIDDEN),
             _random(f"{name}.self_attn.v_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
         ]
-    return found
+    return tensors
 
 
 def body_tensors() -> list[Tensor]:

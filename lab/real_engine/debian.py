@@ -48,11 +48,11 @@ def unpack(root: Path, scratch: Path) -> None:
     subprocess.run(["tar", "-xf", archive, "-C", root, "--exclude=./dev/*"], check=True)
     archive.unlink()
     for name in _UNUSED:
-        place = root / name
-        if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
+        path = root / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
         else:
-            place.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
     for name in ("dev", "proc", "sys", "tmp", "root", "models"):
         (root / name).mkdir(exist_ok=True)
     (root / "tmp").chmod(0o1777)

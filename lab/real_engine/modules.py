@@ -28,7 +28,7 @@ for module in list(sys.modules.values()):
 
 def compile_imported(root: Path) -> None:
     """Run in the tree: import the engine's parts and compile what that loads."""
-    words = inside(root, ["/usr/bin/python3", "-B", "-c", _COMPILE])
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    arguments = inside(root, ["/usr/bin/python3", "-B", "-c", _COMPILE])
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the engine can't be imported:\n{done.stderr.strip()[-2000:]}")

@@ -76,15 +76,15 @@ def install(root: Path, scratch: Path) -> None:
 def _pip(packages: Path, scratch: Path) -> None:
     tool = scratch / "pip"
     subprocess.run([sys.executable, "-m", "venv", tool], check=True)
-    words = [str(tool / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
-    words += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:"]
-    words += ["--no-compile", "--python-version", "3.11", "--implementation", "cp"]
+    arguments = [str(tool / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+    arguments += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:"]
+    arguments += ["--no-compile", "--python-version", "3.11", "--implementation", "cp"]
     for abi in ("cp311", "abi3", "none"):
-        words += ["--abi", abi]
+        arguments += ["--abi", abi]
     for platform in _PLATFORMS:
-        words += ["--platform", platform]
-    words += ["--target", str(packages), "-r", str(REQUIREMENTS)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+        arguments += ["--platform", platform]
+    arguments += ["--target", str(packages), "-r", str(REQUIREMENTS)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(
             f"pip could not install the engine:\n{done.stderr.strip()[-2000:]}\n"

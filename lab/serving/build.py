@@ -88,8 +88,8 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
     if not tag.docker_types:
         for entry, name in zip(entries, tag.architectures, strict=True):
             entry["annotations"] = {"dev.sparkwright.fake": _note(name)}
-    attestations = [] if tag.docker_types else [provenance.of(one) for one in manifests]
-    entries += [one.entry for one in attestations]
+    attestations = [] if tag.docker_types else [provenance.of(manifest) for manifest in manifests]
+    entries += [attestation.entry for attestation in attestations]
     index: dict[str, Any] = {"schemaVersion": 2, "mediaType": types["index"]}
     index["manifests"] = entries
     if not tag.docker_types:
@@ -110,10 +110,16 @@ def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int
     for layer in layers:
         if registry.put_blob(layer.digest, layer.size, Path(layer.path), mount_from=ULTIMATE):
             sent += layer.size
-    for blob in (*image.configs, *(one for told in image.attestations for one in told.blobs)):
+    for blob in (
+        *image.configs,
+        *(blob for attestation in image.attestations for blob in attestation.blobs),
+    ):
         if registry.put_blob(blob.digest, len(blob.content), blob.content):
             sent += len(blob.content)
-    for manifest in (*image.manifests, *(told.manifest for told in image.attestations)):
+    for manifest in (
+        *image.manifests,
+        *(attestation.manifest for attestation in image.attestations),
+    ):
         registry.put_manifest(manifest.digest, manifest.content, manifest.media_type)
         sent += len(manifest.content)
     for name in missing:

@@ -74,9 +74,9 @@ def base_layer(cache: Path) -> Layer:
     facts = cache / "serving-base.json"
     recipe = hashlib.sha256(f"{SUITE}|{PACKAGES}|{_UNUSED}|{_COMPILE}".encode()).hexdigest()
     if archive.is_file() and facts.is_file():
-        known = json.loads(facts.read_text(encoding="utf-8"))
-        if known["recipe"] == recipe and known["layer"]["size"] == archive.stat().st_size:
-            return Layer(**known["layer"])
+        data = json.loads(facts.read_text(encoding="utf-8"))
+        if data["recipe"] == recipe and data["layer"]["size"] == archive.stat().st_size:
+            return Layer(**data["layer"])
     cache.mkdir(parents=True, exist_ok=True)
     raw = cache / f"serving-base.{os.getpid()}.tar"
     packed = raw.with_suffix(".tar.gz")

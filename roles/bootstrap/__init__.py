@@ -22,10 +22,10 @@ def bootstrap(host: Host, one: HostRun) -> None:
     from sparkwright.operations.bootstrap import steps
     from sparkwright.run import bootstrap as run
 
-    found = run.decided(host, one)
-    if found is None:
+    result = run.decided(host, one)
+    if result is None:
         return
-    state, decision = found
+    state, decision = result
     settings = one.settings
     for step in host.loop(decision.steps):
         steps.done(

@@ -28,7 +28,9 @@ def fetched(_: Host, one: HostRun) -> None:
         name="Image and weights: on the disk and verified",
         jobs=started,
         proved=ProofRequest(
-            models=tuple(ModelAt(one.directory, one.resolved.commit) for one in desired.models),
+            models=tuple(
+                ModelAt(model.directory, model.resolved.commit) for model in desired.models
+            ),
             images=tuple(image.name for image in desired.images),
         ),
     )

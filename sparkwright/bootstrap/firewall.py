@@ -22,19 +22,21 @@ class Opening:
 
 def ports_of(plan: HostPlan) -> tuple[int, ...]:
     """TCP ports that others reach: services, their health, load balancers, peers."""
-    found = [one.client_port for one in plan.services if not is_loopback(one.client_bind)]
-    found += [one.proxy.health_port for one in plan.services if one.proxy]
-    found += [one.port for one in plan.settings.load_balancer.values()]
-    found += [plan.settings.peer_port] if plan.settings.peer_sharing else []
-    return tuple(dict.fromkeys(found))
+    client_ports = [
+        service.client_port for service in plan.services if not is_loopback(service.client_bind)
+    ]
+    client_ports += [service.proxy.health_port for service in plan.services if service.proxy]
+    client_ports += [item.port for item in plan.settings.load_balancer.values()]
+    client_ports += [plan.settings.peer_port] if plan.settings.peer_sharing else []
+    return tuple(dict.fromkeys(client_ports))
 
 
 def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
     """The network in which others reach the host at its addresses; None where it is not known."""
-    own = {ip_address(one) for one in addresses}
-    for one in state.networks:
+    own = {ip_address(address) for address in addresses}
+    for network in state.networks:
         try:
-            interface = ip_interface(one)
+            interface = ip_interface(network)
         except ValueError:
             continue
         if interface.ip in own:
@@ -51,8 +53,8 @@ def openings(firewall: Firewall, network: str, ports: Sequence[int]) -> list[Ope
 def _ufw(rules: Sequence[str], network: str, port: int) -> Opening | None:
     # ### tuple ### allow tcp 8000 0.0.0.0/0 any 192.168.1.0/24 in
     for rule in rules:
-        words = rule.split()
-        if words[3:6] == ["allow", "tcp", str(port)] and words[8:9] == [network]:
+        parts = rule.split()
+        if parts[3:6] == ["allow", "tcp", str(port)] and parts[8:9] == [network]:
             return None
     rule_words = ("allow", "proto", "tcp", "from", network, "to", "any", "port", str(port))
     return Opening(

@@ -50,8 +50,8 @@ def _box(name: str, source: str, *, run: Run) -> Box:
     code, out, err = run(command(name))
     gpus = parse(out) if code == 0 else ()
     if not gpus:
-        said = (err.strip() or out.strip()).splitlines()
-        return Box(name, source, why=cut(said[-1] if said else "no GPU", 120))
+        lines = (err.strip() or out.strip()).splitlines()
+        return Box(name, source, why=cut(lines[-1] if lines else "no GPU", 120))
     return Box(name, source, kind(gpus[0]), cut(gpus[0].name, 60))
 
 

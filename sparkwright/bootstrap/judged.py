@@ -54,15 +54,15 @@ class Judged:
         files = {repository.list_file: repository.text} if repository else {}
         added = (f"add the repository {repository.uri}",) if repository else ()
         undo = Undo(missing, sums(files))
-        words = (*added, f"install {', '.join(missing)}")
-        return StepPlan(step, words, missing, repository, undo=undo)
+        arguments = (*added, f"install {', '.join(missing)}")
+        return StepPlan(step, arguments, missing, repository, undo=undo)
 
     def _sudoers(self) -> Iterator[StepPlan | Finding]:
         if not self.state.passwordless:
             user = self.state.observed.user
             place, text = steps.sudoers_file(user)
-            words = f"let {user} become root without a password ({place})"
-            yield StepPlan("sudoers", (words,), sudoers=(place, text),
+            arguments = f"let {user} become root without a password ({place})"
+            yield StepPlan("sudoers", (arguments,), sudoers=(place, text),
                            undo=Undo(files=sums({place: text})))  # fmt: skip
 
     def _docker(self) -> Iterator[StepPlan | Finding]:
@@ -106,13 +106,13 @@ class Judged:
         if obstacle := driver.obstacle(self.box, self.state):
             yield obstacle
         elif step := self._installing("driver"):
-            words = (*step.would, "reboot, where asked for (--reboot)")
+            arguments = (*step.would, "reboot, where asked for (--reboot)")
             apart = (
                 f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
                 "sudo apt purge takes it away"
             )
             undo = replace(step.undo, packages=(), files={}, apart=apart)
-            yield replace(step, would=words, undo=undo)
+            yield replace(step, would=arguments, undo=undo)
 
     @property
     def waits_for_reboot(self) -> bool:
@@ -124,8 +124,8 @@ class Judged:
         user = self.state.observed.user
         if user != "root" and "docker" not in self.state.groups:
             undo = Undo(commands=(("gpasswd", "--delete", user, "docker"),))
-            words = f"make {user} a member of the group docker, which may do all that root may"
-            yield StepPlan("docker-group", (words,), group="docker", undo=undo)
+            arguments = f"make {user} a member of the group docker, which may do all that root may"
+            yield StepPlan("docker-group", (arguments,), group="docker", undo=undo)
 
     def _earlyoom(self) -> Iterator[StepPlan | Finding]:
         yield from self._writing("earlyoom", ("earlyoom.service",), self._installing("earlyoom"))
@@ -135,11 +135,11 @@ class Judged:
 
     def _swap(self) -> Iterator[StepPlan | Finding]:
         if self.state.observed.memory.swap:
-            (place,) = steps.FILES["swap"]
+            (file,) = steps.FILES["swap"]
             for step in self._writing("swap"):
                 back = ("sysctl", "-w", f"vm.swappiness={self.state.swappiness}")
                 undo = replace(step.undo, commands=(back,) if self.state.swappiness else ())
-                yield replace(step, commands=(("sysctl", "--load", place),), undo=undo)
+                yield replace(step, commands=(("sysctl", "--load", file),), undo=undo)
 
     def _firewall(self) -> Iterator[StepPlan | Finding]:
         firewall = self.state.firewall
@@ -164,12 +164,12 @@ class Judged:
     ) -> Iterator[StepPlan]:
         """The step that writes those of its files that are not as they must be."""
         files, texts = steps.FILES[name], self.state.observed.texts
-        wrong = [path for path, text in files.items() if texts.get(path) != text]
-        if not wrong and installing is None:
+        paths = [path for path, text in files.items() if texts.get(path) != text]
+        if not paths and installing is None:
             return
         step = installing or StepPlan(name, ())
         own = tuple(unit for unit in enables if f"{steps.UNITS}/{unit}" in files)
         undo = replace(step.undo, files={**step.undo.files, **sums(files)}, units=own)
-        words = (*step.would, *(f"write {path}" for path in wrong))
-        yield replace(step, would=words, files=files, enables=enables,
-                      restarts=enables if wrong else (), undo=undo)  # fmt: skip
+        arguments = (*step.would, *(f"write {path}" for path in paths))
+        yield replace(step, would=arguments, files=files, enables=enables,
+                      restarts=enables if paths else (), undo=undo)  # fmt: skip

@@ -35,14 +35,14 @@ def key_text(repository: Repository) -> str:
     where = f"bootstrap_sources: {repository.name}.key"
     data = _fetched(repository.key, where)
     try:
-        found = list(fingerprints(binary(data)))
+        result = list(fingerprints(binary(data)))
     except ValueError as error:
         what = f"{repository.key} is no OpenPGP public key: {error}"
         raise refusal(where, what, "name the key that signs the repository") from None
     wanted = (repository.fingerprint or "").upper()
     # One key, not one of several: apt would take packages that any of them has signed.
-    if wanted and found != [wanted]:
-        what = f"{repository.key} is the key {', '.join(found) or 'of nobody'}, not {wanted}"
+    if wanted and result != [wanted]:
+        what = f"{repository.key} is the key {', '.join(result) or 'of nobody'}, not {wanted}"
         remedy = (
             "ask the vendor whether the key changed, then set its fingerprint in "
             f"bootstrap_sources[{repository.name!r}]; until then nothing of it is installed"
@@ -59,7 +59,9 @@ def binary(data: bytes) -> bytes:
     if not blocks:
         raise ValueError("its armour does not end")
     try:
-        return b"".join(base64.b64decode(b"".join(one.split()), validate=True) for one in blocks)
+        return b"".join(
+            base64.b64decode(b"".join(block.split()), validate=True) for block in blocks
+        )
     except binascii.Error as error:
         raise ValueError(str(error)) from None
 
@@ -74,14 +76,14 @@ def armoured(packets: bytes) -> str:
 
 
 def _crc24(data: bytes) -> int:
-    found = 0xB704CE
+    result = 0xB704CE
     for byte in data:
-        found ^= byte << 16
+        result ^= byte << 16
         for _ in range(8):
-            found <<= 1
-            if found & 0x1000000:
-                found ^= 0x1864CFB
-    return found
+            result <<= 1
+            if result & 0x1000000:
+                result ^= 0x1864CFB
+    return result
 
 
 def fingerprints(packets: bytes) -> Iterator[str]:
@@ -116,12 +118,12 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _new_length(data: bytes, at: int) -> tuple[int, int]:
     """A length and how many bytes it takes."""
-    one = data[at] if at < len(data) else 255
-    if one < 192:
-        return one, 1
-    if one < 224:
-        return ((one - 192) << 8) + int.from_bytes(data[at + 1 : at + 2], "big") + 192, 2
-    if one == 255:
+    item = data[at] if at < len(data) else 255
+    if item < 192:
+        return item, 1
+    if item < 224:
+        return ((item - 192) << 8) + int.from_bytes(data[at + 1 : at + 2], "big") + 192, 2
+    if item == 255:
         return int.from_bytes(data[at + 1 : at + 5], "big"), 5
     raise ValueError("it has packets in parts")
 

@@ -50,13 +50,13 @@ def sudoers_file(user: str) -> tuple[str, str]:
 
     sudo passes over names with a dot. The name is the one of docs/install.md for one user's hosts.
     """
-    name = "".join(one if one.isalnum() or one in "-_" else "_" for one in user)
+    name = "".join(item if item.isalnum() or item in "-_" else "_" for item in user)
     return f"/etc/sudoers.d/sparkwright-{name}", f"{escaped(user)} ALL=(ALL) NOPASSWD: ALL\n"
 
 
 def escaped(user: str) -> str:
     """A user's name as sudoers reads it: of everything else than these, a backslash before it."""
-    return "".join(one if one.isalnum() or one in "-_." else f"\\{one}" for one in user)
+    return "".join(item if item.isalnum() or item in "-_." else f"\\{item}" for item in user)
 
 
 def sums(files: Mapping[str, str]) -> dict[str, str]:

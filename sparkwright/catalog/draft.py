@@ -55,12 +55,12 @@ def _lines(key: str, value: Any, said: Mapping[str, str]) -> list[str]:
         return _dumped({key: value})
     if not value:
         return ["arguments: {}"]
-    found = ["arguments:"]
-    for name, one in value.items():
-        *before, last = _dumped({name: one})
+    result = ["arguments:"]
+    for name, item in value.items():
+        *before, last = _dumped({name: item})
         origin = f"    # {said[name]}" if name in said else ""
-        found += [f"  {line}" for line in before] + [f"  {last}{origin}"]
-    return found
+        result += [f"  {line}" for line in before] + [f"  {last}{origin}"]
+    return result
 
 
 def _dumped(data: dict[str, Any]) -> list[str]:

@@ -81,7 +81,7 @@ class Issue(Data):
     when: Annotated[
         tuple[Conditions, ...],
         BeforeValidator(
-            lambda said: (said,) if isinstance(said, dict) else said,
+            lambda text: (text,) if isinstance(text, dict) else text,
             json_schema_input_type=Conditions | tuple[Conditions, ...],
         ),
         Field(min_length=1),
@@ -94,7 +94,7 @@ class Issue(Data):
 
     @model_validator(mode="after")
     def _known_facts(self) -> Issue:
-        for fact in (fact for one in self.when for fact in one):
+        for fact in (fact for item in self.when for fact in item):
             kind, _, name = fact.partition(".")
             if kind in ("argument", "speculative", "environment") and name:
                 continue
@@ -104,9 +104,9 @@ class Issue(Data):
 
     def met(self, tag: str, facts: Mapping[str, Scalar | None]) -> tuple[str, ...]:
         """The facts by which a service makes the mistake; none where it does not."""
-        for one in self.when if not self.tags or tag in self.tags else ():
-            if all(condition.holds(facts.get(fact)) for fact, condition in one.items()):
-                return tuple(one)
+        for item in self.when if not self.tags or tag in self.tags else ():
+            if all(condition.holds(facts.get(fact)) for fact, condition in item.items()):
+                return tuple(item)
         return ()
 
 

@@ -156,8 +156,8 @@ def _whole(
         problems.append(mistake(where, f"{base!r} extends this entry", "extend another one"))
         return None
     if other not in raw:
-        known = [name for kind, name in raw if kind == key[0]]
-        problems.append(mistake(where, f"no such {key[0]}: {base!r}", suggest(base, known)))
+        names = [name for kind, name in raw if kind == key[0]]
+        problems.append(mistake(where, f"no such {key[0]}: {base!r}", suggest(base, names)))
         return None
     under = _whole(other, raw, (*within, key), problems)
     return None if under is None else merged(under, data)
@@ -202,7 +202,9 @@ def _references(entry: Entry, catalog: Catalog) -> Iterator[_Reference]:
             if entry.image in catalog.images:
                 yield "tag", entry.tag, catalog.images[entry.image].tags
         case Advice():
-            yield from (("choices.recipe", one.recipe, catalog.recipes) for one in entry.choices)
+            yield from (
+                ("choices.recipe", choice.recipe, catalog.recipes) for choice in entry.choices
+            )
 
 
 def _of_image(image: Image, catalog: Catalog) -> Iterator[_Reference]:

@@ -34,41 +34,41 @@ EXTENDS = (
 
 def schema(kind: str) -> dict[str, Any]:
     """The JSON Schema of a kind; what extends another entry needs no key of its own."""
-    found = KINDS[kind].model_json_schema()
-    for one in (found, *found.get("$defs", {}).values()):
-        _describe(one)
-    found["properties"]["extends"] = {
+    result = KINDS[kind].model_json_schema()
+    for item in (result, *result.get("$defs", {}).values()):
+        _describe(item)
+    result["properties"]["extends"] = {
         "description": EXTENDS, "anyOf": [{"const": True}, {"type": "string"}],
     }  # fmt: skip
-    needed = found.pop("required")
-    found["required"] = ["kind", "name"]
-    found["if"] = {"required": ["extends"]}
-    found["else"] = {"required": needed}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    needed = result.pop("required")
+    result["required"] = ["kind", "name"]
+    result["if"] = {"required": ["extends"]}
+    result["else"] = {"required": needed}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **result}
 
 
 def _describe(one: dict[str, Any]) -> None:
-    summary, said = documented(one.get("description", ""))
+    summary, text = documented(one.get("description", ""))
     one["description"] = summary
     for key, field in one.get("properties", {}).items():
-        words = said.get(key) or COMMON.get(key)
-        if words:
-            field["description"] = words
+        arguments = text.get(key) or COMMON.get(key)
+        if arguments:
+            field["description"] = arguments
 
 
 def documented(docstring: str) -> tuple[str, dict[str, str]]:
     """What a docstring says: its text, and its ``Attributes`` by name."""
     text, _, attributes = docstring.partition("Attributes:\n")
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     names: list[str] = []
     for line in attributes.splitlines():
         begun = re.match(r"    (\w+(?:, \w+)*): (.*)", line)
         if begun:
             names = begun[1].split(", ")
-            said |= dict.fromkeys(names, begun[2])
+            texts |= dict.fromkeys(names, begun[2])
         else:
-            said |= {name: f"{said[name]} {line.strip()}".strip() for name in names}
-    return _markdown(text), {name: _markdown(words) for name, words in said.items()}
+            texts |= {name: f"{texts[name]} {line.strip()}".strip() for name in names}
+    return _markdown(text), {name: _markdown(arguments) for name, arguments in texts.items()}
 
 
 def _markdown(text: str) -> str:
@@ -78,24 +78,24 @@ def _markdown(text: str) -> str:
 def allowed(kind: str, path: tuple[str, ...]) -> str:
     """What may be written for a key, in a few words; empty where it is anything of its type."""
     whole = KINDS[kind].model_json_schema()
-    found: Any = whole
+    result: Any = whole
     for part in path:
-        found = _inner(found, whole).get("properties", {}).get(part)
-        if found is None:
+        result = _inner(result, whole).get("properties", {}).get(part)
+        if result is None:
             return ""
-    found = _inner(found, whole)
-    if "const" in found:
-        return str(found["const"])
-    if "enum" in found:
-        return ", ".join(map(str, found["enum"]))
-    if "properties" in found:
-        return f"a mapping with {', '.join(found.get('required', found['properties']))}"
-    return _WORDS.get(str(found.get("type")), str(found.get("format", "")))
+    result = _inner(result, whole)
+    if "const" in result:
+        return str(result["const"])
+    if "enum" in result:
+        return ", ".join(map(str, result["enum"]))
+    if "properties" in result:
+        return f"a mapping with {', '.join(result.get('required', result['properties']))}"
+    return _WORDS.get(str(result.get("type")), str(result.get("format", "")))
 
 
 def _inner(found: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     """Where a reference, or the one type beside null, leads to."""
-    some = [one for one in found.get("anyOf", []) if one.get("type") != "null"]
+    some = [item for item in found.get("anyOf", []) if item.get("type") != "null"]
     if len(some) == 1:
         found = some[0]
     if "$ref" in found:

@@ -48,7 +48,7 @@ def command(
     first time with a password. What is there already is left as it is.
     """
     hosts = limited(read_inventory(inventory, overrides), limit)
-    asked = any(one.data.get("bootstrap") for one in hosts)
+    asked = any(host.data.get("bootstrap") for host in hosts)
     if not steps and not asked:
         where = f"{inventory}: bootstrap"
         remedy = 'name them: --step docker, or bootstrap = ["docker"] in group_data'

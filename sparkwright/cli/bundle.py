@@ -170,10 +170,10 @@ def _fetch(name: str, request: FetchRequest, secret: str | None, *, quiet: bool)
         complete = replace(request, state_dir=folder, token_file=str(file) if secret else None)
         place.write_text(document(complete), encoding="utf-8")
         libraries = Path(str(distribution("hf_transfer").locate_file("")))
-        words = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
+        arguments = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
         sys.stdout.flush()
         plain = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-        done = subprocess.run([*words, str(place)], check=False, env=plain,
+        done = subprocess.run([*arguments, str(place)], check=False, env=plain,
                               stdout=sys.stderr if quiet else None)  # fmt: skip
         return done.returncode == 0
 

@@ -87,4 +87,4 @@ def _own_catalogs() -> list[str]:
     except UserError:
         return []
     named = (host.data.get("catalog_directories") or () for host in hosts)
-    return list(dict.fromkeys(directory for one in named for directory in one))
+    return list(dict.fromkeys(directory for item in named for directory in item))

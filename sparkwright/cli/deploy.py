@@ -41,7 +41,7 @@ def command(words: tuple[str, ...]) -> None:
 def _pyinfra() -> str:
     """Path of the pyinfra beside this Python, or of the one on the PATH. Raises UserError."""
     beside = Path(sys.executable).with_name("pyinfra")
-    found = str(beside) if beside.exists() else shutil.which("pyinfra")
-    if found is None:
+    result = str(beside) if beside.exists() else shutil.which("pyinfra")
+    if result is None:
         raise refusal("command line", "pyinfra is not installed", "see the README")
-    return found
+    return result

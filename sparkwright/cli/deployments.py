@@ -29,14 +29,14 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
     from sparkwright.run import questions
 
     answers = hosts.ask(questions.deployment, planless=planless)
-    if found := answers.answers:
+    if result := answers.answers:
         kept = Path(".sparkwright/status.json")
         watched = [
             finding
-            for host, deployment in found.items()
+            for host, deployment in result.items()
             for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
-        record = {"history": results.switches(found), "findings": data(watched)}
+        record = {"history": results.switches(result), "findings": data(watched)}
         with suppress(OSError):  # a full disk here hides nothing of what the hosts say
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
@@ -54,12 +54,12 @@ def status(hosts: Hosts, as_json: bool) -> None:
     and the watch sees no error.
     """
     answers = deployments(hosts)
-    found = answers.answers
+    result = answers.answers
     if as_json:
-        print_json({host: results.summary(seen) for host, seen in found.items()})
-    elif found:
-        echo(results.render_status(found, paint))
-    finish(answers, failed=not all(map(results.well, found.values())))
+        print_json({host: results.summary(seen) for host, seen in result.items()})
+    elif result:
+        echo(results.render_status(result, paint))
+    finish(answers, failed=not all(map(results.well, result.values())))
 
 
 @click.command("history")
@@ -72,11 +72,11 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
     Exit code 0 only when every host answered.
     """
     answers = deployments(hosts)
-    found = answers.answers
+    result = answers.answers
     if as_json:
-        print_json({host: encode(seen.history) for host, seen in found.items()})
-    elif found:
-        echo(results.render_history(found, last))
+        print_json({host: encode(seen.history) for host, seen in result.items()})
+    elif result:
+        echo(results.render_history(result, last))
     finish(answers)
 
 
@@ -89,11 +89,11 @@ def diff(hosts: Hosts, as_json: bool) -> None:
     Exit code 1 when anything differs or a host does not answer.
     """
     answers = deployments(hosts, planless=False)
-    found = answers.answers
-    text = results.render_diff(found)
+    result = answers.answers
+    text = results.render_diff(result)
     if as_json:
-        texts = {host: results.render_diff({host: seen}) for host, seen in found.items()}
+        texts = {host: results.render_diff({host: seen}) for host, seen in result.items()}
         print_json([{"host": host, "text": part} for host, part in texts.items() if part])
-    elif found:
-        echo(text or f"no difference: {', '.join(found)}", err=not text)
+    elif result:
+        echo(text or f"no difference: {', '.join(result)}", err=not text)
     finish(answers, failed=bool(text))

@@ -49,7 +49,7 @@ def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
     Raises:
         UserError: where no host's settings have it, or it names one that there is not.
     """
-    everyone = {one.name: one.data for one in hosts}
+    everyone = {host.name: host.data for host in hosts}
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)
     named = dict.fromkeys(name for data in everyone.values() for name in members(data))

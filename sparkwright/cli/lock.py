@@ -92,16 +92,16 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> LockR
     lock = with_registries(_registries(plans), lock, upgrade=upgrade)
     text = locks.render_lock(lock)
     pickles = _pickles(plans, lock, str(path))
-    wrong = [finding.observed for finding in errors(pickles)]
+    observeds = [finding.observed for finding in errors(pickles)]
     for finding in pickles:
         echo(f"{finding.severity.value}: {finding.observed}. {finding.remedy}", err=True)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if text == before:
-        return LockReport(str(path), "nothing changes", wrong)
+        return LockReport(str(path), "nothing changes", observeds)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     state = "written. Look at its diff, and commit it."
-    return LockReport(str(path), state, wrong, _diff(before, text))
+    return LockReport(str(path), state, observeds, _diff(before, text))
 
 
 def _registries(plans: list[HostPlan]) -> set[str]:
@@ -123,21 +123,23 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
     references = [plan.references for plan in plans]
     again = "run 'sparkwright lock INVENTORY'"
     try:
-        wrong = [finding.observed for finding in errors(_pickles(plans, lock, str(path)))]
+        observeds = [finding.observed for finding in errors(_pickles(plans, lock, str(path)))]
     except UserError as error:
-        wrong = [finding.observed for finding in error.findings]
-    wrong += [
+        observeds = [finding.observed for finding in error.findings]
+    observeds += [
         f"{name} is built, and its context is not pinned: {again}"
         for name in locks.without_contexts(references, lock)
     ]
-    wrong += [
+    observeds += [
         f"registry {address} is not pinned: {again}"
         for address in sorted(_registries(plans) - set(lock.registries or ()))
     ]
-    wrong += [f"{name} is locked, and no host needs it" for name in locks.unused(references, lock)]
-    state = "incomplete" if wrong else "complete"
+    observeds += [
+        f"{name} is locked, and no host needs it" for name in locks.unused(references, lock)
+    ]
+    state = "incomplete" if observeds else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
-    return LockReport(str(path), f"{state}, {counts}", wrong)
+    return LockReport(str(path), f"{state}, {counts}", observeds)
 
 
 def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding]:

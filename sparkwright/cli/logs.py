@@ -61,8 +61,8 @@ def command(
     from sparkwright.run import questions
 
     question = partial(questions.logged, services=services, lines=lines, since=since)
-    found = hosts.ask(question, planless=True)
-    answers = found.answers
+    result = hosts.ask(question, planless=True)
+    answers = result.answers
     unknown = misspelt(services, answers)
     for name, answer in answers.items():
         if answer.wrong:
@@ -81,4 +81,4 @@ def command(
         known = {name: (inputs[name], answer) for name, answer in answers.items()}
         follow(known, services, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
-    finish(found, failed=failed)
+    finish(result, failed=failed)

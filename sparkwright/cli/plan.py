@@ -59,8 +59,8 @@ def command(
         for names, (host_data, planned) in folded(shown.items(), _alike):
             _print(host_data, names)
             _bar(memory_of(planned.plan, planned.catalog))
-            if wrong := errors(planned.violations):
-                echo(text(wrong, hosts=False, indent=2, paint=paint))
+            if problems := errors(planned.violations):
+                echo(text(problems, hosts=False, indent=2, paint=paint))
             echo()
         services = ((service, host.catalog) for host in hosts.values()
                     for service in host.plan.services)  # fmt: skip
@@ -116,7 +116,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
              "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock)}
             for model in service.models
         ],
-        "licenses": {one.of: one.license for one in terms([(service, catalog)]).licenses},
+        "licenses": {item.of: item.license for item in terms([(service, catalog)]).licenses},
         "image_gib": catalog.images[service.image.image].size.pull_gib,
         "budget_gib": {
             "share": own.share, "weights": own.weights, "drafter": own.drafter,

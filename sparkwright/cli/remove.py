@@ -35,15 +35,15 @@ def command(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, *
     from sparkwright.run import changes
 
     change = partial(changes.removed, services=services, **more)
-    found = hosts.change(change, planless=True)
+    result = hosts.change(change, planless=True)
     if as_json:
-        options.print_json(encode(found.answers))
-    for name, answer in {} if as_json else found.answers.items():
+        options.print_json(encode(result.answers))
+    for name, answer in {} if as_json else result.answers.items():
         echo(f"{name}: removed {visible(', '.join(answer.done) or 'nothing')}")
         for line in answer.left:
             echo(f"{name}: left {visible(line)}")
-    if found.failures:
-        lost = ", ".join(found.failures)
+    if result.failures:
+        lost = ", ".join(result.failures)
         remedy = "run this again when they can be reached"
         echo(f"{lost}: nothing was removed; {remedy}", err=True)
-    finish(found)
+    finish(result)

@@ -57,9 +57,9 @@ def command(
     name = _service(chosen[0], service)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]
-    words = ssh_command(chosen[0], ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
+    arguments = ssh_command(chosen[0], ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
     sys.stdout.flush()
-    os.execv(words[0], words)
+    os.execv(arguments[0], arguments)
 
 
 def _service(host: HostInput, wanted: str | None) -> str:

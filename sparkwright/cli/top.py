@@ -57,17 +57,17 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
             if event is not None:
                 host, look = event
                 fleet[host] = _with(fleet[host], look)
-            found = list(lines(fleet, service))
+            result = list(lines(fleet, service))
             if show is not None:
-                show(found)
+                show(result)
             elif not once and time.monotonic() >= due:
                 due = time.monotonic() + interval
-                _print(found, as_json)
+                _print(result, as_json)
     if broken:
         click.echo(broken, err=True)
-    found = list(lines(fleet, service))
-    _print(found, as_json)
-    sys.exit(int(any(seen.now is None for seen in fleet.values()) or not found))
+    result = list(lines(fleet, service))
+    _print(result, as_json)
+    sys.exit(int(any(seen.now is None for seen in fleet.values()) or not result))
 
 
 def _with(seen: Seen, look: HostLoad | Exception) -> Seen:

@@ -28,14 +28,14 @@ def choice_problems(
         )
         return
     yield from name_problems(hosts, "command line: INVENTORY")
-    known = [name for name, members in groups.items() if members]
+    names = [name for name, members in groups.items() if members]
     for option, patterns in chosen.items():
         for pattern in patterns:
-            if pattern not in known and not any(fnmatch(host, pattern) for host in hosts):
+            if pattern not in names and not any(fnmatch(host, pattern) for host in hosts):
                 yield mistake(
                     f"command line: --{option} {pattern}",
                     "this is not a host or a group of the inventory",
-                    suggest(pattern, [*hosts, *known]),
+                    suggest(pattern, [*hosts, *names]),
                 )
 
 

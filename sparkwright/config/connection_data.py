@@ -20,11 +20,11 @@ def connection_data(file: Path) -> dict[str, Any]:
         text = file.read_bytes()[:_MOST].decode("utf-8-sig", "replace")
     except OSError:
         return {}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for line in text.splitlines():
         if match := _LINE.match(line):
             try:
-                found[match[1]] = ast.literal_eval(match[2].strip())
+                result[match[1]] = ast.literal_eval(match[2].strip())
             except (ValueError, SyntaxError, MemoryError, RecursionError):
                 continue
-    return found
+    return result

@@ -56,9 +56,9 @@ class FabricAddresses(BaseModel):
         """One for each rail of a pair or switch, and two for each cable of a ring."""
         first = IPv4Network(self.network)
         number = 2 * len(self.hosts) if self.shape == "ring" else 2
-        starts = (int(first.network_address) + one * first.num_addresses for one in range(number))
+        starts = (int(first.network_address) + item * first.num_addresses for item in range(number))
         return tuple(IPv4Network((start, first.prefixlen)) for start in starts)
 
 
 def _is_private(network: IPv4Network) -> bool:
-    return any(network.subnet_of(one) for one in _PRIVATE)
+    return any(network.subnet_of(item) for item in _PRIVATE)

@@ -44,8 +44,8 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
         like_hosts = [isinstance(host, str | tuple) or _is_pair(host, str) for host in hosts]
         if hosts and not any(like_hosts):
             continue  # no group, as pyinfra has it: a list of something else
-        if wrong := list(_problems(where, hosts, data)):
-            problems += wrong
+        if problem := list(_problems(where, hosts, data)):
+            problems += problem
         else:
             groups[name] = Group([_pair(host) for host in hosts], dict(data), {})
     problems.stop()

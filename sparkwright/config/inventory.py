@@ -44,12 +44,12 @@ def site_inventory() -> Path:
         UserError: when it is not clear which one.
     """
     usual = Path("inventory/lab.py")
-    found = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
-    if len(found) != 1:
-        there = ", ".join(map(str, found)) or "none in ./inventory"
+    result = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
+    if len(result) != 1:
+        there = ", ".join(map(str, result)) or "none in ./inventory"
         remedy = "name one, or run this in the folder of a site (`sparkwright init` makes one)"
         raise refusal("INVENTORY", f"none is named, and there is {there}", remedy)
-    return found[0]
+    return result[0]
 
 
 def ssh_address(name: str, data: Mapping[str, Any]) -> str:
@@ -233,18 +233,18 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
     Raises:
         UserError: for each that can't be used.
     """
-    found = {}
+    result = {}
     problems = Problems()
     for text in overrides:
         try:
             key, sign, value = text.partition("=")
             if not (sign and key):
                 raise Unusable("this gives no key a value", "write --data KEY=VALUE")
-            found[key] = _as_pyinfra(value)
+            result[key] = _as_pyinfra(value)
         except Unusable as error:
             problems.append(mistake(f"command line: --data {text[:80]}", error.what, error.remedy))
     problems.stop()
-    return found
+    return result
 
 
 def _as_pyinfra(value: str) -> Any:
@@ -254,10 +254,10 @@ def _as_pyinfra(value: str) -> Any:
     with suppress(ValueError):
         return int(value)
     try:
-        found = json.loads(value)
+        data = json.loads(value)
     except ValueError:
         return value
     except RecursionError:
         raise Unusable("its value is nested too deep", "write it flatter") from None
-    bounded(found)
-    return found
+    bounded(data)
+    return data

@@ -71,8 +71,8 @@ class KeyFile:
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
         """What is valid; a missing key is made, unless it was revoked or nothing is written."""
         current = () if self.revoked.exists() else (api_key(self.path, {}, dry=dry),)
-        beside = (one for one in (self.new, self.old) if one.exists())
-        return (*current, *(api_key(one, {}) for one in beside))
+        beside = (item for item in (self.new, self.old) if item.exists())
+        return (*current, *(api_key(item, {}) for item in beside))
 
     def begin(self) -> None:
         """Make the value that a rotation brings; one that is there stays."""
@@ -126,8 +126,8 @@ def keys_of(
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
 
     def made_of(purpose: str) -> Secret:
-        found = hmac.new(base.value.encode(), purpose.encode(), hashlib.sha256)
-        return Secret(f"sk-{found.hexdigest()}")
+        result = hmac.new(base.value.encode(), purpose.encode(), hashlib.sha256)
+        return Secret(f"sk-{result.hexdigest()}")
 
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
     return Keys(clients, made_of(f"vLLM on {host}"), ranks)

@@ -103,7 +103,7 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
     Raises:
         UserError: for what is no address, and for a secret that can't be had.
     """
-    problems, found = Problems(), dict[Address, None]()
+    problems, result = Problems(), dict[Address, None]()
     for name, data in hosts:
         try:
             settings = NoticeSettings.model_validate(dict(data))
@@ -111,11 +111,11 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
             problems += (problem.on(name) for problem in problems_of(error, "settings"))
             continue
         with problems.collected():
-            found |= dict.fromkeys(_of(settings))
-    if len(found) > MOST:
-        problems.append(mistake("notify", f"{len(found)} addresses", f"name {MOST} at most"))
+            result |= dict.fromkeys(_of(settings))
+    if len(result) > MOST:
+        problems.append(mistake("notify", f"{len(result)} addresses", f"name {MOST} at most"))
     problems.stop()
-    return tuple(found)
+    return tuple(result)
 
 
 def _of(settings: NoticeSettings) -> Iterator[Address]:
@@ -194,9 +194,9 @@ def _mail(rest: str) -> Address:
             "&from=NAME@DOMAIN; a login goes into mailtos://USER:PASSWORD@HOST?to=NAME@DOMAIN, "
             "in notify_file or notify_command"
         )
-    words = urlencode({"to": to, "from": sender, "mode": "insecure", "format": "text"})
+    arguments = urlencode({"to": to, "from": sender, "mode": "insecure", "format": "text"})
     host, port = relay.groups()
-    return Address(Secret(f"mailto://{host}:{port or 25}?{words}"), f"mail to {to} by {host}")
+    return Address(Secret(f"mailto://{host}:{port or 25}?{arguments}"), f"mail to {to} by {host}")
 
 
 def _webhook(rest: str) -> Address:

@@ -18,7 +18,7 @@ def taken_ports(host: HostInput, settings: HostSettings) -> Iterator[Finding]:
     if settings.peer_sharing:
         taken[settings.peer_port] = "on which hosts serve each other (peer_port)"
     wanted = [
-        ("load_balancer", name, one.port, "port") for name, one in settings.load_balancer.items()
+        ("load_balancer", name, item.port, "port") for name, item in settings.load_balancer.items()
     ]
     for name, service in settings.services.items():
         wanted.append(("services", name, service.port, "port"))

@@ -59,13 +59,13 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
         UserError: when it can't be read or run, with its line.
     """
     code = code or source(path)[1]
-    found: dict[str, Any] = {"__file__": str(path)}
+    result: dict[str, Any] = {"__file__": str(path)}
     before = sys.stdin, sys.dont_write_bytecode
     # A check writes nothing, not even what Python keeps of the modules that it imports.
     sys.stdin, sys.dont_write_bytecode = io.StringIO(), True
     try:
         with _limited(), contextlib.redirect_stdout(sys.stderr):
-            exec(code, found)
+            exec(code, result)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -77,18 +77,18 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
         sys.stdin, sys.dont_write_bytecode = before
     return {
         key: value
-        for key, value in found.items()
+        for key, value in result.items()
         if not (key.startswith("__") and key.endswith("__"))
     }
 
 
 def imported(tree: ast.Module) -> set[str]:
     """The names that a file imports: no settings of anybody."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
-    return found
+            result.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+    return result
 
 
 def imports_pyinfra(tree: ast.Module) -> bool:

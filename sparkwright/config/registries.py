@@ -19,7 +19,7 @@ def registry_address(address: str) -> str:
     Raises:
         ValueError: for every other transport, and for what git would read as an option.
     """
-    if not address.isprintable() or any(one.isspace() for one in address):
+    if not address.isprintable() or any(item.isspace() for item in address):
         raise ValueError("an address has no spaces or control characters")
     if is_local(address):
         return address
@@ -41,12 +41,12 @@ RegistryAddress = Annotated[str, AfterValidator(registry_address)]
 
 def named_registries(hosts: Iterable[HostInput]) -> dict[str, str]:
     """Every registry that a host's settings name; the settings are judged when they are parsed."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for host in hosts:
         data: Any = host.data.get("registries")
         if isinstance(data, Mapping):
-            found |= {str(name): str(address) for name, address in data.items()}
-    return found
+            result |= {str(name): str(address) for name, address in data.items()}
+    return result
 
 
 def local_path(address: str) -> Path:

@@ -75,14 +75,14 @@ def _minute(time: str) -> int:
 
 
 def _days(text: str) -> tuple[int, ...]:
-    found: set[int] = set()
+    result: set[int] = set()
     for part in text.split(","):
         first, to, last = part.partition("..")
         if first not in DAYS or (to and last not in DAYS):
             raise ValueError(f"{part[:20]!r} is no day: {', '.join(DAYS)}, or Mon..Fri")
         begin, end = DAYS.index(first), DAYS.index(last or first)
-        found |= {(begin + day) % 7 for day in range((end - begin) % 7 + 1)}
-    return tuple(sorted(found))
+        result |= {(begin + day) % 7 for day in range((end - begin) % 7 + 1)}
+    return tuple(sorted(result))
 
 
 def _valid(text: str) -> str:

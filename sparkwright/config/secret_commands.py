@@ -40,7 +40,7 @@ def printed(command: tuple[str, ...], setting: str) -> str:
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
-        out, said = _read(process.stdout), _read(process.stderr)
+        out, message = _read(process.stdout), _read(process.stderr)
         try:
             data = out.get(timeout=TIMEOUT)
             if len(data) > LARGEST:
@@ -48,7 +48,7 @@ def printed(command: tuple[str, ...], setting: str) -> str:
             code = process.wait(TIMEOUT)
             text = data.decode().strip()
             if code:
-                shown = _shown(said.get(timeout=TIMEOUT), text)
+                shown = _shown(message.get(timeout=TIMEOUT), text)
                 raise refusal(where, f"exit code {code}: {shown}", "run it by hand")
         except (queue.Empty, subprocess.TimeoutExpired):
             what = f"took longer than {TIMEOUT:.0f} s"
@@ -77,9 +77,9 @@ def line(command: tuple[str, ...], setting: str) -> str:
 
 def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
     """A stream up to its end or the limit, read beside others: a full pipe would block it."""
-    found: queue.Queue[bytes] = queue.Queue()
-    threading.Thread(target=lambda: found.put(stream.read(LARGEST + 1)), daemon=True).start()
-    return found
+    result: queue.Queue[bytes] = queue.Queue()
+    threading.Thread(target=lambda: result.put(stream.read(LARGEST + 1)), daemon=True).start()
+    return result
 
 
 def _shown(said: bytes, secret: str) -> str:
@@ -87,5 +87,5 @@ def _shown(said: bytes, secret: str) -> str:
     text = said.decode(errors="replace")
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")
-    words = " ".join("".join(one if one.isprintable() else " " for one in text).split())
-    return words[-300:] or "without a word on standard error"
+    arguments = " ".join("".join(item if item.isprintable() else " " for item in text).split())
+    return arguments[-300:] or "without a word on standard error"

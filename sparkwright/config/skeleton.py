@@ -75,11 +75,11 @@ def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
     """Raise UserError for everything that writing these files would overwrite."""
     targets = [folder / path for path in files]
     folders = dict.fromkeys([folder, *(target.parent for target in targets)])
-    found = [path for path in folders if _taken(path) and not path.is_dir()]
-    found += [path for path in targets if _taken(path)]
-    if found:
+    paths = [path for path in folders if _taken(path) and not path.is_dir()]
+    paths += [path for path in targets if _taken(path)]
+    if paths:
         remedy = "nothing was written: move it away, or name another folder"
-        raise UserError(mistake(str(path), "this is in the way", remedy) for path in found)
+        raise UserError(mistake(str(path), "this is in the way", remedy) for path in paths)
 
 
 def _taken(path: Path) -> bool:

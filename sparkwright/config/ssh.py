@@ -24,20 +24,20 @@ def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
         name, data: of the host, as the inventory has them.
         options: more of ssh's, such as ``-T``.
     """
-    found = {"BatchMode": "yes", "ConnectTimeout": str(_CONNECT), "StrictHostKeyChecking": "yes"}
-    found |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
+    result = {"BatchMode": "yes", "ConnectTimeout": str(_CONNECT), "StrictHostKeyChecking": "yes"}
+    result |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
     for key, option in _OPTIONS.items():
         if data.get(key):
             value = str(data[key])
-            found[option] = _path(value) if option.endswith("File") else value
+            result[option] = _path(value) if option.endswith("File") else value
     if data.get("ssh_key"):
-        found["IdentitiesOnly"] = "yes"
+        result["IdentitiesOnly"] = "yes"
     if data.get("ssh_strict_host_key_checking"):
-        found["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
+        result["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
     config = data.get("ssh_config_file")
-    words = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
-    words += [word for option in _set(found) for word in ("-o", option)]
-    return [*words, *options, "--", ssh_address(name, data)]
+    arguments = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
+    arguments += [word for option in _set(result) for word in ("-o", option)]
+    return [*arguments, *options, "--", ssh_address(name, data)]
 
 
 def _set(options: Mapping[str, str]) -> Iterable[str]:

@@ -46,13 +46,13 @@ def unusable_key(
 ) -> Iterator[Finding]:
     """A private key that nobody can log in with. It fails its host alone, when that is reached."""
     key = data.get("ssh_key")
-    if isinstance(key, str) and (found := fault(key)):
+    if isinstance(key, str) and (result := fault(key)):
         yield Finding(
             SSH_KEY,
             Severity.ERROR,
             Subject(host, None, origin("ssh_key"), "ssh_key"),
-            observed=found[0],
-            remedy=found[1],
+            observed=result[0],
+            remedy=result[1],
         )
 
 

@@ -45,11 +45,11 @@ def bounded(value: Any, most: int = MOST) -> None:
     """
     count, waiting = 0, [iter((value,))]
     while waiting:
-        for one in waiting[-1]:
+        for item in waiting[-1]:
             count += 1
-            if fault := _fault(one) or (count > most and f"more than {most} values"):
+            if fault := _fault(item) or (count > most and f"more than {most} values"):
                 raise Unusable(fault, "write less, or smaller")
-            if inner := _inner(one):
+            if inner := _inner(item):
                 if len(waiting) > DEEPEST:
                     what = f"more than {DEEPEST} lists and mappings within each other"
                     raise Unusable(what, "write it flatter")
@@ -61,7 +61,7 @@ def bounded(value: Any, most: int = MOST) -> None:
 
 def _inner(value: Any) -> Iterator[Any] | None:
     if isinstance(value, Mapping):
-        return (one for pair in value.items() for one in pair)
+        return (item for pair in value.items() for item in pair)
     return iter(value) if isinstance(value, list | tuple | set | frozenset) else None
 
 

@@ -14,7 +14,7 @@ def load(text: str | bytes, most: int = MOST) -> Any:
         Unusable: for what is no JSON, or beyond the bounds.
     """
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except json.JSONDecodeError as error:
         what = f"not valid JSON: {error.msg}"
         raise Unusable(what, "fix it there", error.lineno) from None
@@ -24,16 +24,16 @@ def load(text: str | bytes, most: int = MOST) -> Any:
         raise Unusable("a number with too many digits", "write a smaller one") from None
     except RecursionError:
         raise Unusable("nested too deep", "write it flatter") from None
-    bounded(found, most)
-    return found
+    bounded(data, most)
+    return data
 
 
 def load_object(text: str | bytes, most: int = MOST) -> dict[str, Any]:
     """The same of a JSON object. Raises Unusable for anything else, too."""
-    found = load(text, most)
-    if not isinstance(found, dict):
+    data = load(text, most)
+    if not isinstance(data, dict):
         raise Unusable("not a JSON object", "name the right file")
-    return found
+    return data
 
 
 def generated_object(path: Path, remedy: str) -> dict[str, Any]:

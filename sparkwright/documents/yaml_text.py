@@ -24,17 +24,17 @@ def load(text: str) -> Any:
             _within_bounds(text)
         loader = _Loader(text)
         try:
-            found = loader.get_single_data()
+            result = loader.get_single_data()
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise _unusable(error) from None
     try:
-        bounded(found)
+        bounded(result)
     except Unusable:
         _within_bounds(text)  # names the line
         raise
-    return found
+    return result
 
 
 def _simple(text: str) -> bool:
@@ -93,12 +93,12 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
                         None, None, f"the key {key.value!r} is there twice", key.start_mark
                     )
                 seen.add((key.tag, key.value))
-        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return found
+        result: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return result
 
 
 def _unusable(error: yaml.YAMLError) -> Unusable:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None)
-    said = " ".join(str(problem or error).split())
-    return Unusable(f"not valid YAML: {said}", "fix that line", mark.line + 1 if mark else None)
+    text = " ".join(str(problem or error).split())
+    return Unusable(f"not valid YAML: {text}", "fix that line", mark.line + 1 if mark else None)

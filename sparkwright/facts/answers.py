@@ -59,10 +59,10 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
     if _is_deep(text):
         invalid(label, f"lists in more than {MOST_DEPTH} lists")
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         invalid(label, "it is not JSON")
-    return typed(label, answer, found)
+    return typed(label, answer, data)
 
 
 def _between(label: str, lines: Sequence[str]) -> str:

@@ -105,13 +105,13 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
     def get_group_data(place: str) -> dict[str, dict[str, Any]]:
         files = sorted(map(str, Path(place).glob("*.py"))) if Path(place).is_dir() else [place]
-        found: dict[str, dict[str, Any]] = {}
+        result: dict[str, dict[str, Any]] = {}
         for file in files:
             try:
-                found.update(original(file))
+                result.update(original(file))
             except (Exception, SystemExit):
-                found[Path(file).stem] = instead(file)
-        return found
+                result[Path(file).stem] = instead(file)
+        return result
 
     inventory._get_group_data = get_group_data
 

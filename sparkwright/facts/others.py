@@ -64,7 +64,7 @@ class Others(BaseStateCallback):
 
 def follow(state: State) -> None:
     """Follow the operations of a run, once."""
-    if not any(isinstance(one, Others) for one in state.callback_handlers):
+    if not any(isinstance(handler, Others) for handler in state.callback_handlers):
         state.add_callback_handler(Others())
 
 

@@ -67,17 +67,17 @@ _BY_ARGUMENT = (
 @cache
 def modules(program: ModuleType) -> tuple[ModuleType, ...]:
     """The program's modules in the order of their imports, itself the last."""
-    found: dict[str, ModuleType] = {}
+    module_types: dict[str, ModuleType] = {}
 
     def visit(module: ModuleType) -> None:
-        if module.__name__ in found:
+        if module.__name__ in module_types:
             return
         for name in _imports(module):
             visit(import_module(name))
-        found[module.__name__] = module
+        module_types[module.__name__] = module
 
     visit(program)
-    return tuple(found.values())
+    return tuple(module_types.values())
 
 
 def _imports(module: ModuleType) -> Iterable[str]:
@@ -125,9 +125,9 @@ def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:
     keep the names by which they import each other. ``home`` is what ``sys.path`` needs; where it is
     empty, paths are relative to it."""
     return {
-        str(PurePosixPath(home, f"{one.__name__.replace('.', '/')}.py")): source(one)
+        str(PurePosixPath(home, f"{module.__name__.replace('.', '/')}.py")): source(module)
         for program in programs
-        for one in modules(program)
+        for module in modules(program)
     }
 
 

@@ -13,12 +13,12 @@ Paint = Callable[[str], str]
 
 def together(findings: Iterable[Finding]) -> dict[Finding, list[str]]:
     """Each finding once, without its host, and the hosts that have it."""
-    found: dict[Finding, list[str]] = {}
+    result: dict[Finding, list[str]] = {}
     for finding in findings:
-        hosts = found.setdefault(finding.on(None), [])
+        hosts = result.setdefault(finding.on(None), [])
         if finding.subject.host and finding.subject.host not in hosts:
             hosts.append(finding.subject.host)
-    return found
+    return result
 
 
 def text(
@@ -42,7 +42,7 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
     details = {name: getattr(finding, name) for name in (*TEXTS, "silenced")}
     return [
         f"{paint(finding.level)}: {visible(head)}",
-        *(f"    {f'{name}:':9} {visible(said)}" for name, said in details.items() if said),
+        *(f"    {f'{name}:':9} {visible(message)}" for name, message in details.items() if message),
     ]
 
 
@@ -51,8 +51,8 @@ def headline(findings: Iterable[Finding]) -> str:
     (first, hosts), *others = together(findings).items()
     more = f"; and {count(len(others), 'finding')} more" if others else ""
     where = ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts"
-    said = ": ".join(filter(None, (where, str(first.subject), first.id, first.observed)))
-    return visible(f"{said}{more}")
+    message = ": ".join(filter(None, (where, str(first.subject), first.id, first.observed)))
+    return visible(f"{message}{more}")
 
 
 def counts(findings: Iterable[Finding]) -> str:

@@ -11,10 +11,10 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def sarif(findings: Iterable[Finding]) -> dict[str, Any]:
     """One run of SARIF with a result for each finding."""
-    found = list(findings)
-    rules = {finding.id: finding.reason for finding in found}
-    driver = {"name": "sparkwright", "rules": [_rule(*one) for one in sorted(rules.items())]}
-    run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in found]}
+    result = list(findings)
+    rules = {finding.id: finding.reason for finding in result}
+    driver = {"name": "sparkwright", "rules": [_rule(*item) for item in sorted(rules.items())]}
+    run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in result]}
     return {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}
 
 
@@ -24,13 +24,13 @@ def _rule(name: str, reason: str) -> dict[str, Any]:
 
 def _result(finding: Finding) -> dict[str, Any]:
     parts = ((name, getattr(finding, name)) for name in TEXTS)
-    said = ". ".join(
+    message = ". ".join(
         text if name == "observed" else f"{name.title()}: {text}" for name, text in parts if text
     )
     result: dict[str, Any] = {
         "ruleId": finding.id,
         "level": str(finding.severity),
-        "message": {"text": f"{finding.subject}: {said}" if str(finding.subject) else said},
+        "message": {"text": f"{finding.subject}: {message}" if str(finding.subject) else message},
         "locations": [_location(finding.subject)],
     }
     if finding.silenced is not None:

@@ -69,8 +69,8 @@ def problems_of(
                 "'kind: advice' or 'kind: causes'",
             )
         else:
-            said = _plain(item["msg"])
-            what = said if kind == HIDDEN else f"{short(value)}: {said}"
+            text = _plain(item["msg"])
+            what = text if kind == HIDDEN else f"{short(value)}: {text}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
         yield mistake(f"{where}: {key}" if key else where, what, remedy)
 

@@ -113,23 +113,25 @@ class Caches:
         """Drop what no kept release's image, or another GPU or driver, has made."""
         images = {image, *map(_image, self._home.glob("releases/*/release.json"))}
         known = self._known().get("images", {})
-        for place in self._root.iterdir():
-            name = place.name.partition(".")[0]
+        for path in self._root.iterdir():
+            name = path.name.partition(".")[0]
             made = known.get(name)
-            if place.is_dir() and not place.is_symlink() and name != key and (
+            if path.is_dir() and not path.is_symlink() and name != key and (
                 made is None or made[0] not in images or made[1] != hardware
             ):  # fmt: skip
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(path, ignore_errors=True)
 
     def _known(self) -> dict[str, Any]:
         try:
-            known = json.loads(self._state.read_text(encoding="utf-8"))
+            data = json.loads(self._state.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return known if isinstance(known, dict) and {"key", "started", "warm"} <= set(known) else {}
+        return data if isinstance(data, dict) and {"key", "started", "warm"} <= set(data) else {}
 
     def _write(self, known: dict[str, Any]) -> None:
-        kept = {name: one for name, one in known["images"].items() if (self._root / name).is_dir()}
+        kept = {
+            name: item for name, item in known["images"].items() if (self._root / name).is_dir()
+        }
         beside = self._state.with_suffix(".new")
         beside.write_text(json.dumps({**known, "images": kept}), encoding="utf-8")
         beside.replace(self._state)

@@ -75,7 +75,7 @@ class Control:
         # Of a record that is damaged, or of another version, nobody knows what it must answer.
         kept = {name: current(home) for name, home in services.items()}
         self._records = {name: record for name, record in kept.items() if record}
-        self._pools = {name: one.pool for name, one in self._records.items() if one.pool}
+        self._pools = {name: item.pool for name, item in self._records.items() if item.pool}
         self.done: dict[str, str] = {}
         self.wrong: list[str] = []
 

@@ -24,12 +24,12 @@ class Directory:
 
 def main(request: tuple[Directory, ...]) -> None:
     """Make directories or put them right, parents first. Running it twice changes nothing."""
-    for one in request:
-        place = Path(one.path)
-        if place.is_symlink() and not place.exists():
+    for item in request:
+        path = Path(item.path)
+        if path.is_symlink() and not path.exists():
             raise SystemExit(
-                f"{one.path} is a link that leads nowhere: remove it or repair its target"
+                f"{item.path} is a link that leads nowhere: remove it or repair its target"
             )
-        if place.exists() and not place.is_dir():
-            raise SystemExit(f"{one.path} is not a directory: move it away")
-        trusted.set_up(place, one.uid, one.mode)
+        if path.exists() and not path.is_dir():
+            raise SystemExit(f"{item.path} is not a directory: move it away")
+        trusted.set_up(path, item.uid, item.mode)

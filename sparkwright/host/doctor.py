@@ -87,19 +87,19 @@ class ContainerSeen:
 
         Also of a command that is one word after ``bash -lc``.
         """
-        words = list(self.words)
-        if any(" --" in word for word in words):
-            words = [part for word in words for part in _split(word)]
-        found: dict[str, str] = {}
+        parts = list(self.words)
+        if any(" --" in word for word in parts):
+            parts = [part for word in parts for part in _split(word)]
+        result: dict[str, str] = {}
         name = ""
-        for word in words:
+        for word in parts:
             if word.startswith("--"):
                 name, _, value = word[2:].partition("=")
                 name = name.replace("-", "_")
-                found[name] = value
+                result[name] = value
             elif name:
-                found[name] = f"{found[name]} {word}".strip()
-        return found
+                result[name] = f"{result[name]} {word}".strip()
+        return result
 
     def number(self, argument: str) -> float | None:
         """An argument's number; None where it has none."""
@@ -162,8 +162,8 @@ class ServiceSeen:
     @property
     def restarts(self) -> int:
         """How often systemd has started it again since somebody last did."""
-        said = self.unit.get("NRestarts", "")
-        return int(said) if re.fullmatch(r"[0-9]{1,9}", said) else 0
+        text = self.unit.get("NRestarts", "")
+        return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
 
     def last(self, pattern: str) -> str | None:
         """The last line of the log that matches, without blanks around it."""
@@ -269,8 +269,8 @@ def journal(unit: str, shown: dict[str, str]) -> list[str]:
 
 def environment(pairs: list[str]) -> dict[str, str]:
     """A container's variables, without what is secret in them."""
-    found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-    return {name: _HIDDEN if _SECRET.search(name) else value for name, value in found.items()}
+    result = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    return {name: _HIDDEN if _SECRET.search(name) else value for name, value in result.items()}
 
 
 def stranger(seen: dict[str, Any]) -> ContainerSeen:
@@ -300,14 +300,14 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
         environment=environment(config.get("Env") or []),
         gpu=any(
             "gpu" in group
-            for one in host.get("DeviceRequests") or []
-            for group in one.get("Capabilities") or []
+            for item in host.get("DeviceRequests") or []
+            for group in item.get("Capabilities") or []
         )
         or host.get("Runtime") == "nvidia",
         mounts=tuple(
-            weights(Path(one["Source"]), one["Destination"])
-            for one in seen.get("Mounts") or []
-            if one.get("Type") == "bind" and Path(one["Source"]).is_dir()
+            weights(Path(item["Source"]), item["Destination"])
+            for item in seen.get("Mounts") or []
+            if item.get("Type") == "bind" and Path(item["Source"]).is_dir()
         ),
     )
 
@@ -379,17 +379,17 @@ def moved(before: Look, now: Look) -> bool:
 
 def pressure() -> dict[str, dict[str, float]]:
     """``{"memory": {"some": share of the last minute in percent, "full": ...}}``."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     for name in ("cpu", "memory", "io"):
         try:
             text = Path("/proc/pressure", name).read_text()
         except OSError:
             continue
-        found[name] = {
+        result[name] = {
             match[1]: float(match[2])
             for match in re.finditer(r"^(some|full) .*avg60=([\d.]+)", text, re.MULTILINE)
         }
-    return found
+    return result
 
 
 def kernel() -> list[str]:
@@ -416,8 +416,8 @@ def about_hardware(text: str) -> list[str]:
 
 def fetches(models_root: Path) -> Iterator[RunningFetch]:
     """Fetches that run, with the age of their last written byte."""
-    words = ("--plain", "--no-legend", "--state=active", "sparkwright-fetch-*.service")
-    shown = run("systemctl", "list-units", *words, timeout=10).out
+    arguments = ("--plain", "--no-legend", "--state=active", "sparkwright-fetch-*.service")
+    shown = run("systemctl", "list-units", *arguments, timeout=10).out
     if not shown.strip():
         return
     times = [
@@ -432,14 +432,14 @@ def fetches(models_root: Path) -> Iterator[RunningFetch]:
 
 def ports() -> dict[str, int]:
     """Speed of the ConnectX ports that are up, in Mb/s."""
-    found = {}
-    for place in sorted(Path("/sys/class/net").glob("en[pP]*np*")):
+    result = {}
+    for path in sorted(Path("/sys/class/net").glob("en[pP]*np*")):
         try:
-            if (place / "operstate").read_text().strip() == "up":
-                found[place.name] = int((place / "speed").read_text())
+            if (path / "operstate").read_text().strip() == "up":
+                result[path.name] = int((path / "speed").read_text())
         except (OSError, ValueError):
             continue
-    return found
+    return result
 
 
 def keys(services_root: str) -> list[str]:
@@ -447,8 +447,8 @@ def keys(services_root: str) -> list[str]:
     texts = (
         documents.text(path) or "" for path in Path(services_root).glob("services/*/secrets.env")
     )
-    found = {key.strip() for text in texts for key in documents.pairs(text).values()}
-    return sorted((key for key in found if len(key) >= 6), key=len, reverse=True)
+    result = {key.strip() for text in texts for key in documents.pairs(text).values()}
+    return sorted((key for key in result if len(key) >= 6), key=len, reverse=True)
 
 
 def struck(value: Any, secrets: list[str]) -> Any:
@@ -498,10 +498,10 @@ def main(request: ExaminationRequest) -> Examination:
         seen = Examination(
             now=time.time(),
             gpu=gpus.result(),
-            services={name: one.result() for name, one in services.items()},
+            services={name: item.result() for name, item in services.items()},
             kernel=tuple(dmesg.result()),
             boot_before=tuple(before.result()),
-            others=tuple(one for name, one in containers.items() if name not in ours),
+            others=tuple(item for name, item in containers.items() if name not in ours),
             disks=disks.file_systems([*([info.root] if info else []), *roots]),
             memory=memory.meminfo(),
             swappiness=memory.swappiness(),

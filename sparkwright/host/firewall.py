@@ -43,11 +43,11 @@ def listing(*words: str) -> str | None:
 def network_of(address: str) -> tuple[str | None, str | None]:
     """Interface and network of an address of this host."""
     # 2: eth0    inet 192.168.1.11/24 brd 192.168.1.255 scope global eth0\ ...
-    said = listing("ip", "-o", "addr", "show", "to", address) or ""
-    found = re.search(r"^\d+: (\S+)\s+inet6? (\S+/\d+)", said)
-    if found is None:
+    text = listing("ip", "-o", "addr", "show", "to", address) or ""
+    match = re.search(r"^\d+: (\S+)\s+inet6? (\S+/\d+)", text)
+    if match is None:
         return None, None
-    return found[1], str(ipaddress.ip_interface(found[2]).network)
+    return match[1], str(ipaddress.ip_interface(match[2]).network)
 
 
 def main(request: str) -> Firewall:

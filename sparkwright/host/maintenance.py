@@ -55,7 +55,7 @@ _BARE = "{}: it has no proxy here: load balancers go on sending to it until it i
 def pools(services: dict[str, Path]) -> dict[str, Pool]:
     """The pools of those services that have a proxy on this host."""
     records = {name: current(home) for name, home in services.items()}
-    return {name: one.pool for name, one in records.items() if one and one.pool}
+    return {name: item.pool for name, item in records.items() if item and item.pool}
 
 
 def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:

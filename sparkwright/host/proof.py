@@ -53,12 +53,12 @@ _LIST = (
 
 def main(request: ProofRequest) -> tuple[str, ...]:
     """What is wrong, as lines. When the GPU is seen in every image, that is written down."""
-    wrong = [
+    problems = [
         f"{model.directory} {fault}"
         for model in request.models
         if (fault := receipt.check(model.directory, model.commit))
     ]
-    wrong += [
+    problems += [
         f"{image} is not there after the pull"
         for image in request.images
         if docker.image(image, timeout=None) is None
@@ -66,14 +66,14 @@ def main(request: ProofRequest) -> tuple[str, ...]:
     for image in request.gpu_images:
         done = docker.docker(*_LIST, image, "-L", timeout=120)
         if done.code is None and done.found:
-            wrong.append("a container that asks for the GPU hangs: reboot the host")
+            problems.append("a container that asks for the GPU hangs: reboot the host")
         elif not done.ok or "GPU 0" not in done.out:
-            wrong.append(f"no GPU inside a container: {done.said or 'no word'}")
-    if request.gpu_images and not wrong:
+            problems.append(f"no GPU inside a container: {done.said or 'no word'}")
+    if request.gpu_images and not problems:
         # Beside what was proved before: going back needs no new proof.
         path, versions = Path(request.record), encode(request.versions)
         before = documents.read(path) or {}
         proved = [image for image in before if before[image] == versions]
         text = json.dumps(dict.fromkeys([*proved, *request.gpu_images], versions))
         files.write(path, text, 0o644)
-    return tuple(wrong)
+    return tuple(problems)

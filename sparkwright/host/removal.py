@@ -60,16 +60,16 @@ def unmanaged(services_root: Path) -> list[str]:
 def weights(root: Path) -> tuple[list[str], list[str]]:
     """Remove the models that sparkwright fetched. Returns those, and what stays."""
     done, left = [], []
-    for place in sorted(root.glob("*/*")):
-        if place.is_symlink() or place.parent.is_symlink():
-            left.append(str(place))  # what it leads to is somebody's own
-        elif REVISION.fullmatch(place.name) and receipt.read(str(place)):
-            shutil.rmtree(place)
-            done.append(f"model {place.parent.name}@{place.name[:12]}")
-        elif place.name.startswith(".staging-"):
-            shutil.rmtree(place)
+    for path in sorted(root.glob("*/*")):
+        if path.is_symlink() or path.parent.is_symlink():
+            left.append(str(path))  # what it leads to is somebody's own
+        elif REVISION.fullmatch(path.name) and receipt.read(str(path)):
+            shutil.rmtree(path)
+            done.append(f"model {path.parent.name}@{path.name[:12]}")
+        elif path.name.startswith(".staging-"):
+            shutil.rmtree(path)
         else:
-            left.append(str(place))
+            left.append(str(path))
     for folder in [*root.glob("*"), root]:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

@@ -25,7 +25,7 @@ def due(service: Service) -> bool:
         return False
     if not (caches / "current" / service.gate.compiled).is_dir():
         return False
-    return any("GB10" in one.name for one in gpu.ask(gpu.IDENTITY).gpus)
+    return any("GB10" in item.name for item in gpu.ask(gpu.IDENTITY).gpus)
 
 
 def kv_blocks(gate: SmokeRequest) -> int | None:

@@ -94,9 +94,9 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
     """One service: links, releases, container, unit and health."""
     name, unit = home.name, homes.unit(home.name)
     releases = {
-        place.name: KeptRelease(place.stat().st_mtime, records.kept(home, place.name))
-        for place in sorted(home.glob("releases/*"))
-        if place.is_dir()
+        path.name: KeptRelease(path.stat().st_mtime, records.kept(home, path.name))
+        for path in sorted(home.glob("releases/*"))
+        if path.is_dir()
     }
     current = files.target(home / "current")
     record = releases[current].service if current in releases else None

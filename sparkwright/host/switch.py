@@ -85,32 +85,32 @@ class Switch:
             return str(journal.result)
         if step in ("starting", "proving"):
             # Unit and `current` are the new release's: after a power cut systemd has started it.
-            wrong = self._open_proxies("to")
-            return self._revert(wrong) if wrong else self._prove()
+            problems = self._open_proxies("to")
+            return self._revert(problems) if problems else self._prove()
         if step is not None and (self._back or self._unmanaged):
             return self._revert([_CUT])
         self._note("writing")
-        wrong = self._lacking()
-        if wrong:
-            return self._end(FAILED, wrong, touched=False)
+        problems = self._lacking()
+        if problems:
+            return self._end(FAILED, problems, touched=False)
         self._write_recovery()
         self._remember()
         for switch in self._services:
             self._write_release(switch)
         self._note("draining")
-        self._each_proxy(place.leave, [one for one in self._restarting if not one.slept])
+        self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
         self._note("stopping")
-        served = bool(self._unmanaged) or any(_running(one) for one in self._restarting)
+        served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         stopped = time.monotonic() if served else None
         self._stop(self._restarting)
         self._set_unmanaged(running=False)
         self._note("switching")
         self._switch("to")
         self._note("starting")
-        wrong = self._open_proxies("to")
-        if wrong:
-            return self._revert(wrong, stopped)
-        self._start([one for one in self._services if not one.sleeps])
+        problems = self._open_proxies("to")
+        if problems:
+            return self._revert(problems, stopped)
+        self._start([service for service in self._services if not service.sleeps])
         return self._prove(stopped)
 
     def rescue(self) -> str:
@@ -119,7 +119,9 @@ class Switch:
         steps: list[Callable[[], Any]] = [
             lambda: self._switch("from"),
             lambda: self._open_proxies("from"),
-            lambda: self._start(self._back or [one for one in self._services if not one.slept]),
+            lambda: self._start(
+                self._back or [service for service in self._services if not service.slept]
+            ),
             lambda: self._set_unmanaged(running=True),
             lambda: self._each_proxy(place.admit),
             lambda: self._end(FAILED, reasons),
@@ -148,7 +150,7 @@ class Switch:
     def _lacking(self) -> list[str]:
         """What the new releases need and the host has not: seen before anything stops."""
         runs = exclusive.running(self._folder.parent)
-        wrong = [
+        problems = [
             f"{group}: {runs[group]} was activated meanwhile: run again"
             for group, expected in self._request.active.items()
             if runs.get(group, expected) not in (expected, self._request.activates.get(group))
@@ -156,12 +158,12 @@ class Switch:
         for switch in self._restarting:
             unit = _release(switch, switch.to) / "unit.service"
             if not switch.files and not unit.is_file():
-                wrong.append(f"{switch.name}: release {switch.to} is not there any more")
+                problems.append(f"{switch.name}: release {switch.to} is not there any more")
                 continue
             image = switch.service.image
             if not docker.image(image, timeout=None):
-                wrong.append(f"{switch.name}: the image {image} is not on the host any more")
-        return wrong
+                problems.append(f"{switch.name}: the image {image} is not on the host any more")
+        return problems
 
     def _write_recovery(self) -> None:
         """At boot, a switch that a power cut came into is brought to its end."""
@@ -245,7 +247,11 @@ class Switch:
         groups = {group: chosen[group] for group in request.activates if group in chosen}
         exclusive.activate(self._folder.parent, groups, request.by, "")
         place.tell_sleeping(self._folder.parent)
-        resting = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
+        resting = [
+            service
+            for service in self._services
+            if (service.sleeps if which == "to" else service.slept)
+        ]
         for switch in self._services:
             exclusive.mark(Path(switch.service.home), switch.service.unit, asleep=switch in resting)
         self._stop(resting)
@@ -259,7 +265,11 @@ class Switch:
         services = list(services)
         systemd.enable(*(switch.service.unit for switch in services))
         # A follower that runs goes on: it is its head that ends it.
-        if units := [one.service.unit for one in services if one.restart or one.service.follower]:
+        if units := [
+            service.service.unit
+            for service in services
+            if service.restart or service.service.follower
+        ]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
 
@@ -277,55 +287,55 @@ class Switch:
         """Back to what ran before, proved in the same way. What is new stays, or makes room."""
         self._note("reverting", reasons)
         back = self._back
-        self._stop([one for one in back if _running(one) != one.from_release])
+        self._stop([item for item in back if _running(item) != item.from_release])
         if self._unmanaged and self._new:
             self._stop(self._new)
             for switch in self._new:
                 systemd.systemctl("disable", "--quiet", switch.service.unit)
         self._switch("from")
-        wrong = self._open_proxies("from")
+        problems = self._open_proxies("from")
         self._start(back)
-        wrong += self._set_unmanaged(running=True)
-        wrong += self._gate(back, "from", stopped)
-        if wrong:
-            return self._end(FAILED, [*reasons, *(f"and back: {one}" for one in wrong)])
+        problems += self._set_unmanaged(running=True)
+        problems += self._gate(back, "from", stopped)
+        if problems:
+            return self._end(FAILED, [*reasons, *(f"and back: {item}" for item in problems)])
         return self._end(REVERTED, reasons)
 
     def _gate(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
         """Ask every service that was started for real answers. Returns what is wrong."""
-        wrong = self._answers(services, which, stopped)
-        if not wrong and which == "to":
-            wrong = self._second_boot(services, stopped)
-        if wrong:
-            return wrong
+        problems = self._answers(services, which, stopped)
+        if not problems and which == "to":
+            problems = self._second_boot(services, stopped)
+        if problems:
+            return problems
         # Where others serve meanwhile, nobody needs to meet a release that dies after a minute.
         pools = [switch.service.pool for switch in services]
         closed = which == "to" and any(pool.others for pool in pools if pool)
         before = {switch.name: _container(switch) for switch in self._waking}
-        if closed and (wrong := self._soak(before)):
-            return wrong
+        if closed and (problems := self._soak(before)):
+            return problems
         self._each_proxy(place.admit)
-        wrong = self._through_the_proxy(services, which)
+        problems = self._through_the_proxy(services, which)
         if which == "from":
-            return wrong
-        wrong = (wrong and self._died(before)) or wrong
-        return wrong if wrong or closed else self._soak(before)
+            return problems
+        problems = (problems and self._died(before)) or problems
+        return problems if problems or closed else self._soak(before)
 
     def _answers(
         self, services: list[ServiceSwitch], which: str, stopped: float | None
     ) -> list[str]:
-        wrong = self._asked(services, which, stopped)
+        problems = self._asked(services, which, stopped)
         states = [
-            systemd.systemctl("is-active", switch.service.unit) for switch in services if wrong
+            systemd.systemctl("is-active", switch.service.unit) for switch in services if problems
         ]
         if any(state.out.strip() == "inactive" for state in states):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
-            wrong = self._asked(services, which, stopped)
-        if wrong and any(_without_cache(switch) for switch in services):
+            problems = self._asked(services, which, stopped)
+        if problems and any(_without_cache(switch) for switch in services):
             # Its compiled code was put aside, and the next try goes without: that one counts.
-            wrong = self._asked(services, which, stopped)
-        return wrong
+            problems = self._asked(services, which, stopped)
+        return problems
 
     def _second_boot(self, services: list[ServiceSwitch], stopped: float | None) -> list[str]:
         """Before anybody is let in: start once more what compiled, where that costs KV cache."""
@@ -333,28 +343,28 @@ class Switch:
         if not compiled:
             return []
         began = time.monotonic()
-        before = {one.name: second_boot.kv_blocks(_gate(one, "to")) for one in compiled}
+        before = {item.name: second_boot.kv_blocks(_gate(item, "to")) for item in compiled}
         self._stop(compiled)
         self._start(compiled)
-        wrong = self._answers(compiled, "to", stopped)
-        for one in [] if wrong else compiled:
-            text = second_boot.said(before[one.name], second_boot.kv_blocks(_gate(one, "to")))
+        problems = self._answers(compiled, "to", stopped)
+        for entry in [] if problems else compiled:
+            text = second_boot.said(before[entry.name], second_boot.kv_blocks(_gate(entry, "to")))
             seconds = time.monotonic() - began
-            checks = (*self._checks[one.name], CheckResult("kv-cache", True, seconds, text))
-            self._checks[one.name] = checks
-        return wrong
+            checks = (*self._checks[entry.name], CheckResult("kv-cache", True, seconds, text))
+            self._checks[entry.name] = checks
+        return problems
 
     def _through_the_proxy(self, services: list[ServiceSwitch], which: str) -> list[str]:
         """Clients come that way: the service's own word is not enough."""
-        wrong = []
+        problems = []
         for switch in services:
             gate = _gate(switch, which)
             if gate.proxy and (fault := check.proxy_fault(gate)):
-                wrong.append(f"{switch.name}: proxy: {fault}")
-        return wrong
+                problems.append(f"{switch.name}: proxy: {fault}")
+        return problems
 
     def _asked(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
-        wrong = []
+        problems = []
         for switch in services:
             began = time.monotonic()
             answer = check.run(replace(_gate(switch, which), proxy=None))
@@ -362,17 +372,17 @@ class Switch:
             health = answer.checks[0]
             if stopped is not None and health.ok:
                 self._down = max(self._down, began - stopped + health.seconds)
-            wrong += _bad(switch, answer)
-        return wrong
+            problems += _bad(switch, answer)
+        return problems
 
     def _died(self, before: dict[str, str]) -> list[str]:
         """The first service whose container is another one than before, or none."""
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
-                said = [f"journal: {line}" for line in journal.last(switch.service.unit, 6)]
+                texts = [f"journal: {line}" for line in journal.last(switch.service.unit, 6)]
                 return [
                     f"{switch.name}: it died within {self._soak_seconds:.0f} s of use",
-                    *said,
+                    *texts,
                 ]
         return []
 
@@ -386,13 +396,13 @@ class Switch:
         asked = time.monotonic()
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(1.0, left))
-            if wrong := self._died(before):
-                return wrong
+            if problems := self._died(before):
+                return problems
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
                 for switch in self._waking:
                     gate = replace(_gate(switch, "to"), warm_ups=0, boot_seconds=5, proxy=None)
-                    if wrong := _bad(switch, check.run(gate)):
-                        return wrong
+                    if problems := _bad(switch, check.run(gate)):
+                        return problems
                 asked = time.monotonic()
         return []
 
@@ -408,9 +418,9 @@ class Switch:
 
         Their restart policy goes, so that a boot does not bring both; history keeps it.
         """
-        wrong = []
-        for one in self._unmanaged:
-            name, _, policy = one.partition(" ")
+        problems = []
+        for item in self._unmanaged:
+            name, _, policy = item.partition(" ")
             if not running:
                 docker.docker("update", "--restart=no", name)
                 docker.docker("stop", "--time", "60", name)
@@ -418,8 +428,8 @@ class Switch:
             docker.docker("update", f"--restart={policy or 'no'}", name)
             docker.docker("start", name)
             if not _running_id(name):
-                wrong.append(f"the container {name} does not start again")
-        return wrong
+                problems.append(f"the container {name} does not start again")
+        return problems
 
     # Records
 
@@ -467,7 +477,7 @@ class Switch:
         # Keys are in there, and what is over needs no files any more.
         done = replace(
             self._request,
-            services=tuple(replace(one, files={}) for one in self._services),
+            services=tuple(replace(service, files={}) for service in self._services),
             proxies=None,
         )
         with contextlib.suppress(OSError):
@@ -506,8 +516,8 @@ def _soak_seconds(switch: ServiceSwitch) -> float:
 
 
 def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
-    wrong = answer.failures(switch.name)
-    return [*wrong, *(f"journal: {line}" for line in answer.journal[-6:] if wrong)]
+    problems = answer.failures(switch.name)
+    return [*problems, *(f"journal: {line}" for line in answer.journal[-6:] if problems)]
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:

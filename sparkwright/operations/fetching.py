@@ -76,8 +76,8 @@ class Sources:
 
     def server_secrets(self, name: str) -> dict[str, str]:
         """The files of the peer server of a host of this name: their text, by path."""
-        found = {self.peer_keys.server_file: self.peer_keys.server(name).value}
-        return found | ({self.certificate: self.tls} if self.certificate and self.tls else {})
+        result = {self.peer_keys.server_file: self.peer_keys.server(name).value}
+        return result | ({self.certificate: self.tls} if self.certificate and self.tls else {})
 
     @property
     def certificate(self) -> str | None:

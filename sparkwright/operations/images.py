@@ -82,11 +82,11 @@ def present(
         images=(image,),
         stores={place: digest.partition(":")[2]},
     )
-    verb, words = ("build" if build else "pull"), title or image
+    verb, arguments = ("build" if build else "pull"), title or image
 
     def act(host: Host) -> Sequence[str]:
         every = platforms or ask_registry(registry, repository, digest, account).platforms
-        platform = _platform(every, observed(host).architecture, words)
+        platform = _platform(every, observed(host).architecture, arguments)
         watched = watched_job(image, how.services_root)
         pull = PullRequest(
             name=image,
@@ -121,12 +121,12 @@ def present(
         )  # fmt: skip
         jobs.start(host, [peers.server_job(home, how), job], how.server_secrets(host.name))
         if not wait:
-            return [f"{verb}ing {words}"]
-        return jobs.brought(host, {watched: words}, ProofRequest(images=(image,)), [words])
+            return [f"{verb}ing {arguments}"]
+        return jobs.brought(host, {watched: arguments}, ProofRequest(images=(image,)), [arguments])
 
     there = observed(ctx_host.get(), request).images.get(image, False)
     yield from change(
-        [] if there else [f"{verb} {words}"], act, otherwise=f"{words} is there",
+        [] if there else [f"{verb} {arguments}"], act, otherwise=f"{arguments} is there",
         forget=wait,
     )  # fmt: skip
 
@@ -134,11 +134,11 @@ def present(
 def _platform(
     platforms: Mapping[str, PlatformImage], architecture: str, title: str
 ) -> PlatformImage:
-    found = platforms.get(ARCHITECTURES.get(architecture, architecture))
-    if found is None:
+    platform_image = platforms.get(ARCHITECTURES.get(architecture, architecture))
+    if platform_image is None:
         there = ", ".join(platforms)
         raise HostError(f"{title}: it has no platform for {architecture}, only {there}")
-    return found
+    return platform_image
 
 
 def watched_job(image: str, services_root: str) -> WatchedJob:

@@ -70,8 +70,10 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
             known = {unit: _progress(job) for unit, job in answer.items()}
             failed = {unit: job for unit, job in answer.items() if job.failed}
             if failed:
-                words = [_failure(called[unit], job, known[unit]) for unit, job in failed.items()]
-                raise HostError("; ".join(words))
+                arguments = [
+                    _failure(called[unit], job, known[unit]) for unit, job in failed.items()
+                ]
+                raise HostError("; ".join(arguments))
             if not any(job.running for job in answer.values()):
                 return
             text = line(
@@ -145,9 +147,9 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
     Raises:
         HostError: with everything that is wrong, and what cures it where that is known.
     """
-    wrong = ask(host, proof, request, tuple[str, ...], timeout=timeout)
-    if wrong:
-        raise HostError("; ".join(map(explained, wrong)))
+    problems = ask(host, proof, request, tuple[str, ...], timeout=timeout)
+    if problems:
+        raise HostError("; ".join(map(explained, problems)))
 
 
 def _progress(job: JobStatus) -> FetchProgress | None:
@@ -156,9 +158,9 @@ def _progress(job: JobStatus) -> FetchProgress | None:
 
 def _failure(name: str, job: JobStatus, known: FetchProgress | None) -> str:
     lines = [
-        one
-        for one in job.journal
-        if not one.startswith(("Started", "Starting", "Stopped", "Main process"))
+        item
+        for item in job.journal
+        if not item.startswith(("Started", "Starting", "Stopped", "Main process"))
     ]
     message = known.message if known and known.state == "failed" else None
     return f"{name}: {message or (lines[-1] if lines else 'failed without output')}"

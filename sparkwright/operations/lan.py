@@ -35,8 +35,8 @@ def addresses(
         # The interface is not told; where only one has addresses, it is that.
         real = [every for name, every in own.items() if not name.startswith(_VIRTUAL)]
         beside = real[0] if len(real) == 1 else ()
-    found = dict.fromkeys((*filter(usable, beside or ()), *_number(came)))
-    return tuple(sorted(found, key=lambda one: ":" in one))
+    result = dict.fromkeys((*filter(usable, beside or ()), *_number(came)))
+    return tuple(sorted(result, key=lambda item: ":" in item))
 
 
 def at(address: str, port: int) -> str:
@@ -58,8 +58,8 @@ def _number(named: str) -> tuple[str, ...]:
         infos = socket.getaddrinfo(named, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # a name that only hosts know
         return ()
-    found = {str(info[4][0]) for info in infos if usable(str(info[4][0]))}
-    return tuple(sorted(found, key=lambda one: (":" in one, one))[:1])
+    result = {str(info[4][0]) for info in infos if usable(str(info[4][0]))}
+    return tuple(sorted(result, key=lambda item: (":" in item, item))[:1])
 
 
 def _is_link_local(address: str) -> bool:

@@ -27,8 +27,8 @@ class Live:
         self._erase()
         width = max(20, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
         longest = max(len(name) for name in self._lines)
-        for name, said in self._lines.items():
-            bare = f"    [{name}]{' ' * (longest - len(name))}  {said}"[:width]
+        for name, message in self._lines.items():
+            bare = f"    [{name}]{' ' * (longest - len(name))}  {message}"[:width]
             print(click.style(bare, dim=True), file=sys.stderr)
         sys.stderr.flush()
         self._drawn = len(self._lines)

@@ -22,8 +22,8 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
     """
     if key_filename in state.private_keys:
         return state.private_keys[key_filename]
-    if found := ssh_keys.fault(key_filename):
-        raise KeyUnusable(f"ssh_key: {found[0]} ({found[1]})")
+    if result := ssh_keys.fault(key_filename):
+        raise KeyUnusable(f"ssh_key: {result[0]} ({result[1]})")
     encrypted = ssh_keys.is_encrypted(key_filename)
     # Who sits at a terminal is asked by pyinfra.
     asked = sys.stdin.isatty() and sys.stderr.isatty()

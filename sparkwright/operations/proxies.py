@@ -21,8 +21,10 @@ from sparkwright.host.proxy.install import InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, missing_files, stopped, unwritten
+from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy import haproxy
 from sparkwright.proxy.haproxy import Proxies
+from sparkwright.proxy.proxies import health_file, health_unit
 
 #: HAProxy's, in every distribution.
 PACKAGE = "haproxy"
@@ -94,20 +96,17 @@ def installed(
     )  # fmt: skip
 
 
-def files_of(
-    proxies: Proxies | None, keys: Keys, health: str | None, health_unit: str | None
-) -> dict[str, tuple[str, int]]:
+def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, tuple[str, int]]:
     """Every file of the proxies: text and mode, by path.
 
     Args:
         keys: those that clients may show, and what the host's own services are shown.
-        health: configuration of the health check of the host's own services; None without any.
-        health_unit: text of its unit.
+        plan: of the host, whose own services have a health check.
     """
     if proxies is None:
         return {}
     rendered = haproxy.render_proxies(proxies)
-    found = {
+    result = {
         # What the configuration names is there before it, also after a cut between the two.
         **key_files(proxies, keys),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
@@ -115,13 +114,13 @@ def files_of(
         proxies.config: (rendered.config, 0o644),
         f"{UNITS}/{haproxy.UNIT}": (rendered.unit, 0o644),
     }
-    if health and health_unit:
-        found |= {
+    if health := health_file(plan):
+        result |= {
             f"{proxies.home}/health.json": (health, 0o644),
             **{path: (text, 0o644) for path, text in _health_program(proxies.home).items()},
-            f"{UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
+            f"{UNITS}/{HEALTH_UNIT}": (health_unit(plan), 0o644),
         }
-    return found
+    return result
 
 
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
@@ -205,7 +204,7 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
         config=home.config,
         admin=home.admin_socket,
         states=home.states,
-        keep=tuple(tuple(one) for one in haproxy.kept_servers(home)),
+        keep=tuple(tuple(server) for server in haproxy.kept_servers(home)),
         start=start,
         asleep=home.asleep,
     )
@@ -214,7 +213,7 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
 def _free(proxies: Proxies | None, seen: Observation) -> bool:
     """Whether nothing else listens where the proxies are to: a service may not be switched yet."""
     listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
-    return all(one is None or haproxy.UNIT in one.cgroup for one in listeners)
+    return all(listener is None or haproxy.UNIT in listener.cgroup for listener in listeners)
 
 
 def _empty(services_root: str) -> Proxies:

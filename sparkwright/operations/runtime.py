@@ -63,8 +63,8 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
 
 def command(home: str, task: str, request: str) -> tuple[str, ...]:
     """The command of a job that runs a task of the program."""
-    words = ("/usr/bin/python3", "-I", "-S", f"{home}/{_ENTRY}", "--task", task)
-    return (*words, "--runtime", f"{home}/packages", request)
+    arguments = ("/usr/bin/python3", "-I", "-S", f"{home}/{_ENTRY}", "--task", task)
+    return (*arguments, "--runtime", f"{home}/packages", request)
 
 
 def _libraries(architecture: str, bundle: str | None) -> Runtime:

@@ -67,11 +67,11 @@ def answers(
         found = _from_inside(host, services) if services else {}
         seen = {}
         looked = outside.look(entrances, _address(host), _ipv4(host))
-        for one in looked:
-            seen[one.name] = one.result
-            if one.result is None:
-                host.log(f"{one.name} was not asked from outside: {one.note}")
-        wrong: list[str] = []
+        for entry in looked:
+            seen[entry.name] = entry.result
+            if entry.result is None:
+                host.log(f"{entry.name} was not asked from outside: {entry.note}")
+        problems: list[str] = []
         for name in dict.fromkeys((*found, *seen)):
             answer, last = found.get(name, SmokeAnswer(())), seen.get(name)
             result = Smoke.of([*answer.checks, *([last] if last else [])])
@@ -79,11 +79,13 @@ def answers(
                 judged(name, result)
             if result.failures:
                 what = f"service {name}" if name in found else name
-                wrong += [f"{what} fails its smoke test: {one}" for one in result.failures]
-                wrong += [f"    journal: {line}" for line in answer.journal]
-        if not wrong and any(one.closed for one in looked):
+                problems += [
+                    f"{what} fails its smoke test: {failure}" for failure in result.failures
+                ]
+                problems += [f"    journal: {line}" for line in answer.journal]
+        if not problems and any(item.closed for item in looked):
             _say_what_closes(host, looked, needed, noticed)
-        return wrong
+        return problems
 
     if not services and not entrances:
         ctx_host.get().noop("no service of this host")
@@ -103,13 +105,13 @@ def _say_what_closes(
     except HostError as error:  # it serves: that its rules can't be read fails nothing
         host.log(f"its firewall can't be read: {error}")
         return
-    ports = [one.closed[1] for one in looked if one.closed]
-    found = unreachable(looked, [*ports, *needed], seen)
-    if found is None:
+    ports = [item.closed[1] for item in looked if item.closed]
+    result = unreachable(looked, [*ports, *needed], seen)
+    if result is None:
         return
-    tell(host, [found])
+    tell(host, [result])
     if noticed:
-        noticed(found)
+        noticed(result)
 
 
 def _address(host: Host) -> str | None:
@@ -128,13 +130,13 @@ def _ipv4(host: Host) -> str | None:
     if connection is None or seen is None:
         return None
     came = connection[1].partition("%")[0]
-    every = [one for own in seen.addresses.values() if came in own for one in own]
-    return next((one for one in every if ":" not in one), None)
+    every = [item for own in seen.addresses.values() if came in own for item in own]
+    return next((item for item in every if ":" not in item), None)
 
 
 def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, SmokeAnswer]:
-    deadlines = [one.boot_seconds + 4 * one.first_answer_seconds for one in services]
-    found = ask(
+    deadlines = [service.boot_seconds + 4 * service.first_answer_seconds for service in services]
+    smoke_answers = ask(
         host,
         program,
         tuple(services),
@@ -142,8 +144,8 @@ def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, Smok
         timeout=max(deadlines, default=0) + 60,
         secrets=False,
     )
-    of_each(_LABEL, [one.name for one in services], found)
-    for name, answer in found.items():
+    of_each(_LABEL, [service.name for service in services], smoke_answers)
+    for name, answer in smoke_answers.items():
         if not answer.checks:
             invalid(_LABEL, f"no check of service {name}")
-    return found
+    return smoke_answers

@@ -35,36 +35,36 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     unit = observed.units.get(service.unit, {})
     if service.follower:
         return _of_a_follower(service, secrets, state, unit)
-    found = []
+    result = []
     if state.compose != digest(service.compose) or state.current != service.release:
         after = f" after {state.current}" if state.current else ""
-        found.append(f"release {service.release}{after}")
+        result.append(f"release {service.release}{after}")
     if state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes":
-        found.append("unit")
+        result.append("unit")
     if _key_differs(service, secrets, state):
-        found.append("API key")
-    rewritten = bool(found)
+        result.append("API key")
+    rewritten = bool(result)
     if not rewritten and state.record != digest(service.record):
-        found.append("settings")
+        result.append("settings")
     if runs_instead(service, observed):
-        return [*found, *_awake(state, unit)]
+        return [*result, *_awake(state, unit)]
     if state.asleep and service.exclusive:
-        found.append("awake")
+        result.append("awake")
     if unit.get("UnitFileState") != "enabled":
-        found.append("start at boot")
+        result.append("start at boot")
     container = state.container
     if container is None or not container.running or unit.get("ActiveState") != "active":
         if state.stopped and state.stopped.holds(unit):
-            found.append(stopped(state.stopped, observed.time))
-        found.append("start")
+            result.append(stopped(state.stopped, observed.time))
+        result.append("start")
     elif (
         rewritten
         # A run that was killed after it wrote and before it restarted.
         or container.release != service.release
         or state.newest > epoch(container.created)
     ):
-        found.append("restart")
-    return found
+        result.append("restart")
+    return result
 
 
 def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> bool:
@@ -76,8 +76,8 @@ def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> boo
 
 def _awake(state: ServiceState, unit: Mapping[str, str]) -> list[str]:
     """Steps that put a service to sleep that is awake."""
-    found = [] if state.asleep else ["no start at boot"]
-    return [*found, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else found
+    result = [] if state.asleep else ["no start at boot"]
+    return [*result, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else result
 
 
 def _of_a_follower(
@@ -85,21 +85,21 @@ def _of_a_follower(
 ) -> list[str]:
     """Differences in what the head asks for. The head decides which release runs, and whether the
     engine does: it waits for the other ranks."""
-    found = []
+    result = []
     if state.compose != digest(service.compose):
-        found.append(f"release {service.release} for its rank")
+        result.append(f"release {service.release} for its rank")
     elif state.record != digest(service.record):
-        found.append("settings")
+        result.append("settings")
     runs = state.current == service.release
     if runs and (state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"):
-        found.append("unit")
+        result.append("unit")
     if _key_differs(service, secrets, state):
-        found.append("ranks' key")
+        result.append("ranks' key")
     if unit.get("UnitFileState") != "enabled":
-        found.append("start at boot")
+        result.append("start at boot")
     if unit.get("ActiveState") not in RUNNING:
-        found.append("start")
-    return found
+        result.append("start")
+    return result
 
 
 def restarts(found: Sequence[str]) -> bool:
@@ -111,7 +111,7 @@ def former(state: ServiceState, release: str) -> str | None:
     """The release to go back to when this one does not answer; None where there is none."""
     container = state.container
     runs = state.current if container and container.running else None
-    return next((one for one in (state.good, runs) if one and one != release), None)
+    return next((item for item in (state.good, runs) if item and item != release), None)
 
 
 def active_of(services: Sequence[Service], observed: Observation) -> dict[str, str]:
@@ -154,4 +154,4 @@ def is_ours(listener: Listener, observed: Observation) -> bool:
     ):
         return name.startswith("sparkwright-")
     ids = [state.container.id for state in observed.services.values() if state.container]
-    return any(one in listener.cgroup for one in (*ids, *OWN_UNITS))
+    return any(item in listener.cgroup for item in (*ids, *OWN_UNITS))

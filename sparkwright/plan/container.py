@@ -58,15 +58,15 @@ def plan_container(
     image: Image, hardening: str, given: Sequence[Exceptions], *, boot_caches: bool | None = None
 ) -> ContainerPlan:
     """A container of an image, with the exceptions that recipe and service give, in this order."""
-    limits = [one.pids_limit for one in given if one.pids_limit]
+    limits = [item.pids_limit for item in given if item.pids_limit]
     return ContainerPlan(
         strict=hardening == "strict",
-        cap_add=tuple(sorted({name for one in given for name in one.cap_add})),
+        cap_add=tuple(sorted({name for item in given for name in item.cap_add})),
         writable=tuple(
-            dict.fromkeys([*image.writable, *(place for one in given for place in one.writable)])
+            dict.fromkeys([*image.writable, *(place for item in given for place in item.writable)])
         ),
         pids_limit=limits[-1] if limits else PIDS_LIMIT,
-        reasons=tuple(json.dumps(one.reason) for one in given),
+        reasons=tuple(json.dumps(item.reason) for item in given),
         boot_caches=hardening != "strict" if boot_caches is None else boot_caches,
     )
 

@@ -103,24 +103,26 @@ class Desired:
     def models(self) -> tuple[DesiredModel, ...]:
         """Every model of the host, each once."""
         settings = self.plan.settings
-        found: dict[str, DesiredModel] = {}
+        desired_models: dict[str, DesiredModel] = {}
         for model in self.plan.references.models:
             resolved = fetched(self.resolution.model(model), settings.allowed_pickles)
             directory = f"{settings.models_root}/{resolved.directory}"
             expected = self._expected(resolved.repository)
-            found[directory] = DesiredModel(directory, resolved, expected, settings.hub_endpoint)
-        return tuple(found.values())
+            desired_models[directory] = DesiredModel(
+                directory, resolved, expected, settings.hub_endpoint
+            )
+        return tuple(desired_models.values())
 
     @cached_property
     def images(self) -> tuple[DesiredImage, ...]:
         """Every image of the host, each once."""
-        found: dict[str, DesiredImage] = {}
+        desired_images: dict[str, DesiredImage] = {}
         for planned in self.plan.references.images:
             resolved = self.resolution.image(planned)
             store = f"{self.plan.settings.services_root}/images/{hex_digits(resolved.digest)}"
             image = DesiredImage(planned, resolved, store)
-            found[image.name] = image
-        return tuple(found.values())
+            desired_images[image.name] = image
+        return tuple(desired_images.values())
 
     @property
     def planned_services(self) -> Iterator[tuple[ServicePlan, Service]]:
@@ -132,5 +134,7 @@ class Desired:
         for model in self.catalog.models.values():
             if model.repository == repository:
                 checks = (check.model_dump(exclude={"source"}) for check in model.checks)
-                return ExpectedContents(model.format, tuple(ContentCheck(**one) for one in checks))
+                return ExpectedContents(
+                    model.format, tuple(ContentCheck(**check) for check in checks)
+                )
         return ExpectedContents()

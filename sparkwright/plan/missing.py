@@ -25,17 +25,17 @@ def shared(desired: Desired, observed: Observation) -> dict[str, bool]:
 
     An image can be given only while its parts are kept: Docker has them unpacked.
     """
-    found: dict[str, bool] = {}
+    result: dict[str, bool] = {}
     missing = {model.directory for model in missing_models(desired, observed)}
     for model in desired.models:
-        found[model.shared_name] = model.directory in missing
+        result[model.shared_name] = model.directory in missing
     lacking = {image.name for image in missing_images(desired, observed)}
     for image in desired.images:
         if image.name in lacking:
-            found[image.shared_name(observed.architecture)] = True
+            result[image.shared_name(observed.architecture)] = True
         elif image.store in observed.stores:
-            found[image.shared_name(observed.architecture)] = False
-    return found
+            result[image.shared_name(observed.architecture)] = False
+    return result
 
 
 def digest(text: str) -> str:

@@ -27,7 +27,7 @@ def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict
     order = [*wanting[turn % len(wanting) :], *wanting[: turn % len(wanting)]] if wanting else []
     roots = list(holding) or order[:1]
     leeches = order if holding else order[1:]
-    found: dict[str, list[str]] = {} if holding else {name: [] for name in roots}
+    result: dict[str, list[str]] = {} if holding else {name: [] for name in roots}
     for n, name in enumerate(leeches):
         if n < FAN_OUT * len(roots):
             first = roots[n % len(roots)]
@@ -35,5 +35,5 @@ def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict
             first = leeches[n // FAN_OUT - len(roots)]
         # Should the first be gone, only the first of the leeches fetches from outside in its place.
         others = [*roots, *leeches[:n]]
-        found[name] = list(dict.fromkeys([first, *others]))[:MOST_PEERS]
-    return found
+        result[name] = list(dict.fromkeys([first, *others]))[:MOST_PEERS]
+    return result

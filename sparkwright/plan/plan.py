@@ -153,11 +153,11 @@ class HostPlan:
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The services of each exclusive group, as they are written: the first is the default."""
-        found: dict[str, tuple[str, ...]] = {}
+        result: dict[str, tuple[str, ...]] = {}
         for name, service in self.settings.services.items():
             if service.exclusive:
-                found[service.exclusive] = (*found.get(service.exclusive, ()), name)
-        return found
+                result[service.exclusive] = (*result.get(service.exclusive, ()), name)
+        return result
 
     def largest(self, needs: Mapping[str, float]) -> float:
         """The sum of what services need, of each exclusive group its largest alone.
@@ -165,7 +165,9 @@ class HostPlan:
         Args:
             needs: by service.
         """
-        groups = {one.name: one.exclusive or f" {one.name}" for one in self.services}
+        groups = {
+            service.name: service.exclusive or f" {service.name}" for service in self.services
+        }
         most: dict[str, float] = {}
         for name, need in needs.items():
             most[groups[name]] = max(need, most.get(groups[name], 0.0))
@@ -240,11 +242,11 @@ def plan_host(
 
 def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Finding]:
     """Arguments and variables that repeat a setting."""
-    found = [("argument", fault) for fault in engine.misplaced(dict(service.arguments))]
+    result = [("argument", fault) for fault in engine.misplaced(dict(service.arguments))]
     if service.variables:
         refused = engine.refused(service.variables, dict(service.environment))
-        found += [("environment", fault) for fault in refused]
-    for kind, (key, what, remedy) in found:
+        result += [("environment", fault) for fault in refused]
+    for kind, (key, what, remedy) in result:
         origin = service.origins[f"{kind}.{key}"]
         group = "arguments" if kind == "argument" else kind
         where = f"{origin}{'.' if ': ' in origin else ': '}{group}"
@@ -270,30 +272,30 @@ def _layered(
     own: str,
     derivation: Derivation | None,
 ) -> _Layers:
-    found = _Layers(recipe, service, {}, {}, {})
+    __layers = _Layers(recipe, service, {}, {}, {})
     source = f"recipe {recipe.name}"
     layers: list[tuple[Recipe | TagChange | ServiceSettings, str]] = [(recipe, source)]
     if change := recipe.by_tag.get(tag):
         layers.append((change, f"{source}, tag {tag}"))
     layers.append((service, own))
     for layer, origin in layers:
-        found.arguments.update(layer.arguments)
-        found.environment.update(layer.environment)
+        __layers.arguments.update(layer.arguments)
+        __layers.environment.update(layer.environment)
         derived = derivation.arguments if derivation and layer is recipe else {}
-        found.origins.update(
+        __layers.origins.update(
             {f"argument.{key}": derived.get(key, origin) for key in layer.arguments}
         )
-        found.origins.update({f"environment.{key}": origin for key in layer.environment})
+        __layers.origins.update({f"environment.{key}": origin for key in layer.environment})
         if image.variables:
             engine(image.engine).read_back(
-                image.variables, found.arguments, found.environment, found.origins
+                image.variables, __layers.arguments, __layers.environment, __layers.origins
             )
     for key in ServiceSettings.model_fields:
-        found.origins[key] = own if key in service.model_fields_set else source
+        __layers.origins[key] = own if key in service.model_fields_set else source
     spread = ranks.sizes(recipe, service, engine(image.engine))
-    found.arguments.update(spread)
-    found.origins.update({f"argument.{key}": f"{source}, ranks" for key in spread})
-    return found
+    __layers.arguments.update(spread)
+    __layers.origins.update({f"argument.{key}": f"{source}, ranks" for key in spread})
+    return __layers
 
 
 def _plan_service(
@@ -331,7 +333,7 @@ def _plan_service(
         container=plan_container(
             image,
             service.hardening,
-            [one for one in (recipe.exceptions, service.exceptions) if one],
+            [item for item in (recipe.exceptions, service.exceptions) if item],
             boot_caches=service.boot_caches,
         ),
         needs=recipe.needs,

@@ -17,10 +17,10 @@ from sparkwright.host.ranks.collective import plain_environment
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
     """The variables by which an engine and its libraries reach the other ranks, as far as they are
     planned: with ConnectX-7 the host looks at each start (``host/ranks/environment.py``)."""
-    found = {**plain_environment(rank.interface), **engine.rank_environment(rank)}
+    result = {**plain_environment(rank.interface), **engine.rank_environment(rank)}
     if rank.shape is None:
-        return found
-    names = {key: value for key, value in found.items() if not key.startswith("NCCL_")}
+        return result
+    names = {key: value for key, value in result.items() if not key.startswith("NCCL_")}
     return {**names, "NCCL_SOCKET_IFNAME": rank.interface}
 
 
@@ -51,8 +51,8 @@ def sizes(recipe: Recipe, service: ServiceSettings, engine: Engine) -> dict[str,
     """The arguments that a recipe's ranks stand for."""
     if recipe.ranks is None or service.cluster is None:
         return {}
-    found = {argument: getattr(recipe.ranks, name) for argument, name in engine.parallel.items()}
-    return {argument: size for argument, size in found.items() if size > 1}
+    result = {argument: getattr(recipe.ranks, name) for argument, name in engine.parallel.items()}
+    return {argument: size for argument, size in result.items() if size > 1}
 
 
 def problems(

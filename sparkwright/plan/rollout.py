@@ -23,8 +23,8 @@ def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
         size = settings.batch
     else:
         size = max(1, ceil(len(hosts) * int(settings.batch.removesuffix("%")) / 100))
-    found = [first] if first else []
-    return [*found, *(rest[at : at + size] for at in range(0, len(rest), size))]
+    result = [first] if first else []
+    return [*result, *(rest[at : at + size] for at in range(0, len(rest), size))]
 
 
 def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
@@ -37,10 +37,10 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
     problems = Problems()
     for key in ("canaries", "batch", "pause_seconds", "on_failure", "unprepared"):
         usual = getattr(settings[first], key)
-        for name, one in settings.items():
-            if getattr(one, key) != usual:
+        for name, item in settings.items():
+            if getattr(item, key) != usual:
                 what = (
-                    f"{getattr(one, key)!r}, but {usual!r} for {first}: hosts of one run are "
+                    f"{getattr(item, key)!r}, but {usual!r} for {first}: hosts of one run are "
                     "switched in one order"
                 )
                 remedy = "set it once, in group_data/all.py"

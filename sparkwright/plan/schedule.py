@@ -13,19 +13,19 @@ Window = tuple[int, int, str]
 
 def windows(settings: HostSettings) -> dict[str, tuple[Window, ...]]:
     """The times at which another member than the default of a group runs, by group."""
-    found: dict[str, tuple[Window, ...]] = {}
+    result: dict[str, tuple[Window, ...]] = {}
     for name, text in settings.schedule.items():
         service = settings.services.get(name)
         if service is not None and service.exclusive is not None:
             own = ((begin, end, name) for begin, end in calendar(text).windows())
-            found[service.exclusive] = (*found.get(service.exclusive, ()), *own)
-    return found
+            result[service.exclusive] = (*result.get(service.exclusive, ()), *own)
+    return result
 
 
 def times(settings: HostSettings) -> tuple[str, ...]:
     """Every time at which another one may have to run, as ``OnCalendar=`` takes them."""
     every = (calendar(text).times() for text in settings.schedule.values())
-    return tuple(sorted({one for both in every for one in both}))
+    return tuple(sorted({item for both in every for item in both}))
 
 
 def problems(settings: HostSettings) -> Iterator[Fault]:
@@ -37,13 +37,13 @@ def problems(settings: HostSettings) -> Iterator[Fault]:
         elif service.exclusive is None:
             remedy = f"give {name} and what runs outside these hours the same 'exclusive'"
             yield name, "it is of no exclusive group", remedy
-    told = set()
+    texts = set()
     for group, its in windows(settings).items():
-        for one, other in combinations(its, 2):
-            begin, end = max(one[0], other[0]), min(one[1], other[1])
-            both = (one[2], other[2])
-            if begin < end and one[2] != other[2] and both not in told:
-                told.add(both)
+        for item, other in combinations(its, 2):
+            begin, end = max(item[0], other[0]), min(item[1], other[1])
+            both = (item[2], other[2])
+            if begin < end and item[2] != other[2] and both not in texts:
+                texts.add(both)
                 at = f"{DAYS[begin // DAY]} {begin % DAY // 60:02d}:{begin % 60:02d}"
                 what = f"{both[0]} and {both[1]} of group {group!r} are both to run from {at} on"
                 remedy = f"one of them at a time: {both[0]} has {settings.schedule[both[0]]!r}"

@@ -41,7 +41,7 @@ def terms(services: Iterable[tuple[ServicePlan, Catalog]]) -> Terms:
     for service, catalog in services:
         image = catalog.images[service.image.image]
         entries: list[tuple[str, Image | Model]] = [(image.name, image)]
-        entries += [(one.repository, catalog.models[one.name]) for one in service.models]
+        entries += [(model.repository, catalog.models[model.name]) for model in service.models]
         for name, entry in entries:
             licenses.setdefault(name, _term(name, entry))
             if entry.duties:
@@ -53,5 +53,5 @@ def _term(name: str, entry: Image | Model) -> Term:
     own = entry.license
     if own is None:
         return Term(name, "the catalog names none", "-")
-    words = [word for word in (own.name, own.note) if word]
-    return Term(name, ", ".join(words) or "none is named", own.source)
+    arguments = [word for word in (own.name, own.note) if word]
+    return Term(name, ", ".join(arguments) or "none is named", own.source)

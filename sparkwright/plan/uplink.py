@@ -18,13 +18,13 @@ def environment(settings: HostSettings) -> dict[str, str]:
     """
     if settings.http_proxy is None:
         return {}
-    packages = (one.uri for one in settings.bootstrap_sources.values() if one.uri)
+    packages = (source.uri for source in settings.bootstrap_sources.values() if source.uri)
     places = (settings.hub_endpoint, *settings.image_mirrors.values(), *packages)
-    named = (urlsplit(one).hostname or "" for one in places)
+    named = (urlsplit(item).hostname or "" for item in places)
     direct = ",".join(dict.fromkeys((*_ALWAYS, *filter(_in_lan, named), *settings.no_proxy)))
-    found = {"HTTP_PROXY": settings.http_proxy, "HTTPS_PROXY": settings.http_proxy}
-    found["NO_PROXY"] = direct
-    return found | {name.lower(): value for name, value in found.items()}
+    result = {"HTTP_PROXY": settings.http_proxy, "HTTPS_PROXY": settings.http_proxy}
+    result["NO_PROXY"] = direct
+    return result | {name.lower(): value for name, value in result.items()}
 
 
 def _in_lan(name: str) -> bool:

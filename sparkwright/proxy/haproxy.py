@@ -172,18 +172,20 @@ class Proxies:
     @property
     def tls_files(self) -> dict[str, tuple[str, int]]:
         """Which of the two above are needed: text and mode, by path."""
-        found: dict[str, tuple[str, int]] = {}
+        result: dict[str, tuple[str, int]] = {}
         if self.tls:
-            found[self.certificate] = (self.tls, 0o600)
-        cas = [one.tls.ca for proxy in self.proxies for one in proxy.replicas if one.tls]
+            result[self.certificate] = (self.tls, 0o600)
+        cas = [
+            replica.tls.ca for proxy in self.proxies for replica in proxy.replicas if replica.tls
+        ]
         if private := "".join(dict.fromkeys(filter(None, cas))):
-            found[self.replicas_ca] = (private, 0o644)
-        return found
+            result[self.replicas_ca] = (private, 0o644)
+        return result
 
     @property
     def names(self) -> bool:
         """Whether any replica has a name that HAProxy is to ask DNS for."""
-        return any(one.dns for proxy in self.proxies for one in proxy.replicas)
+        return any(replica.dns for proxy in self.proxies for replica in proxy.replicas)
 
     @property
     def admin_socket(self) -> str:
@@ -261,9 +263,16 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
     """Servers whose state a reload must keep: backend, server, address, port, port of checks, and 1
     for TLS, else 0."""
     servers = [
-        (proxy.name, one.name, one.address, one.port, one.health_port, int(bool(one.tls)))
+        (
+            proxy.name,
+            replica.name,
+            replica.address,
+            replica.port,
+            replica.health_port,
+            int(bool(replica.tls)),
+        )
         for proxy in proxies.proxies
-        for one in proxy.replicas
+        for replica in proxy.replicas
     ]
     servers += [(f"stay-{each.name}", "stay", "127.0.0.1", 1, 0, 0) for each in proxies.proxies]
     return [[str(value) for value in server] for server in servers]

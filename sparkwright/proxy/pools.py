@@ -31,7 +31,7 @@ def pool_problems(plan: HostPlan, everyone: Everyone) -> Iterator[Finding]:
         where = f"load_balancer.{name}"
         serving = _serving(name, everyone)
         for host in settings.hosts or serving:
-            yield from (one.on(plan.host) for one in _problems(name, where, host, everyone))
+            yield from (problem.on(plan.host) for problem in _problems(name, where, host, everyone))
         if not any(host in serving for host in settings.hosts or serving):
             what = f"no host of the inventory has a service {name!r}"
             yield mistake(where, what, "name a service that hosts have", plan.host)
@@ -45,22 +45,22 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
         UserError: for one that it can't verify.
     """
     where = f"{host}: tls"
-    found = identity(host, data, tls_of(data.get("tls"), where), where, dry=dry)
-    if found is not None and found.name is None:
+    tls_identity = identity(host, data, tls_of(data.get("tls"), where), where, dry=dry)
+    if tls_identity is not None and tls_identity.name is None:
         what = "its certificate is for addresses alone, and HAProxy verifies names"
         raise refusal(where, what, "have a name added to it")
-    return found
+    return tls_identity
 
 
 def with_others(host: str, everyone: Everyone) -> frozenset[str]:
     """A host's services that other hosts serve too, behind the proxy of a fleet."""
-    found = set()
+    result = set()
     for data in everyone.values():
         for name, settings in mapping(data.get("load_balancer")).items():
             chosen = mapping(settings).get("hosts") or _serving(name, everyone)
             if host in chosen and len(chosen) > 1:
-                found.add(name)
-    return frozenset(found)
+                result.add(name)
+    return frozenset(result)
 
 
 def _problems(name: str, where: str, host: str, everyone: Everyone) -> Iterator[Finding]:

@@ -60,8 +60,8 @@ def _own(service: ServicePlan) -> Proxy:
 
 
 def _replica(host: str, data: Mapping[str, Any], port: int, *, dry: bool) -> Replica:
-    found = replica_identity(host, data, dry=dry)
-    tls = ReplicaTls(found.name, found.ca) if found and found.name else None
+    result = replica_identity(host, data, dry=dry)
+    tls = ReplicaTls(result.name, result.ca) if result and result.name else None
     return Replica(host, lan_address(host, data), port, port, tls)
 
 

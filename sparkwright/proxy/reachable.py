@@ -22,11 +22,11 @@ def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[
     Args:
         seen_from_here: host -> the address at which the controller reached it.
     """
-    found = {}
-    for one in replicas(proxies):
-        addresses = dict.fromkeys(filter(None, (one.address, seen_from_here.get(one.name))))
-        found[one.name] = Reach(one.name, tuple(addresses), one.port)
-    return tuple(found.values())
+    result = {}
+    for replica in replicas(proxies):
+        addresses = dict.fromkeys(filter(None, (replica.address, seen_from_here.get(replica.name))))
+        result[replica.name] = Reach(replica.name, tuple(addresses), replica.port)
+    return tuple(result.values())
 
 
 def settled(
@@ -40,14 +40,14 @@ def settled(
     """
     if proxies is None:
         return None
-    found = {name: six or other for name, six, other in _SERVER.findall(config or "")}
-    before = {name: at for name, at in found.items() if is_address(at)}
+    result = {name: six or other for name, six, other in _SERVER.findall(config or "")}
+    before = {name: at for name, at in result.items() if is_address(at)}
     moved = tuple(
         replace(
             proxy,
             replicas=tuple(
-                one if proxy.engine_key else _at(one, reached.get(one.name), before)
-                for one in proxy.replicas
+                replica if proxy.engine_key else _at(replica, reached.get(replica.name), before)
+                for replica in proxy.replicas
             ),
         )
         for proxy in proxies.proxies
@@ -69,7 +69,7 @@ def _at(one: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replic
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:
     """A warning for each replica that a load balancer's host does not reach."""
-    for name in dict.fromkeys(one.name for one in replicas(proxies)):
+    for name in dict.fromkeys(replica.name for replica in replicas(proxies)):
         seen = reached.get(name)
         if seen is not None and seen.address is None:
             yield Finding(

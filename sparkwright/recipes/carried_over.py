@@ -49,8 +49,8 @@ def settled(
         key = "arguments.trust_remote_code"
         remarks.note("remote-code-kept", key, "trust_remote_code is kept")
     for name, plugin in _PLUGINS.items():
-        known = {parser for table in known_to(vllm) for parser in table.names.get(name, ())}
-        if plugin in values and name in kept and kept[name] not in known:
+        parsers = {parser for table in known_to(vllm) for parser in table.names.get(name, ())}
+        if plugin in values and name in kept and kept[name] not in parsers:
             shown = f"{name}: {line(kept.pop(name))}"
             remarks.note("of-a-plugin", f"arguments.{name}", shown, plugin=plugin)
             if name == "tool_call_parser":

@@ -78,8 +78,8 @@ def _fetch(repository: str, commit: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         work = Path(folder, "tree")
-        words = ("clone", "--quiet", "--no-checkout", "--template=", repository, str(work))
-        git(Path(folder), *words, shown=repository)
+        arguments = ("clone", "--quiet", "--no-checkout", "--template=", repository, str(work))
+        git(Path(folder), *arguments, shown=repository)
         git(work, "checkout", "--quiet", "--detach", commit, shown=repository)
         shutil.rmtree(work / ".git")
         work.rename(place)

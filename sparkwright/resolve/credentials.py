@@ -54,13 +54,13 @@ def account(source: Source | None, registry: str) -> str | None:
     if source is None:
         return None
     url = urlsplit(registry)
-    found = _accounts(source).get(url.netloc)
+    result = _accounts(source).get(url.netloc)
     # A registry on this machine is the only one that clear text does not betray.
-    if found and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
+    if result and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
         what = f"the account of {url.netloc} would cross the network unencrypted"
         remedy = f"give {url.netloc} a certificate and set its mirror to https://"
         raise _unusable(source, what, remedy)
-    return found
+    return result
 
 
 @cache
@@ -77,7 +77,7 @@ def _accounts(source: Source) -> dict[str, str]:
         entries = dict(data.get("auths") or {})
     except (Unusable, ValueError, AttributeError, TypeError):
         raise _unusable(source, "is no config.json of Docker's", "name the right file") from None
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, entry in entries.items():
         secret = entry.get("auth") if isinstance(entry, dict) else None
         if not secret:
@@ -85,14 +85,14 @@ def _accounts(source: Source) -> dict[str, str]:
         host = name
         try:
             host = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
-            found[_HUB.get(host, host)] = base64.b64decode(secret, validate=True).decode()
+            result[_HUB.get(host, host)] = base64.b64decode(secret, validate=True).decode()
         except (ValueError, TypeError):
             raise _unusable(source, f"the entry of {host} makes no sense", "log in again") from None
-    if not found and (data.get("credsStore") or data.get("credHelpers")):
+    if not result and (data.get("credsStore") or data.get("credHelpers")):
         what = "Docker keeps the accounts in a credential store, not in this file"
         remedy = "log in with a DOCKER_CONFIG directory whose config.json names no credsStore"
         raise _unusable(source, what, remedy)
-    return found
+    return result
 
 
 def _unusable(source: Source, what: str, remedy: str) -> UserError:

@@ -119,16 +119,16 @@ def resolve_model(
             info = model_info(endpoint, repository, revision, token)
         except HfHubHTTPError as error:
             raise _refused(where, endpoint, repository, error.response, token is not None) from None
-        found = _parse(where, repository, info)
+        result = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
-            if name not in found.files:
+            if name not in result.files:
                 return None
-            return download(f"{endpoint}/{repository}/resolve/{found.commit}/{name}", headers)
+            return download(f"{endpoint}/{repository}/resolve/{result.commit}/{name}", headers)
 
         if marks is not None:
-            return _with_facts(found, small, info, where, marks)
-        return replace(found, kv=_kv(small))
+            return _with_facts(result, small, info, where, marks)
+        return replace(result, kv=_kv(small))
 
 
 def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:

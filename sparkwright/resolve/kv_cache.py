@@ -32,9 +32,9 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
     if latent and rope:  # multi-head latent attention keeps one vector a layer, not two a head
         return (KvLayers(layers=total, heads=1, head_dim=(latent + rope + 1) // 2),)
     kinds = _kinds(data, total)
-    found = []
+    result = []
     if kinds["full_attention"]:
-        found.append(
+        result.append(
             KvLayers(
                 layers=kinds["full_attention"],
                 heads=whole(data, "num_global_key_value_heads") or heads,
@@ -45,10 +45,10 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
         window = whole(data, "sliding_window")
         if window is None:
             return ()
-        found.append(
+        result.append(
             KvLayers(layers=kinds["sliding_attention"], heads=heads, head_dim=width, window=window)
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _kinds(data: dict[str, Any], total: int) -> Counter[str]:

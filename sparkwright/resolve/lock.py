@@ -84,18 +84,22 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         raise refusal(error.place(str(path)), error.what, remedy) from None
     except ValidationError as error:
         problems = problems_of(error, str(path))
-        raise UserError([replace(one, remedy=_RESTORE) for one in problems]) from None
+        raise UserError([replace(problem, remedy=_RESTORE) for problem in problems]) from None
 
 
 def from_resolution(named: Iterable[References], resolution: Resolution, kept: Lock | None) -> Lock:
     """A lock of everything that the plans name; pins of ``kept`` go before the resolution's."""
     named = list(named)
     pins = kept or Lock(images={}, models={})
-    images = [image for one in named for image in one.images]
-    models = [model for one in named for model in one.models]
+    images = [image for item in named for image in item.images]
+    models = [model for item in named for model in item.models]
     return Lock(
-        images={one.name: pins.images.get(one.name) or resolution.image(one) for one in images},
-        models={one.key: locked_model(pins, one) or resolution.model(one) for one in models},
+        images={
+            image.name: pins.images.get(image.name) or resolution.image(image) for image in images
+        },
+        models={
+            model.key: locked_model(pins, model) or resolution.model(model) for model in models
+        },
         packages=pins.packages,
         registries=pins.registries,
     )
@@ -107,35 +111,35 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
     Raises:
         UserError: for everything that is not locked.
     """
-    found = Resolution(images={}, models={})
+    resolution = Resolution(images={}, models={})
     problems = Problems()
     remedy = "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff"
-    for one in named:
-        for image in one.images:
+    for item in named:
+        for image in item.images:
             if image.name in lock.images:
-                found.images[image.name] = lock.images[image.name]
+                resolution.images[image.name] = lock.images[image.name]
             else:
                 problems.append(mistake(path, f"{image.name} is not locked", remedy))
-        for model in one.models:
+        for model in item.models:
             if (pin := locked_model(lock, model)) is not None:
-                found.models[model.key] = pin
+                resolution.models[model.key] = pin
             else:
                 problems.append(mistake(path, f"{model.key} is not locked", remedy))
     problems.stop()
-    return found
+    return resolution
 
 
 def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
     """A model's pin; None where it is not there with all that is needed of it."""
-    found = lock.models.get(model.key)
-    return None if found and model.facts and found.facts is None else found
+    result = lock.models.get(model.key)
+    return None if result and model.facts and result.facts is None else result
 
 
 def unused(named: Iterable[References], lock: Lock) -> list[str]:
     """Pins that no host needs any more."""
     named = list(named)
-    needed = {image.name for one in named for image in one.images}
-    needed |= {model.key for one in named for model in one.models}
+    needed = {image.name for item in named for image in item.images}
+    needed |= {model.key for item in named for model in item.models}
     return sorted({*lock.images, *lock.models} - needed)
 
 
@@ -147,7 +151,7 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
     """
     images = dict(lock.images)
     problems = Problems()
-    for image in (image for one in named for image in one.images):
+    for image in (image for item in named for image in item.images):
         locked = images[image.name]
         if image.build is None or locked.commit is None or locked.context is not None:
             continue
@@ -160,7 +164,7 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
 
 def without_contexts(named: Iterable[References], lock: Lock) -> list[str]:
     """Built images whose context the lock does not pin."""
-    built = {image.name for one in named for image in one.images if image.build}
+    built = {image.name for item in named for image in item.images if image.build}
     return sorted(name for name in built & lock.images.keys() if not lock.images[name].context)
 
 

@@ -103,7 +103,7 @@ def facts_of(
         quantization=_method(quantized) or ("modelopt" if hf_quant else None),
         dtype=_word(text.get("dtype") or text.get("torch_dtype") or config.get("torch_dtype")),
         vision=isinstance(config.get("vision_config"), dict),
-        hybrid=(isinstance(layers, list) and any(one in layers for one in _STATES))
+        hybrid=(isinstance(layers, list) and any(state in layers for state in _STATES))
         or any(key in text for key in _STATE_KEYS),
         code=tuple(sorted(filter(None, map(_word, code)))) if isinstance(code, dict) else (),
         chat_template=bool(template),
@@ -128,7 +128,7 @@ def _method(value: object) -> str | None:
 def _template(value: object) -> str | None:
     """One template, or a list of named ones, of which ``default`` counts."""
     if isinstance(value, list):
-        named = [one for one in value if isinstance(one, dict) and one.get("name") == "default"]
+        named = [item for item in value if isinstance(item, dict) and item.get("name") == "default"]
         value = named[0].get("template") if named else None
     return value if isinstance(value, str) else None
 
@@ -140,7 +140,7 @@ def _context(data: Mapping[str, Any]) -> int | None:
 def _sampling(data: Mapping[str, Any]) -> dict[str, float]:
     """Within what clients may send."""
     limits = {"temperature": (0.0, 2.0), "top_p": (0.001, 1.0), "top_k": (1.0, 1e6)}
-    found = {}
+    result = {}
     for key, (low, high) in limits.items():
         value = data.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -148,5 +148,5 @@ def _sampling(data: Mapping[str, Any]) -> dict[str, float]:
         if isinstance(value, float) and not math.isfinite(value):
             continue
         if low <= value <= high:
-            found[key] = float(value)
-    return found
+            result[key] = float(value)
+    return result

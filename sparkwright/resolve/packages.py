@@ -24,14 +24,14 @@ def collect(source: Path, bundle: Path) -> dict[str, PinnedFile]:
     Raises:
         UserError: for a folder without HAProxy's package.
     """
-    found = [path for path in sorted(source.glob("*.deb")) if _NAME.fullmatch(path.name)]
-    if not any(path.name.startswith("haproxy_") for path in found):
+    paths = [path for path in sorted(source.glob("*.deb")) if _NAME.fullmatch(path.name)]
+    if not any(path.name.startswith("haproxy_") for path in paths):
         remedy = "fetch HAProxy's packages there with apt-get: docs/sharing-and-offline.md"
         raise refusal(f"--packages {source}", "there is no haproxy_….deb", remedy)
     place = bundle / _FOLDER
     place.mkdir(parents=True, exist_ok=True)
     pins = {}
-    for path in found:
+    for path in paths:
         content = path.read_bytes()
         (place / path.name).write_bytes(content)
         pins[path.name] = PinnedFile(size=len(content), sha256=_sha256(content))
@@ -41,7 +41,7 @@ def collect(source: Path, bundle: Path) -> dict[str, PinnedFile]:
 def versions(bundle: str | None, lock_file: str, architecture: str) -> dict[str, str]:
     """The locked packages for an architecture (as ``uname -m`` has it): name -> version."""
     names = (_NAME.fullmatch(name) for name in _pins(bundle, lock_file, architecture))
-    return {one[1]: one[2].replace("%3a", ":") for one in names if one}
+    return {name[1]: name[2].replace("%3a", ":") for name in names if name}
 
 
 def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, bytes]:
@@ -50,17 +50,17 @@ def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, 
     Raises:
         UserError: for one that is not there, or is not the locked one.
     """
-    found, problems = {}, Problems()
+    result, problems = {}, Problems()
     for name, pin in _pins(bundle, lock_file, architecture).items():
-        place = Path(bundle or "", _FOLDER, name)
-        content = place.read_bytes() if place.is_file() else None
+        path = Path(bundle or "", _FOLDER, name)
+        content = path.read_bytes() if path.is_file() else None
         if content is None or _sha256(content) != pin.sha256:
-            wrong = "is not there" if content is None else f"is not the one that {lock_file} pins"
-            problems.append(mistake(str(place), wrong, "make the bundle again, with --packages"))
+            problem = "is not there" if content is None else f"is not the one that {lock_file} pins"
+            problems.append(mistake(str(path), problem, "make the bundle again, with --packages"))
         else:
-            found[name] = content
+            result[name] = content
     problems.stop()
-    return found
+    return result
 
 
 def _pins(bundle: str | None, lock_file: str, architecture: str) -> dict[str, PinnedFile]:

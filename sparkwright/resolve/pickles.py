@@ -35,17 +35,17 @@ def fetched(model: ResolvedModel, allowed: Mapping[str, str]) -> ResolvedModel:
 
 def pickle_symptom(model: ResolvedModel, allowed: Mapping[str, str]) -> Symptom | None:
     """The model's pickles that are not fetched: an error where it has no other weights."""
-    found = pickles(model, allowed)
-    if not found:
+    result = pickles(model, allowed)
+    if not result:
         return None
     others = any(path.endswith(_WEIGHTS) for path in model.files)
     loadable = sum(map(is_pickle, model.files))  # those that are allowed included
-    named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    named = ", ".join(result[:3]) + (f" and {len(result) - 3} more" if len(result) > 3 else "")
     return Symptom(
         "pickle",
-        severity=Severity.WARNING if others or len(found) < loadable else Severity.ERROR,
+        severity=Severity.WARNING if others or len(result) < loadable else Severity.ERROR,
         key=f"model {model.repository}@{model.commit[:12]}",
         model=model,
         names=named,
-        first=found[0],
+        first=result[0],
     )

@@ -48,7 +48,7 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         yield
     except requests.RequestException as error:
         text = str(error)
-        reason = next((known for known in _REASONS if known in text), text[:200])
+        reason = next((reason for reason in _REASONS if reason in text), text[:200])
         what = f"{server} could not be asked: {reason}"
         remedy = f"check the network of this machine, or set {setting}"
         raise refusal(subject, what, remedy) from error
@@ -64,15 +64,15 @@ def body(answer: requests.Response, most: int | None = None) -> bytes:
         Unusable: for one that is larger (MOST_BYTES by default), or takes longer than a minute.
     """
     most = MOST_BYTES if most is None else most
-    found = bytearray()
+    result = bytearray()
     until = time.monotonic() + _SECONDS
     for piece in answer.iter_content(_PIECE):
-        found += piece
-        if len(found) > most:
+        result += piece
+        if len(result) > most:
             raise Unusable(f"it has more than {most >> 20} MiB", "take another one")
         if time.monotonic() > until:
             raise Unusable(f"it did not come within {_SECONDS:g} s", "try again")
-    return bytes(found)
+    return bytes(result)
 
 
 def download(url: str, headers: dict[str, str]) -> bytes | None:

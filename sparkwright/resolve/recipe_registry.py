@@ -55,24 +55,24 @@ class Snapshot:
             UserError: for a tree without end.
         """
         listed = self._git("ls-tree", "-r", "-l", "-z", "--full-tree", self.commit)
-        found = []
+        result = []
         for entry in filter(None, listed.split("\0")):
             facts, _, path = entry.partition("\t")
             mode, kind, _, size = facts.split()
             # 120000 is a symbolic link.
             plain = kind == "blob" and mode.startswith("100") and size.isdigit()
             if plain and int(size) <= LARGEST_FILE:
-                found.append(path)
-        if len(found) > MOST_FILES:
+                result.append(path)
+        if len(result) > MOST_FILES:
             raise refusal(self.address, f"more than {MOST_FILES} files", "name another")
-        return found
+        return result
 
     def naming(self, words: str) -> list[str]:
         """Those of ``files`` whose text has these words."""
-        found = self._git(
+        result = self._git(
             "grep", "-l", "-z", "--fixed-strings", "-e", words, self.commit, "--", none=1
         )
-        named = {path.removeprefix(f"{self.commit}:") for path in found.split("\0")}
+        named = {path.removeprefix(f"{self.commit}:") for path in result.split("\0")}
         return [path for path in self.files() if path in named]
 
     def read(self, path: str) -> str:
@@ -97,26 +97,26 @@ def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Sn
     except ValueError as error:
         raise refusal(f"registry {address!r}", str(error), "correct it") from None
     run = partial(git, shown=address)
-    place = cache.resolve() / hashlib.sha256(address.encode()).hexdigest()[:16]
-    if not (place / "HEAD").is_file():
-        place.mkdir(parents=True, exist_ok=True)
-        run(place, "init", "--quiet", "--bare", "--template=", ".")
-    if commit and _has(place, commit):
-        return Snapshot(address, commit, place)
+    path = cache.resolve() / hashlib.sha256(address.encode()).hexdigest()[:16]
+    if not (path / "HEAD").is_file():
+        path.mkdir(parents=True, exist_ok=True)
+        run(path, "init", "--quiet", "--bare", "--template=", ".")
+    if commit and _has(path, commit):
+        return Snapshot(address, commit, path)
     url = str(local_path(address)) if is_local(address) else address
     protocol = "file" if is_local(address) else "https"
     run(
-        place, "-c", "protocol.allow=never", "-c", f"protocol.{protocol}.allow=always",
+        path, "-c", "protocol.allow=never", "-c", f"protocol.{protocol}.allow=always",
         "-c", "fetch.fsckObjects=true", "fetch", "--quiet", "--depth=1",
         "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force",
         "--upload-pack=git-upload-pack", "--", url, f"{commit or 'HEAD'}:refs/registry/fetched",
     )  # fmt: skip
-    fetched = run(place, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
+    fetched = run(path, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
     if not re.fullmatch(r"[0-9a-f]{40}", fetched) or commit not in (None, fetched):
         raise refusal(address, f"it gave {fetched} for {commit}", "try again")
     # Kept by its own name, so that a later fetch does not lose it.
-    run(place, "update-ref", f"refs/registry/{fetched}", fetched)
-    return Snapshot(address, fetched, place)
+    run(path, "update-ref", f"refs/registry/{fetched}", fetched)
+    return Snapshot(address, fetched, path)
 
 
 def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> Lock:

@@ -185,7 +185,7 @@ def _platforms(
         blob = session.get(f"{base}/blobs/{next(iter(platform.config))}", timeout=TIMEOUT)
         architecture = str(blob.json().get("architecture")) if blob.ok else "unknown"
         return {architecture: platform}
-    found: dict[str, PlatformImage] = {}
+    platform_images: dict[str, PlatformImage] = {}
     seen: dict[str, PlatformImage] = {}
     for child in children:
         platform = child.get("platform", {})
@@ -196,8 +196,8 @@ def _platforms(
             answer = _get(session, f"{base}/manifests/{digest}")
             answer.raise_for_status()
             seen[digest] = _platform(answer.json(), own | {digest: len(answer.content)}, digest)
-        found[str(platform.get("architecture"))] = seen[digest]
-    return found
+        platform_images[str(platform.get("architecture"))] = seen[digest]
+    return platform_images
 
 
 def _platform(manifest: dict[str, Any], manifests: dict[str, int], digest: str) -> PlatformImage:

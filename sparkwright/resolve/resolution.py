@@ -63,27 +63,27 @@ def resolve(
     """
     images: dict[str, tuple[ImageReference, str | None]] = {}
     models: dict[str, tuple[str, ModelReference]] = {}
-    for one in named:
-        for image in one.images:
-            images[image.name] = image, account(one.registry_auth, image.pulled.registry)
-        models |= {model.key: (one.hub_endpoint, model) for model in one.models}
-    found = Resolution(images={}, models={key: known[key] for key in models if key in known})
+    for item in named:
+        for image in item.images:
+            images[image.name] = image, account(item.registry_auth, image.pulled.registry)
+        models |= {model.key: (item.hub_endpoint, model) for model in item.models}
+    resolution = Resolution(images={}, models={key: known[key] for key in models if key in known})
     problems = Problems()
     with ThreadPoolExecutor(max_workers=8) as pool:
         jobs: list[tuple[dict[str, Any], str, Any]] = [
-            (found.images, key, pool.submit(_image, *image)) for key, image in images.items()
+            (resolution.images, key, pool.submit(_image, *image)) for key, image in images.items()
         ]
         for key, (hub, model) in models.items():
             if key not in known:
                 # A token in clear text on the network is nobody's secret any more.
                 shown = token if hub.startswith("https://") else None
                 job = pool.submit(resolve_model, hub, model.repository, model.revision, shown)
-                jobs.append((found.models, key, job))
+                jobs.append((resolution.models, key, job))
         for pins, key, job in jobs:
             with problems.collected():
                 pins[key] = job.result()
     problems.stop()
-    return found
+    return resolution
 
 
 def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> It
 
 def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
     """An image of a registry, or one that is built over such an image."""
-    found = resolve_image(reference.pulled, credentials)
+    resolved_image = resolve_image(reference.pulled, credentials)
     if reference.build is None:
-        return found
-    return replace(found, commit=resolve_commit(reference.build.context, reference.tag))
+        return resolved_image
+    return replace(resolved_image, commit=resolve_commit(reference.build.context, reference.tag))

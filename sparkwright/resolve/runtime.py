@@ -159,22 +159,22 @@ def _explain(stderr: str, arch: str) -> str:
     if "No module named pip" in stderr:
         return f"{what}: {sys.executable} has no pip. Install it: {sys.executable} -m ensurepip."
     errors = [line for line in stderr.splitlines() if line.startswith("ERROR:")] or [stderr.strip()]
-    said = errors[-1].removeprefix("ERROR:").strip()[:300]
+    text = errors[-1].removeprefix("ERROR:").strip()[:300]
     if "DO NOT MATCH THE HASHES" in stderr:
         return (
             f"{what}: a package on the index has another content than the pinned one. "
-            f"Do not use it; check the index that pip is configured for. pip said: {said}"
+            f"Do not use it; check the index that pip is configured for. pip said: {text}"
         )
     # pip does not distinguish an unreachable index from one that lacks the package.
     if "from versions: none" in stderr or "Retrying" in stderr:
         return (
             f"{what}: the package index is out of reach, or lacks the package. Connect the "
             "controller to it (or point pip at a mirror: PIP_INDEX_URL, HTTPS_PROXY), or copy "
-            f"the cache directory from a controller that has made this bundle. pip said: {said}"
+            f"the cache directory from a controller that has made this bundle. pip said: {text}"
         )
     return (
         f"{what}. The index that pip is configured for must have every package of "
-        f"{REQUIREMENTS.name}. pip said: {said}"
+        f"{REQUIREMENTS.name}. pip said: {text}"
     )
 
 

@@ -149,11 +149,11 @@ def _rise(now: float | None, before: float | None) -> float | None:
 
 def _host(name: str, load: HostLoad) -> Line:
     """The figures of the machine: of several GPUs the highest."""
-    own = [one for one in load.gpus if one.memory_used_mib is not None and not one.unified]
+    own = [gpu for gpu in load.gpus if gpu.memory_used_mib is not None and not gpu.unified]
     used, total = load.memory - load.available, load.memory
     if own:
-        used = sum(one.memory_used_mib or 0 for one in own) << 20
-        total = sum(one.memory_mib or 0 for one in own) << 20
+        used = sum(item.memory_used_mib or 0 for item in own) << 20
+        total = sum(item.memory_mib or 0 for item in own) << 20
     return Line(
         host=name,
         service=None,
@@ -166,7 +166,7 @@ def _host(name: str, load: HostLoad) -> Line:
 
 
 def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
-    return max((value for one in gpus if (value := getattr(one, name)) is not None), default=None)
+    return max((value for gpu in gpus if (value := getattr(gpu, name)) is not None), default=None)
 
 
 def _short(figure: str | None) -> str:

@@ -112,7 +112,9 @@ def well(seen: Deployment) -> bool:
         return False
     if seen.maintenance:
         return True
-    if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
+    if seen.watch is not None and any(
+        finding.severity == "error" for finding in seen.watch.findings
+    ):
         return False
     return all(
         not planned.drift and (name in seen.sleeping or _serves(seen.services.get(name)))
@@ -131,8 +133,8 @@ def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
     rows: list[Sequence[str]] = [
         ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
     ]
-    found = [(entry, host, seen) for host, seen in deployments.items() for entry in seen.history]
-    for entry, host, seen in sorted(found, key=lambda one: one[0].at)[-last:]:
+    result = [(entry, host, seen) for host, seen in deployments.items() for entry in seen.history]
+    for entry, host, seen in sorted(result, key=lambda item: item[0].at)[-last:]:
         kept = seen.services[entry.service].releases if entry.service in seen.services else {}
         rows.append(
             (
@@ -147,7 +149,7 @@ def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
                 entry.reasons[0] if entry.reasons else ", ".join(entry.why),
             )
         )
-    return "\n".join(columns(rows)) if found else "no switch is recorded"
+    return "\n".join(columns(rows)) if result else "no switch is recorded"
 
 
 def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
@@ -175,9 +177,9 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
     for hosts, seen in folded(deployments.items(), _differing):
         host = ", ".join(hosts)
         for name, planned in seen.planned.items():
-            one = seen.services.get(name)
+            item = seen.services.get(name)
             for file, text in planned.texts.items():
-                runs = (one.texts.get(file) if one else None) or ""
+                runs = (item.texts.get(file) if item else None) or ""
                 lines += difflib.unified_diff(
                     runs.splitlines(),
                     text.splitlines(),
@@ -194,7 +196,7 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
 
 def _differing(seen: Deployment) -> str:
     """What the text of a diff is made of."""
-    runs = {name: one.texts for name, one in seen.services.items()}
+    runs = {name: item.texts for name, item in seen.services.items()}
     return repr((seen.planned, runs))
 
 
@@ -227,8 +229,8 @@ def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
 
 def _milliseconds(health: str) -> float:
     """What a cell of the table says /health took; negative for one that is not well."""
-    found = re.fullmatch(r"ok in (\d+) ms", health)
-    return float(found[1]) if found else -1
+    match = re.fullmatch(r"ok in (\d+) ms", health)
+    return float(match[1]) if match else -1
 
 
 def _health(health: Health | None) -> str:

@@ -36,7 +36,7 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
     run = run_of(host)
     rollout, settings = run.rollout, run.rollout_settings
     if not rollout.began and settings.unprepared == "stop":
-        unprepared = [name for name, one in run.hosts.items() if one.memory.failure]
+        unprepared = [name for name, item in run.hosts.items() if item.memory.failure]
         if unprepared:
             rollout.stop(f"{', '.join(unprepared)} could not be prepared")
     # One in maintenance tries nothing, and is no reason to leave all others as they are.

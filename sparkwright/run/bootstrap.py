@@ -43,16 +43,16 @@ def decided(host: Host, one: HostRun) -> tuple[BootstrapState, Decision] | None:
     except HostError as error:
         refuse(host, str(error))
         return None
-    found = decide(one.desired.plan, state, one.lan_addresses)
-    mine = [finding.on(host.name) for finding in found.findings]
+    result = decide(one.desired.plan, state, one.lan_addresses)
+    mine = [finding.on(host.name) for finding in result.findings]
     tell(host, mine)
     if bad := errors(mine):
         one.findings = mine
         names = ", ".join(dict.fromkeys(finding.id for finding in bad))
         refuse(host, f"refused by bootstrap: {names}")
         return None
-    one.cured = found.cures
-    return state, found
+    one.cured = result.cures
+    return state, result
 
 
 @operation()

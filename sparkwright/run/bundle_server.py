@@ -45,11 +45,11 @@ def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.P
     key.write_text(keys.server(CONTROLLER).value)
     roots = PeerRoots(models=str(bundle / "models"), images=str(bundle / "images"))
     request = PeerServerRequest(port, str(key.parent), roots, idle=86400, addresses=(address,))
-    place = state / "request.json"
-    place.write_text(document(request))
+    path = state / "request.json"
+    path.write_text(document(request))
     program = PACKAGE / "host/fetch/fetch.py"
-    words = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(place)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE)
+    arguments = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(path)]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE)
     atexit.register(process.terminate)
     time.sleep(0.5)
     if process.poll() is not None:

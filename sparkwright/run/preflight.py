@@ -34,9 +34,9 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
     Args:
         again: judges the host once bootstrap is done; returns what is wrong with it then.
     """
-    wrong = list(look(again)) if again else []
-    yield from wrong
-    if not wrong:
+    problems = list(look(again)) if again else []
+    yield from problems
+    if not problems:
         ctx_host.get().noop(f"preflight passed, {warnings} warnings")
 
 
@@ -87,11 +87,11 @@ def judged_again(host: Host, one: HostRun) -> Sequence[str]:
 def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str | None:
     """Findings of the host, told; why it is refused for them, without those that will be cured."""
     # Half of the round trip: about when the host read its clock.
-    found = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
-    found += new_violations(one.desired, one.observed, one.violations)
-    found += reachable.unreached(one.proxies, one.observed.reached)
-    later = dict.fromkeys(finding.id for finding in found if finding.id in cured)
-    one.findings = [finding for finding in found if finding.id not in cured]
+    result = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
+    result += new_violations(one.desired, one.observed, one.violations)
+    result += reachable.unreached(one.proxies, one.observed.reached)
+    later = dict.fromkeys(finding.id for finding in result if finding.id in cured)
+    one.findings = [finding for finding in result if finding.id not in cured]
     tell(host, one.findings)
     if later:
         host.log(f"{', '.join(later)}: judged again when bootstrap is done")

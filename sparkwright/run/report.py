@@ -35,7 +35,7 @@ def report(run: Run, *, as_json: bool) -> None:
     if run.broken:
         click.echo(_unplanned(run), err=as_json)
         return  # of what is planned nothing is known, and the record of the last deploy stays
-    rows = [_row(name, one) for name, one in run.hosts.items()]
+    rows = [_row(name, item) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
     if named or not run.dry:
         record = Path(named or _STATE / "last-run.json")
@@ -51,11 +51,11 @@ def _unplanned(run: Run) -> str:
     """What became of services and hosts in a run without a plan."""
     rows = [("HOST", "SERVICE", "STATE", "RELEASE")]
     failed = []
-    for name, one in run.hosts.items():
+    for name, item in run.hosts.items():
         rows += [(name, service, outcome.state, outcome.release or "-")
-                 for service, outcome in one.outcomes.items()]  # fmt: skip
-        if one.memory.failure:
-            failed.append(f"{name}: {paragraph(one.memory.failure)}")
+                 for service, outcome in item.outcomes.items()]  # fmt: skip
+        if item.memory.failure:
+            failed.append(f"{name}: {paragraph(item.memory.failure)}")
     return "\n".join(["", *(columns(rows) if len(rows) > 1 else []), *failed])
 
 

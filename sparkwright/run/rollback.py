@@ -64,45 +64,47 @@ def _targets(
     one: HostRun, answer: HostStatus, to: str | None, service: str | None
 ) -> list[ServiceSwitch]:
     services = services_of(one, answer)
-    wrong: list[str] = []
+    problems: list[str] = []
     if not one.plan_known:
         if service is not None and service not in answer.services:
-            wrong.append(f"service {service} was never started here")
-        wrong += [
+            problems.append(f"service {service} was never started here")
+        problems += [
             f"the record of service {name} is damaged or of another version of sparkwright"
             for name in unreadable(one, answer)
             if service in (None, name)
         ]
-    found = []
+    service_switches = []
     for name, now in services.items():
         if service not in (None, name) or now.follower:
             continue
         seen = answer.services.get(name)
         if seen is None:
-            wrong.append(f"service {name} was never started here")
+            problems.append(f"service {name} was never started here")
             continue
         kept = {release: known.at for release, known in seen.releases.items()}
         history = [entry for entry in answer.history if entry.service == name]
         target = to or earlier(seen.current, kept, history)
         record = seen.releases[target].service if target in kept else None
         if target is None:
-            wrong.append(f"service {name} has no earlier release here")
+            problems.append(f"service {name} has no earlier release here")
         elif target not in kept:
             releases = ", ".join(sorted(kept))
-            wrong.append(f"service {name} has no release {target} here; there are {releases}")
+            problems.append(f"service {name} has no release {target} here; there are {releases}")
         elif record is None:
-            wrong.append(f"release {target} of {name} does not say what it must answer")
+            problems.append(f"release {target} of {name} does not say what it must answer")
         elif why := behind_another_proxy(
             name, target, was=record.gate.proxy is not None, planned=now.gate.proxy is not None
         ):
-            wrong.append(why)
+            problems.append(why)
         elif target != seen.current:
-            found.append(to_release(now, record, str(seen.current), "rolled back by request"))
-    wrong += [
+            service_switches.append(
+                to_release(now, record, str(seen.current), "rolled back by request")
+            )
+    problems += [
         f"service {each.name} sleeps while {answer.sleeping[each.name]} runs: activate it first"
-        for each in found
+        for each in service_switches
         if each.name in answer.sleeping
     ]
-    if wrong:
-        raise HostError("; ".join(wrong))
-    return found
+    if problems:
+        raise HostError("; ".join(problems))
+    return service_switches

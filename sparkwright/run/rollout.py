@@ -27,12 +27,12 @@ def proxies_of(one: HostRun) -> ProxySwitch | None:
 
 def asleep(one: HostRun) -> set[str]:
     """The exclusive services that sleep, as the report says them: nobody asks those."""
-    found = {
+    result = {
         service.name: service for service in one.services if runs_instead(service, one.observed)
     }
-    for name, service in found.items():
+    for name, service in result.items():
         one.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
-    return set(found)
+    return set(result)
 
 
 def leave(one: HostRun) -> None:
@@ -83,14 +83,16 @@ def to_take_back(host: Host, run: Run, one: HostRun) -> list[ServiceSwitch]:
     if not run.rollout.stopped or not before:
         return []
     seen = status_of(host, one, texts=False).services
-    found = []
+    service_switches = []
     for service in one.services:
         if back := before.get(service.name):
             kept = seen[service.name].releases.get(back) if service.name in seen else None
             if kept is None or kept.service is None:
                 raise HostError(f"release {back} of {service.name} is not there any more")
-            found.append(to_release(service, kept.service, service.release, run.rollout.stopped))
-    return found
+            service_switches.append(
+                to_release(service, kept.service, service.release, run.rollout.stopped)
+            )
+    return service_switches
 
 
 def remember_taken_back(

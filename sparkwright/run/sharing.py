@@ -77,7 +77,9 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
             build_context.verify(files, image.resolved.context, carried=bundle is not None)
         except UserError as error:
             raise HostError(error.findings[0].observed) from None
-        return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
+        return ImageBuild(
+            planned.base_name, {path: BuildFile(*item) for path, item in files.items()}
+        )
 
     return build
 
@@ -91,9 +93,9 @@ def asked_for(run: Run, one: HostRun) -> list[str]:
 
 def described(run: Run) -> Iterator[str]:
     """Every host that would serve others, in words."""
-    for one in run.live():
-        for content in asked_for(run, one):
-            yield f"{one.name} would serve {content} to other hosts"
+    for item in run.live():
+        for content in asked_for(run, item):
+            yield f"{item.name} would serve {content} to other hosts"
 
 
 def _served_on(one: HostRun) -> tuple[str, ...]:
@@ -161,12 +163,12 @@ def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
 def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
     wanting: dict[str, list[str]] = {}
     holding: dict[str, list[str]] = {}
-    for one in run.live():
-        if not one.settings.peer_sharing or one.peer_address is None:
+    for item in run.live():
+        if not item.settings.peer_sharing or item.peer_address is None:
             continue
-        for content, missing in shared(one.desired, one.observed).items():
+        for content, missing in shared(item.desired, item.observed).items():
             side = wanting if missing else holding
-            side.setdefault(content, []).append(one.name)
+            side.setdefault(content, []).append(item.name)
     return {
         content: peers(names, holding.get(content, []), turn)
         for turn, (content, names) in enumerate(sorted(wanting.items()))

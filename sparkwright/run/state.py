@@ -34,7 +34,6 @@ from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.resolve.references import hex_digits
 from sparkwright.results.run import Outcome
 from sparkwright.site.services import directories, secrets_of
@@ -127,10 +126,7 @@ class HostRun:
     @cached_property
     def proxy_files(self) -> dict[str, tuple[str, int]]:
         """Every file of its proxies: text and mode, by path."""
-        health = health_file(self.desired.plan)
-        return proxies.files_of(
-            self.proxies, self.keys, health, health_unit(self.desired.plan) if health else None
-        )
+        return proxies.files_of(self.proxies, self.keys, self.desired.plan)
 
     @cached_property
     def request(self) -> ObservationRequest:
@@ -141,7 +137,7 @@ class HostRun:
             watch.request_of(watch.files_of(self.watch)),
             exclusive.request_of(self.exclusive_files, self.settings.services_root),
             ObservationRequest(
-                directories=tuple(one.path for one in directories(self.desired.plan)),
+                directories=tuple(directory.path for directory in directories(self.desired.plan)),
                 images=tuple(image.name for image in self.desired.images),
                 models=tuple(
                     ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
@@ -151,7 +147,9 @@ class HostRun:
                 },
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
                 ports=tuple(
-                    one.proxy.health_port for one in self.desired.plan.services if one.proxy
+                    service.proxy.health_port
+                    for service in self.desired.plan.services
+                    if service.proxy
                 ),
             ),
         )
@@ -198,10 +196,10 @@ class Run:
 
     def live(self) -> Iterator[HostRun]:
         """Hosts that were observed, did not fail and take part, in the inventory's order."""
-        for one in self.hosts.values():
-            seen, failure = one.memory.observation, one.memory.failure
-            if seen is not None and failure is None and one.left is None:
-                yield one
+        for host in self.hosts.values():
+            seen, failure = host.memory.observation, host.memory.failure
+            if seen is not None and failure is None and host.left is None:
+                yield host
 
 
 def attach(run: Run, hosts: dict[str, Host]) -> None:
@@ -217,13 +215,13 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
 
 def run_of(host: Host) -> Run:
     """The run that a host is part of."""
-    found = host.connector_data.get(_KEY)
-    if not isinstance(found, Run):
+    run = host.connector_data.get(_KEY)
+    if not isinstance(run, Run):
         raise RuntimeError(
             "this site's config.py was not read: run pyinfra in the site's folder, and let "
             "config.py call sparkwright.run.site.install()"
         )
-    return found
+    return run
 
 
 def host_run(host: Host) -> HostRun | None:
@@ -260,8 +258,8 @@ def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
     """
     if mark is None:
         return False
-    one = run_of(host).hosts[host.name]
-    one.left = in_maintenance(mark, now)
-    host.log(click.style(f"{one.left}: this host is left alone", fg="yellow"))
+    item = run_of(host).hosts[host.name]
+    item.left = in_maintenance(mark, now)
+    host.log(click.style(f"{item.left}: this host is left alone", fg="yellow"))
     hooks.set_aside(host)
     return True

@@ -23,17 +23,17 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
     Args:
         everyone: data of every host of the inventory, which may be no good.
     """
-    told: set[str] = set()
+    texts: set[str] = set()
     for host, data in everyone.items():
         for name, cluster in _clusters(data).items():
             members = _members(cluster)
-            if host in members and name not in told:
-                told.add(name)
+            if host in members and name not in texts:
+                texts.add(name)
                 yield from _of_a_cluster(host, name, members, everyone)
         for service, name in _users(data).items():
             members = _members(_clusters(data).get(name))
-            if host in members and f"{name}/{service}" not in told:
-                told.add(f"{name}/{service}")
+            if host in members and f"{name}/{service}" not in texts:
+                texts.add(f"{name}/{service}")
                 for other in members:
                     if other in everyone and _users(everyone[other]).get(service) != name:
                         what = (
@@ -68,13 +68,15 @@ def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _members(setting: object) -> list[str]:
     """Names of hosts as they are written: what else is wrong is told with all other settings."""
     hosts = mapping(setting).get("hosts")
-    return [one for one in hosts if isinstance(one, str)] if isinstance(hosts, list | tuple) else []
+    return (
+        [host for host in hosts if isinstance(host, str)] if isinstance(hosts, list | tuple) else []
+    )
 
 
 def _users(data: Mapping[str, Any]) -> dict[str, str]:
     """Services of a host that are a cluster's -> the cluster."""
     services = mapping(data.get("services"))
-    clusters = {str(name): mapping(one).get("cluster") for name, one in services.items()}
+    clusters = {str(name): mapping(item).get("cluster") for name, item in services.items()}
     return {name: str(cluster) for name, cluster in clusters.items() if cluster}
 
 
@@ -86,13 +88,17 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
         everyone: data of every host of the inventory.
     """
     chosen = set(hosts)
-    told: set[str] = set()
+    texts: set[str] = set()
     for host in sorted(chosen):
-        for name in set(_users(everyone[host]).values()) - told:
-            its = [one for one in _members(_clusters(everyone[host]).get(name)) if one in everyone]
-            absent = [one for one in its if one not in chosen]
+        for name in set(_users(everyone[host]).values()) - texts:
+            its = [
+                member
+                for member in _members(_clusters(everyone[host]).get(name))
+                if member in everyone
+            ]
+            absent = [item for item in its if item not in chosen]
             if host in its and absent:
-                told.add(name)
+                texts.add(name)
                 yield mistake(
                     f"clusters.{name}",
                     f"this run leaves out {', '.join(absent)}, and the ranks of a cluster are "
@@ -107,17 +113,17 @@ def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Findi
     Args:
         everyone: data of every host of the inventory, which may be no good.
     """
-    told: set[str] = set()
+    texts: set[str] = set()
     for host, data in everyone.items():
         for name in members(data):
-            if name in told:
+            if name in texts:
                 continue
             if name not in everyone:
-                told.add(name)
+                texts.add(name)
                 what = f"no such host: {name!r}"
                 yield mistake(f"{_KEY}.hosts", what, suggest(name, list(everyone)))
             elif everyone[name].get(_KEY) != data[_KEY]:
-                told.update((name, host))
+                texts.update((name, host))
                 what = f"{name} has other addresses than {host}, or none, and is named by it"
                 yield mistake(_KEY, what, "set it once, in group_data/all.py", name)
 

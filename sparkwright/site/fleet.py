@@ -57,8 +57,8 @@ class Fleet:
 def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
     """Violated rules that end a run, since nobody has silenced them; what prevents one host's login
     fails that host alone."""
-    found = errors(finding for host in planned.values() for finding in host.violations)
-    return [finding for finding in found if finding.id != SSH_KEY]
+    result = errors(finding for host in planned.values() for finding in host.violations)
+    return [finding for finding in result if finding.id != SSH_KEY]
 
 
 def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
@@ -78,22 +78,28 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
             read.append(ReadHost(host, settings, catalogs[directories]))
     hosts: dict[str, PlannedHost] = {}
-    for one in with_recipes(read, problems, anew=anew):
-        given = one.given
+    for recipe in with_recipes(read, problems, anew=anew):
+        given = recipe.given
         with problems.collected():
-            plan = plan_host(given.name, one.settings, one.catalog, given.origin, one.derivations)
-            plan = replace(plan, pins=Pins(locked=Path(one.settings.lock_file).is_file()))
-            problems += taken_ports(given, one.settings)
-            problems += _of_the_whole(one, plan)
+            plan = plan_host(
+                given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
+            )
+            plan = replace(plan, pins=Pins(locked=Path(recipe.settings.lock_file).is_file()))
+            problems += taken_ports(given, recipe.settings)
+            problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))
-            hosts[given.name] = PlannedHost(plan, one.catalog, one.known, login)
+            hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))
 
 
 def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
     """TLS over all services of a host, and names of rules that there are not."""
     given, settings = host.given, host.settings
-    in_clear = [one.name for one in plan.services if not one.proxy and not is_loopback(one.bind)]
+    in_clear = [
+        service.name
+        for service in plan.services
+        if not service.proxy and not is_loopback(service.bind)
+    ]
     where = f"{given.origin('tls')}: tls"
     yield from tls_problems(given.name, given.data, settings.tls, in_clear, where)
     yield from unknown_silences(plan, host.catalog, given.origin("services"))

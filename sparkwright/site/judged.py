@@ -28,38 +28,38 @@ def site_problems(
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
     """
-    found = Problems()
+    problems = Problems()
     for name, host in planned.items():
-        found += pool_problems(host.plan, everyone)
-        found += key_problems(name, host.plan.settings, os.environ)
-        found += (finding.on(name) for finding in _credentials(host.plan))
-        found += _named(host.plan, tuple(everyone))
-    found += cluster_problems(everyone)
-    found += fabric_problems(everyone)
+        problems += pool_problems(host.plan, everyone)
+        problems += key_problems(name, host.plan.settings, os.environ)
+        problems += (finding.on(name) for finding in _credentials(host.plan))
+        problems += _named(host.plan, tuple(everyone))
+    problems += cluster_problems(everyone)
+    problems += fabric_problems(everyone)
     if planned:
-        with found.collected():
+        with problems.collected():
             agreed({name: host.plan.settings.rollout for name, host in planned.items()})
-    with found.collected():
+    with problems.collected():
         known = locks(planned)
         for host in planned.values():
             path = host.plan.settings.lock_file
             if (lock := known[path]) is not None:
-                with found.collected():
+                with problems.collected():
                     to_resolution([host.plan.references], lock, path)
-    return [*dict.fromkeys(found)]
+    return [*dict.fromkeys(problems)]
 
 
 def _credentials(plan: HostPlan) -> list[Finding]:
     """What is wrong with files of the controller that have credentials."""
-    found, settings = Problems(), plan.settings
-    with found.collected():
+    result, settings = Problems(), plan.settings
+    with result.collected():
         if isinstance(settings.hub_token_source, str):
             hub_token(settings.hub_token_source)
     if isinstance(settings.registry_auth_source, str):
         for service in plan.services:
-            with found.collected():
+            with result.collected():
                 account(settings.registry_auth_source, service.image.pulled.registry)
-    return found
+    return result
 
 
 def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:

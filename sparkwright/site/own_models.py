@@ -106,7 +106,7 @@ def _known(
     wanted: Mapping[str, tuple[ReadHost, ModelReference]], *, anew: bool
 ) -> tuple[dict[str, ResolvedModel], dict[str, Finding]]:
     """What the models are, and why some of them can't be known."""
-    known: dict[str, ResolvedModel] = {}
+    resolved_models: dict[str, ResolvedModel] = {}
     refused: dict[str, Finding] = {}
     jobs: dict[str, Future[ResolvedModel]] = {}
     at_commit = cache(snapshot)
@@ -117,7 +117,7 @@ def _known(
             try:
                 lock = lock_of(settings.lock_file)
                 if lock and (pin := locked_model(lock, model)):
-                    known[key] = pin
+                    resolved_models[key] = pin
                     continue
                 token = hub_token(settings.hub_token_source)
             except UserError as error:
@@ -136,17 +136,17 @@ def _known(
         for key, job in jobs.items():
             settings = wanted[key][0].settings
             try:
-                found = job.result()
+                result = job.result()
                 lock = lock_of(settings.lock_file)
                 pins = (lock and lock.registries) or {}
                 there = (
                     at_commit(address, pins.get(address))
                     for address in sorted(settings.registries.values())
                 )
-                known[key] = replace(found, recipe=look_up(found.repository, there))
+                resolved_models[key] = replace(result, recipe=look_up(result.repository, there))
             except UserError as error:
                 refused[key] = error.findings[0]
-    return known, refused
+    return resolved_models, refused
 
 
 def _with_recipes(
@@ -216,14 +216,14 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
     On a card that is named, the one made for the most memory that it has goes first; then what the
     catalog says of it, the least memory, a drafter that makes it faster, and the name.
     """
-    found = [
+    recipes = [
         recipe
         for recipe in catalog.recipes.values()
         if catalog.models[recipe.body.model].repository == repository
         and _fits(recipe, gpu, catalog)
     ]
     named = gpu is not None and gpu.vram_gib is not None
-    return min(found, key=partial(_order, named=named), default=None)
+    return min(recipes, key=partial(_order, named=named), default=None)
 
 
 def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:

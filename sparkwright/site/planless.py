@@ -29,7 +29,7 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
         hosts: by name, what could be read of its data.
     """
     settings = {name: _settings(data) for name, data in hosts.items()}
-    rollouts = [one.rollout for one in settings.values()]
+    rollouts = [setting.rollout for setting in settings.values()]
     return DesiredFleet(
         {
             name: DesiredHost(
@@ -61,12 +61,12 @@ def broken(error: BaseException) -> str:
 
 def _settings(data: Mapping[str, Any]) -> HostSettings:
     """Settings that are everybody's, but for those that are read and can be ones."""
-    said: dict[str, Any] = {"services": {}}
+    texts: dict[str, Any] = {"services": {}}
     for key in _READ:
         if key in data:
             try:
                 HostSettings.model_validate({"services": {}, key: data[key]})
             except ValidationError:
                 continue
-            said[key] = data[key]
-    return HostSettings.model_validate(said)
+            texts[key] = data[key]
+    return HostSettings.model_validate(texts)

@@ -15,7 +15,7 @@ from sparkwright.site.fleet import PlannedHost
 
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Ask registries, hubs and git repositories for everything that the plans name."""
-    found = Resolution(images={}, models={})
+    resolution = Resolution(images={}, models={})
     groups: dict[Source | None, list[PlannedHost]] = {}
     for host in hosts.values():
         groups.setdefault(host.plan.settings.hub_token_source, []).append(host)
@@ -23,12 +23,12 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
         token = hub_token(source)
         named = [host.plan.references for host in group]
         known = {key: model for host in group for key, model in host.known.items()}
-        found.add(resolve(named, token.value if token else None, known))
+        resolution.add(resolve(named, token.value if token else None, known))
     problems = Problems()
     for host in hosts.values():
-        problems += known_bad(host.plan.references, host.catalog, found)
+        problems += known_bad(host.plan.references, host.catalog, resolution)
     problems.stop()
-    return found
+    return resolution
 
 
 def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
@@ -43,7 +43,7 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
     Raises:
         UserError: for everything that is not locked, could not be asked, or is known to be bad.
     """
-    found = Resolution(images={}, models={})
+    resolution = Resolution(images={}, models={})
     problems = Problems()
     known = locks(hosts)
     for host in hosts.values():
@@ -52,12 +52,12 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
             with problems.collected():
                 part = to_resolution([host.plan.references], lock, path)
                 problems += known_bad(host.plan.references, host.catalog, part)
-                found.add(part)
+                resolution.add(part)
     problems.stop()
-    unlocked = {n: one for n, one in hosts.items() if known[one.plan.settings.lock_file] is None}
+    unlocked = {n: item for n, item in hosts.items() if known[item.plan.settings.lock_file] is None}
     if unlocked:
-        found.add(ask(unlocked))
-    return found
+        resolution.add(ask(unlocked))
+    return resolution
 
 
 def with_geometry(
@@ -65,30 +65,30 @@ def with_geometry(
 ) -> dict[str, PlannedHost]:
     """The hosts with what the models' own files are: the KV cache that their configurations say,
     and the Python files among them. Rules are judged by these."""
-    found = {}
+    planned_hosts = {}
     for name, host in hosts.items():
-        resolved = {one.name: resolution.model(one) for one in host.plan.references.models}
+        resolved = {model.name: resolution.model(model) for model in host.plan.references.models}
         python = {key: model.python_files for key, model in resolved.items()}
         models = dict(host.catalog.models)
         for key, model in resolved.items():
             if model.kv:
                 models[key] = models[key].model_copy(update={"kv": model.kv})
-        found[name] = replace(
+        planned_hosts[name] = replace(
             host,
             plan=replace(host.plan, pins=replace(host.plan.pins, python=python)),
             catalog=host.catalog.model_copy(update={"models": models}),
         )
-    return found
+    return planned_hosts
 
 
 def with_locked_geometry(hosts: Mapping[str, PlannedHost]) -> dict[str, PlannedHost]:
     """The same by the hosts' locks, where everything of a host is locked."""
     known = locks(hosts)
-    found = dict(hosts)
+    planned_hosts = dict(hosts)
     for name, host in hosts.items():
         path = host.plan.settings.lock_file
         if (lock := known[path]) is not None:
             with suppress(UserError):  # `lock --check` reports an incomplete lock
                 resolution = to_resolution([host.plan.references], lock, path)
-                found |= with_geometry({name: host}, resolution)
-    return found
+                planned_hosts |= with_geometry({name: host}, resolution)
+    return planned_hosts

@@ -37,29 +37,29 @@ def rendered(
 
 def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
     """Texts of the files with the services' keys, by path."""
-    found = {}
+    secrets = {}
     for service in plan.services:
         home = service_home(plan, service)
         # Behind a proxy no client's key is the engine's: they change without a restart.
         key = keys.engine if service.proxy else keys.default
         variable = engine(service.engine).key_variable
-        found[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
+        secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
         if service.rank:
-            known = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
+            secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
             # A follower answers nobody: it has no key of the engine's.
             name = "secrets" if service.follower else "ranks"
-            found[f"{home}/{name}.env"] = known
-    return found
+            secrets[f"{home}/{name}.env"] = secret
+    return secrets
 
 
 def directories(plan: HostPlan) -> tuple[Directory, ...]:
     """The directories of a host, parents first. The first one, of the models, may be a file system
     of its own or belong to the user: it is made when it is not there, and else left alone."""
     root = plan.settings.services_root
-    found = [Directory(plan.settings.models_root), Directory(root)]
-    found += [Directory(f"{root}/{name}") for name in ("services", "runtime")]
-    found += [Directory(f"{root}/{name}", 0o700) for name in ("state", "images")]
+    result = [Directory(plan.settings.models_root), Directory(root)]
+    result += [Directory(f"{root}/{name}") for name in ("services", "runtime")]
+    result += [Directory(f"{root}/{name}", 0o700) for name in ("state", "images")]
     for service in plan.services:
         home = service_home(plan, service)
-        found += [Directory(home, 0o750), Directory(f"{home}/releases", 0o750)]
-    return tuple(found)
+        result += [Directory(home, 0o750), Directory(f"{home}/releases", 0o750)]
+    return tuple(result)

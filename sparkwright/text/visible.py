@@ -76,9 +76,9 @@ def visible_json(document: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    found, number = match[0], ord(match[0])
-    if found in _NAMED:
-        return _NAMED[found]
+    result, number = match[0], ord(match[0])
+    if result in _NAMED:
+        return _NAMED[result]
     if number <= 0xFF:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

@@ -64,11 +64,11 @@ def authority(now: dt.datetime, directory: Path = CA_DIRECTORY, *, dry: bool = F
     with _alone(directory):
         if not path.exists():
             write(path, _made(now), _PRIVATE)
-        found = _read(path, now)
+        result = _read(path, now)
         public = directory / CA.name
-        if not public.exists() or public.read_text(encoding="utf-8") != found.pem:
-            write(public, found.pem, 0o644)
-    return found
+        if not public.exists() or public.read_text(encoding="utf-8") != result.pem:
+            write(public, result.pem, 0o644)
+    return result
 
 
 def host_certificate(
@@ -108,12 +108,12 @@ def _still_good(pem: str, signer: Authority, names: Sequence[str], now: dt.datet
 def subject_names(certificate: x509.Certificate) -> tuple[str, ...]:
     """The names and addresses that a certificate is for."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        result = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
     return (
-        *found.get_values_for_type(x509.DNSName),
-        *map(str, found.get_values_for_type(x509.IPAddress)),
+        *result.get_values_for_type(x509.DNSName),
+        *map(str, result.get_values_for_type(x509.IPAddress)),
     )
 
 
@@ -198,7 +198,7 @@ def _issued(
     )
     if names:
         addresses = [
-            x509.IPAddress(ip) if (ip := ip_address(one)) else x509.DNSName(one) for one in names
+            x509.IPAddress(ip) if (ip := ip_address(name)) else x509.DNSName(name) for name in names
         ]
         builder = builder.add_extension(x509.SubjectAlternativeName(addresses), critical=False)
     return pem(builder.sign(signing, hashes.SHA256()), key)
@@ -216,8 +216,8 @@ def pem(*parts: x509.Certificate | PrivateKeyTypes) -> str:
     """Certificates and keys as text, one after another; a key without a passphrase."""
     pkcs8, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     return b"".join(
-        one.public_bytes(serialization.Encoding.PEM)
-        if isinstance(one, x509.Certificate)
-        else one.private_bytes(serialization.Encoding.PEM, pkcs8, plain)
-        for one in parts
+        part.public_bytes(serialization.Encoding.PEM)
+        if isinstance(part, x509.Certificate)
+        else part.private_bytes(serialization.Encoding.PEM, pkcs8, plain)
+        for part in parts
     ).decode()

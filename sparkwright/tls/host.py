@@ -71,8 +71,8 @@ def identity(
         return None
     if isinstance(settings, TlsSettings):
         given = _users(host, data, settings, where)
-        named = [lan_address(host, data), *(one for one in given.names if "*" not in one)]
-        return TlsIdentity(next((one for one in named if is_name(one)), None), given.ca)
+        named = [lan_address(host, data), *(name for name in given.names if "*" not in name)]
+        return TlsIdentity(next((item for item in named if is_name(item)), None), given.ca)
     from sparkwright.tls.authority import authority
 
     return TlsIdentity(own_name(host), authority(dt.datetime.now(dt.UTC), dry=dry).pem)
@@ -102,9 +102,9 @@ def peer_certificate(
     Raises:
         UserError: when certificate, key or CA can't be used.
     """
-    found = identity(host, data, settings, dry=dry)
+    result = identity(host, data, settings, dry=dry)
     pem = proxies or serves_with(host, data, settings, (), dry=dry)
-    return PeerCertificate(pem, found) if found and pem else None
+    return PeerCertificate(pem, result) if result and pem else None
 
 
 def problems(

@@ -53,16 +53,16 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
     """
     named = [host, ssh_address(host, data), lan_address(host, data)]
     named += [bind for bind in binds if bind not in EVERY_ADDRESS]
-    found = {one.lower() for one in named if is_name(one) or ip_address(one)}
+    result = {item.lower() for item in named if is_name(item) or ip_address(item)}
     # As Avahi announces it in a LAN.
-    found |= {f"{one}.local" for one in found if is_name(one) and "." not in one}
-    return tuple(sorted({*found, own_name(host), "localhost", "127.0.0.1", "::1"}))
+    result |= {f"{item}.local" for item in result if is_name(item) and "." not in item}
+    return tuple(sorted({*result, own_name(host), "localhost", "127.0.0.1", "::1"}))
 
 
 def covers(names: Iterable[str], address: str) -> bool:
     """Whether a certificate of these names is for an address; ``*.`` stands for one label."""
     wanted = address.lower()
     if (ip := ip_address(wanted)) is not None:
-        return any(ip_address(one) == ip for one in names)
+        return any(ip_address(name) == ip for name in names)
     _, _, rest = wanted.partition(".")
-    return any(one.lower() in (wanted, f"*.{rest}" if rest else wanted) for one in names)
+    return any(name.lower() in (wanted, f"*.{rest}" if rest else wanted) for name in names)

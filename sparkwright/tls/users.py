@@ -123,11 +123,11 @@ def _signed(
     settings: TlsSettings, chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]
 ) -> Iterator[Fault]:
     """Whether each certificate leads to the next one, and the last to the CA."""
-    for one, signer in pairwise(chain):
-        if not _by(one, signer):
+    for item, signer in pairwise(chain):
+        if not _by(item, signer):
             yield (
                 "certificate",
-                f"{settings.certificate}: {one.subject.rfc4514_string() or 'the first'} is not "
+                f"{settings.certificate}: {item.subject.rfc4514_string() or 'the first'} is not "
                 "signed by the certificate after it",
                 "put the host's certificate first, then the one that signed it, and so on",
             )

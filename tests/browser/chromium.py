@@ -57,9 +57,9 @@ def browser() -> str:
         SystemExit: when there is none.
     """
     for name in _NAMES:
-        found = shutil.which(name)
-        if found:
-            return found
+        result = shutil.which(name)
+        if result:
+            return result
     raise SystemExit("no chromium: `sudo python3 -m lab packages --browser` installs it")
 
 
@@ -88,9 +88,9 @@ def look(page: str, *, width: int, scheme: Scheme = "light", opened: bool = True
             folder, f"--window-size={max(width, 500)},900", scheme, "--dump-dom",
             "--virtual-time-budget=5000", frame,
         )  # fmt: skip
-    said = re.search(r'data-seen="([^"]*)"', dumped)
-    assert said, "the probe did not answer"
-    seen: dict[str, Any] = json.loads(html.unescape(said[1]))
+    match = re.search(r'data-seen="([^"]*)"', dumped)
+    assert match, "the probe did not answer"
+    seen: dict[str, Any] = json.loads(html.unescape(match[1]))
     return Look(**seen)
 
 

@@ -33,14 +33,14 @@ class Difference:
 def of_card(entry: Mapping[str, Any]) -> dict[str, str]:
     """Every setting of a card's command, by keys that both sides share."""
     if "as" in entry:
-        (other,) = [one for one in COMMANDS if one["recipe"] == entry["as"]]
-        found = of_card(other)
+        (other,) = [command for command in COMMANDS if command["recipe"] == entry["as"]]
+        result = of_card(other)
     elif "compose" in entry:
-        found = _of_compose(entry["compose"])
+        result = _of_compose(entry["compose"])
     else:
-        found = _of_run(shlex.split(entry["run"]))
+        result = _of_run(shlex.split(entry["run"]))
     changed: dict[str, str] = entry.get("with", {})
-    return found | changed
+    return result | changed
 
 
 def of_service(recipe: str, tag: str) -> dict[str, str]:
@@ -56,14 +56,14 @@ def of_service(recipe: str, tag: str) -> dict[str, str]:
 def differences(card: Mapping[str, str], here: Mapping[str, str]) -> Iterator[Difference]:
     """Keys whose values are not the same."""
     for key in sorted({*card, *here}):
-        one, other = card.get(key, ABSENT), here.get(key, ABSENT)
-        if one != other:
-            yield Difference(key, one, other)
+        item, other = card.get(key, ABSENT), here.get(key, ABSENT)
+        if item != other:
+            yield Difference(key, item, other)
 
 
 def _of_run(words: list[str]) -> dict[str, str]:
     assert words[:2] == ["docker", "run"]
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     words = words[2:]
     while words:
         word, _, value = words.pop(0).partition("=")
@@ -72,41 +72,41 @@ def _of_run(words: list[str]) -> dict[str, str]:
             continue
         if word == "-e":
             name, _, set_to = words.pop(0).partition("=")
-            found[f"environment.{name}"] = _number(set_to)
+            result[f"environment.{name}"] = _number(set_to)
         elif word == "-v":
-            found |= _volume(words.pop(0).split(":"))
+            result |= _volume(words.pop(0).split(":"))
         elif word == "--ulimit":
-            found["ulimits"] = (value or words.pop(0)).split(":")[0]
+            result["ulimits"] = (value or words.pop(0)).split(":")[0]
         elif word.startswith("-"):
             value = value or words.pop(0)
             key = {"--name": "container_name", "--network": "network_mode"}.get(word, word[2:])
-            found[key] = value
+            result[key] = value
         else:
-            found["image"] = word
-            return found | _of_command(words)
+            result["image"] = word
+            return result | _of_command(words)
     raise ValueError("a command without an image")
 
 
 def _of_compose(service: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {"gpus": "all"}
+    result: dict[str, str] = {"gpus": "all"}
     for key, value in service.items():
         if key == "environment":
             pairs = value.items() if isinstance(value, dict) else (v.split("=", 1) for v in value)
-            found |= {f"environment.{name}": _number(str(text)) for name, text in pairs}
+            result |= {f"environment.{name}": _number(str(text)) for name, text in pairs}
         elif key == "volumes":
             for volume in value:
-                found |= _volume(volume.split(":") if isinstance(volume, str) else [
+                result |= _volume(volume.split(":") if isinstance(volume, str) else [
                     volume["source"], volume["target"], "ro" if volume.get("read_only") else "rw"
                 ])  # fmt: skip
         elif key == "command":
-            found |= _of_command(value)
+            result |= _of_command(value)
         elif key == "ulimits":
-            found["ulimits"] = ",".join(f"{name}={limit}" for name, limit in value.items())
+            result["ulimits"] = ",".join(f"{name}={limit}" for name, limit in value.items())
         elif key == "shm_size":
-            found["shm-size"] = str(value).removesuffix("b")
+            result["shm-size"] = str(value).removesuffix("b")
         elif key != "deploy":
-            found[key] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            result[key] = value if isinstance(value, str) else json.dumps(value)
+    return result
 
 
 def _volume(parts: list[str]) -> dict[str, str]:
@@ -116,16 +116,16 @@ def _volume(parts: list[str]) -> dict[str, str]:
 
 def _of_command(words: list[str]) -> dict[str, str]:
     """``--flag value value`` by flag; JSON in a form that compares by meaning."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     flag = "command"
     for word in map(str, words):
         if word.startswith("--"):
             flag = word
-            found[flag] = []
+            result[flag] = []
         else:
             text = json.dumps(json.loads(word), sort_keys=True) if word.startswith("{") else word
-            found.setdefault(flag, []).append(_number(text))
-    return {name: " ".join(values) for name, values in found.items()}
+            result.setdefault(flag, []).append(_number(text))
+    return {name: " ".join(values) for name, values in result.items()}
 
 
 def _number(text: str) -> str:

@@ -56,13 +56,13 @@ class Table:
 
 def texts(directory: Path) -> dict[str, str]:
     """Card -> its text."""
-    found = {}
+    result = {}
     for path in sorted(directory.glob("*.txt")):
         text = path.read_text(encoding="utf-8")
-        for card, words in BEGINS.items():
-            if text.startswith(words):
-                found[card] = text
-    return found
+        for card, arguments in BEGINS.items():
+            if text.startswith(arguments):
+                result[card] = text
+    return result
 
 
 def sections(card: str, text: str) -> dict[str, str]:
@@ -73,25 +73,25 @@ def sections(card: str, text: str) -> dict[str, str]:
     """
     listed = safe_load((HERE / "sections.yaml").read_text(encoding="utf-8"))[card]
     starts, at = [], 0
-    for name, words in listed:
-        found = text.find(words, at)
-        if found < 0:
-            raise ValueError(f"{card}: {name}: does not begin with {words!r}")
-        starts.append((found, name))
-        at = found + 1
+    for name, arguments in listed:
+        index = text.find(arguments, at)
+        if index < 0:
+            raise ValueError(f"{card}: {name}: does not begin with {arguments!r}")
+        starts.append((index, name))
+        at = index + 1
     ends = [start for start, _ in starts[1:]] + [len(text)]
     return {name: text[start:end] for (start, name), end in zip(starts, ends, strict=True)}
 
 
 def figures(text: str) -> list[float]:
     """Every number of a text; ``180k`` is both 180 and 180000."""
-    found: set[float] = set()
+    result: set[float] = set()
     for match in _NUMBER.finditer(_prose(text)):
         number = float((match[1] or match[2]).rstrip(",").replace(",", ""))
-        found.add(number)
+        result.add(number)
         if match[3]:
-            found.add(number * {"k": 1000, "m": 1_000_000}[match[3].lower()])
-    return sorted(found)
+            result.add(number * {"k": 1000, "m": 1_000_000}[match[3].lower()])
+    return sorted(result)
 
 
 def _prose(text: str) -> str:
@@ -146,19 +146,19 @@ def _cells(line: str) -> tuple[str, ...]:
 
 def facts(directory: Path) -> dict[str, Any]:
     """What figures.yaml holds."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for card, text in texts(directory).items():
-        found[card] = {
+        result[card] = {
             "dates": " ".join(dates(text)),
             "sections": {
                 name: {
-                    "figures": " ".join(f"{one:.10g}" for one in figures(part)),
+                    "figures": " ".join(f"{figure:.10g}" for figure in figures(part)),
                     "versions": " ".join(versions(part)),
                 }
                 for name, part in sections(card, text).items()
             },
         }
-    return found
+    return result
 
 
 def all_tables(directory: Path) -> list[Table]:
@@ -173,27 +173,27 @@ def all_tables(directory: Path) -> list[Table]:
 
 def compared() -> dict[str, Any]:
     """compared.yaml."""
-    found: dict[str, Any] = safe_load((HERE / "compared.yaml").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = safe_load((HERE / "compared.yaml").read_text(encoding="utf-8"))
+    return result
 
 
 def cells(directory: Path) -> list[dict[str, Any]]:
     """What tables.yaml holds: tables with figures; of names and versions the first two columns."""
-    kept = {tuple(one["at"]): one for one in compared()["tables"] if "because" not in one}
-    found = []
+    kept = {tuple(item["at"]): item for item in compared()["tables"] if "because" not in item}
+    result = []
     for table in all_tables(directory):
-        one = kept.get((table.card, table.section, table.number))
-        if one is None:
+        entry = kept.get((table.card, table.section, table.number))
+        if entry is None:
             continue
-        width = 2 if {"components", "variables"} & set(one) else None
-        found.append(
+        width = 2 if {"components", "variables"} & set(entry) else None
+        result.append(
             {
                 "at": [table.card, table.section, table.number],
                 "columns": list(table.columns[:width]),
                 "rows": [list(row[:width]) for row in table.rows],
             }
         )
-    return found
+    return result
 
 
 def _written(data: Any) -> str:

@@ -33,22 +33,22 @@ def shape(value: Any) -> Any:
 
 def series(metrics: str) -> set[str]:
     """Every series of /metrics by name and names of labels, without values."""
-    found = set()
+    result = set()
     for line in metrics.splitlines():
         if line and not line.startswith("#"):
             name, _, labels = line.rpartition(" ")[0].partition("{")
             names = sorted(
                 part.partition("=")[0] for part in labels.rstrip("}").split('",') if part
             )
-            found.add(f"{name}{{{','.join(names)}}}")
-    return found
+            result.add(f"{name}{{{','.join(names)}}}")
+    return result
 
 
 def counters(metrics: str) -> dict[str, float]:
     """Every sample of /metrics, series of one name added up; buckets are left out."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for line in metrics.splitlines():
         match = re.match(r"(\S+?)(?:\{.*\})? (\S+)$", line)
         if match and not line.startswith("#") and not match[1].endswith("_bucket"):
-            found[match[1]] = found.get(match[1], 0) + float(match[2])
-    return found
+            result[match[1]] = result.get(match[1], 0) + float(match[2])
+    return result

@@ -72,8 +72,8 @@ def rendered(
         }
         inventory = place / "inventory.py"
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")
-        words = ["-m", "sparkwright", "render", str(inventory), str(place / "out")]
-        subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
+        arguments = ["-m", "sparkwright", "render", str(inventory), str(place / "out")]
+        subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True)
         hosts = load(inventory, (), ()).or_raise()
         plan = hosts["spark-1"].plan
         release = render_service(plan, plan.services[0], pinned(hosts))
@@ -90,12 +90,12 @@ def rendered(
 
 def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
     """The files of a commit, as the weights' role puts them on a host."""
-    known = store.load(repository)
-    assert known is not None
-    found = known.commit(commit)
-    assert found is not None
+    data = store.load(repository)
+    assert data is not None
+    result = data.commit(commit)
+    assert result is not None
     folder.mkdir(parents=True)
-    for file in found.files:
+    for file in result.files:
         (folder / file.path).write_bytes(store.blob(file.sha256).read_bytes())
 
 
@@ -133,19 +133,19 @@ def running(
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     request = replace(rendered.release.gate, secrets=str(secrets))
     service = rendered.compose
-    (target,) = [one["target"] for one in service["volumes"] if "secrets" in one["target"]]
-    places = [one["target"] for one in service["volumes"] if one["type"] == "volume"]
-    words = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]
+    (target,) = [item["target"] for item in service["volumes"] if "secrets" in item["target"]]
+    places = [item["target"] for item in service["volumes"] if item["type"] == "volume"]
+    arguments = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]
     started = time.monotonic()
     with local.running(
-        engine.root, words, service["environment"], [*rendered.mounts, (secrets, target)], log,
+        engine.root, arguments, service["environment"], [*rendered.mounts, (secrets, target)], log,
         places,
     ) as process:  # fmt: skip
-        found = Running(process, log, request, 0)
-        while not _healthy(found):
-            said = log.read_text(errors="replace")[-4000:]
-            assert process.poll() is None, said
-            assert time.monotonic() < started + BOOT_SECONDS, said
+        result = Running(process, log, request, 0)
+        while not _healthy(result):
+            text = log.read_text(errors="replace")[-4000:]
+            assert process.poll() is None, text
+            assert time.monotonic() < started + BOOT_SECONDS, text
             time.sleep(0.5)
         yield Running(process, log, request, time.monotonic() - started)
 

@@ -49,15 +49,15 @@ def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> 
 def test_the_smoke_program_is_content(running: Running) -> None:
     answer = check.main((running.request,))["tiny"]
     print(f"healthy after {running.boot_seconds:.0f} s")
-    for one in answer.checks:
-        print(f"{one.name}: {one.detail} ({one.seconds:.2f} s)")
+    for entry in answer.checks:
+        print(f"{entry.name}: {entry.detail} ({entry.seconds:.2f} s)")
     names = ["health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"]
-    assert [(one.name, one.ok) for one in answer.checks] == [(name, True) for name in names]
+    assert [(item.name, item.ok) for item in answer.checks] == [(name, True) for name in names]
 
 
 def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:
     """As a container's processes: vLLM's own, and the engine that it starts."""
-    found = 0
+    result = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
             status = (process / "status").read_text()
@@ -67,14 +67,14 @@ def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) 
             continue  # it has ended
         assert KEY not in command
         if "NSpid:" in status and "/models/tiny-qwen3" in "".join(mounts):
-            found += "vllm" in command.lower()
+            result += "vllm" in command.lower()
             if "\tunshare\n" in status or "\tsh\n" in status:
                 continue
             assert "CapEff:\t0000000000000000\n" in status
             assert "NoNewPrivs:\t1\n" in status
             (root,) = [line.split()[5] for line in mounts if line.split()[4] == "/"]
             assert root.startswith("ro") == rendered.strict
-    assert found > 0
+    assert result > 0
     log = running.log.read_text(errors="replace")
     assert KEY not in log
     assert "Read-only file system" not in log
@@ -94,14 +94,14 @@ def test_an_answer_is_computed_whole_and_streamed(running: Running) -> None:
     status, text = chat(running)
     answer = json.loads(text)
     assert status == 200, text
-    said = answer["choices"][0]["message"]["content"]
-    assert said == SENTENCE + WORDS[-1] * (24 - len(WORDS))
+    message = answer["choices"][0]["message"]["content"]
+    assert message == SENTENCE + WORDS[-1] * (24 - len(WORDS))
     assert shape(answer) == shape(json.loads(keep("chat.json", text)))
     status, text = chat(running, stream=True)
     pieces = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
     assert pieces.pop() == "[DONE]"
     choices = [choice for piece in pieces for choice in json.loads(piece)["choices"]]
-    assert "".join(choice["delta"].get("content") or "" for choice in choices) == said
+    assert "".join(choice["delta"].get("content") or "" for choice in choices) == message
 
 
 def test_a_thought_is_kept_apart(running: Running) -> None:
@@ -128,8 +128,8 @@ def test_metrics_are_as_captured(running: Running) -> None:
     chat(running)
     status, text = running.ask("GET", "/metrics", key=False)
     assert status == 200
-    found = "".join(f"{one}\n" for one in sorted(series(text)))
-    assert found == keep("metric_series.txt", found)
+    result = "".join(f"{item}\n" for item in sorted(series(text)))
+    assert result == keep("metric_series.txt", result)
 
 
 def test_a_prompt_without_room_is_refused(running: Running) -> None:

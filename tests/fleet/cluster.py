@@ -62,8 +62,10 @@ class Pair:
 
     def session(self) -> str | None:
         """The session that both ranks serve; None where there is none."""
-        found = [self.state(host) for host in (HEAD, FOLLOWER)]
-        serving = {one.get("session") if one.get("step") == "serving" else None for one in found}
+        result = [self.state(host) for host in (HEAD, FOLLOWER)]
+        serving = {
+            item.get("session") if item.get("step") == "serving" else None for item in result
+        }
         return serving.pop() if len(serving) == 1 else None
 
     def release(self, host: str) -> str:
@@ -74,12 +76,12 @@ class Pair:
     def generates(self) -> bool:
         """Whether a client gets an answer, at the head's proxy."""
         body = json.dumps({"model": self.model, "prompt": "1 2 3", "max_tokens": 2})
-        said = inside(
+        text = inside(
             HEAD, "curl", "-s", "-m", "30", f"http://127.0.0.1:{self.port}/v1/completions",
             "-H", f"Authorization: Bearer {self.site.key}", "-H", "Content-Type: application/json",
             "-d", body, "-w", "\n%{http_code}", "--retry", "0",
         )  # fmt: skip
-        return said.endswith("200")
+        return text.endswith("200")
 
     def whole(self, before: str | None = None) -> None:
         """Wait until both ranks serve together, in another session than before, and it answers."""

@@ -44,23 +44,23 @@ def blocks(page: str) -> list[Block]:
     Raises:
         ValueError: for a comment that nobody acts on.
     """
-    found = []
+    result = []
     for title, section in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.S | re.M):
         for number, match in enumerate(_BLOCK.finditer(section), 1):
-            said: dict[str, str] = {}
+            texts: dict[str, str] = {}
             for part in filter(None, (match["test"] or "").split("; ")):
                 known = [(key, re.fullmatch(form, part)) for key, form in _WORDS.items()]
                 hits = [(key, hit[1]) for key, hit in known if hit]
                 if not hits:
                     raise ValueError(f"{title}: {part!r} means nothing to the test")
-                said.update(hits)
-            found.append(
+                texts.update(hits)
+            result.append(
                 Block(
-                    f"{title}, block {number}", match["code"], said.get("before", ""),
-                    said.get("says", ""), int(said.get("code", 0)), said.get("after", ""),
+                    f"{title}, block {number}", match["code"], texts.get("before", ""),
+                    texts.get("says", ""), int(texts.get("code", 0)), texts.get("after", ""),
                 )
             )  # fmt: skip
-    return found
+    return result
 
 
 class Shell:
@@ -85,11 +85,11 @@ class Shell:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds,
             check=False,
         )  # fmt: skip
-        said = f"{block.title}:\n{block.code}\n{done.stdout}"
-        assert "Traceback" not in done.stdout, said
-        assert done.returncode == block.ends_with, said
+        message = f"{block.title}:\n{block.code}\n{done.stdout}"
+        assert "Traceback" not in done.stdout, message
+        assert done.returncode == block.ends_with, message
         # "0 changes" is not in "10 changes".
-        assert re.search(rf"(?<!\w){re.escape(block.says)}", done.stdout), said
+        assert re.search(rf"(?<!\w){re.escape(block.says)}", done.stdout), message
         return done.stdout
 
 

@@ -35,7 +35,7 @@ gateways[0][1].update(services={}, load_balancer={"qwen36": {"port": 8080}})
 @contextmanager
 def four_replicas(site: Site) -> Iterator[Site]:
     """Bring them up, and leave the fleet as it was."""
-    (spark_3,) = (one for one in SPARES if one.name == "spark-3")
+    (spark_3,) = (spare for spare in SPARES if spare.name == "spark-3")
     MACHINES["spark-3"] = spark_3
     site.power_on()
     fleet.up(("spark-3",))

@@ -284,12 +284,12 @@ def answers(site: Site, host: str, port: int = 8000) -> bool:
     """Whether a service really generates."""
     body = {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 4}
     key = f"Authorization: Bearer {site.key}"
-    said = ssh(
+    text = ssh(
         host,
         f"curl -s -m 20 http://127.0.0.1:{port}/v1/completions -H '{key}'"
         f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'",
     )
-    return bool(json.loads(said)["usage"]["completion_tokens"])
+    return bool(json.loads(text)["usage"]["completion_tokens"])
 
 
 def container(host: str, service: str = "qwen36") -> str:

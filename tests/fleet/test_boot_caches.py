@@ -21,16 +21,16 @@ def _restarted() -> str:
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     inside(HOST, "systemctl", "reset-failed", UNIT)  # three starts an hour are the limit
     inside(HOST, "systemctl", "restart", UNIT)
-    words = ["journalctl", "-u", UNIT, "--since", since, "-o", "cat"]
-    until(lambda: "Application startup complete" in inside(HOST, *words), "it serves", 90)
-    return inside(HOST, *words)
+    arguments = ["journalctl", "-u", UNIT, "--since", since, "-o", "cat"]
+    until(lambda: "Application startup complete" in inside(HOST, *arguments), "it serves", 90)
+    return inside(HOST, *arguments)
 
 
 @pytest.mark.usefixtures("converged")
 def test_a_second_start_loads_what_the_first_compiled() -> None:
-    said = _restarted()
-    assert LOADED in said
-    assert COMPILED not in said
+    text = _restarted()
+    assert LOADED in text
+    assert COMPILED not in text
     assert inside(HOST, "stat", "-Lc", "%U %a", CACHES, f"{CACHES}/current").split("\n") == [
         "root 700",
         "root 700",
@@ -41,8 +41,8 @@ def test_a_second_start_loads_what_the_first_compiled() -> None:
 def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site) -> None:
     broken = f"echo broken > $(find -L {CACHES}/current -name graph)"
     inside(HOST, "sh", "-c", broken)
-    said = _restarted()
-    assert said.index("invalid load key") < said.index(COMPILED)
+    text = _restarted()
+    assert text.index("invalid load key") < text.index(COMPILED)
     assert LOADED in _restarted()
     graph = f"cat $(find -L {CACHES}/current -name graph)"
     assert inside(HOST, "sh", "-c", graph) != "broken"
@@ -57,8 +57,8 @@ def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     run = converged.deploy("--limit", HOST, "--data", "second_boot=True")
     assert run.code == 0, run.output
-    said = inside(HOST, "journalctl", "-u", UNIT, "--since", since, "-o", "cat")
-    assert said.index(COMPILED) < said.index(LOADED)
+    text = inside(HOST, "journalctl", "-u", UNIT, "--since", since, "-o", "cat")
+    assert text.index(COMPILED) < text.index(LOADED)
     assert "blocks" in inside(HOST, "cat", "/opt/sparkwright/state/switch/progress.json")
     assert converged.deploy("--limit", HOST, "--data", "second_boot=True").changed == set()
     # With the inventory's setting again the record is another one, and nothing restarts.

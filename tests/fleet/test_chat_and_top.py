@@ -39,20 +39,20 @@ def test_a_chat_is_answered_over_the_network_and_through_ssh(converged: Site) ->
 
 def test_top_shows_the_load_and_a_host_that_does_not_answer(converged: Site) -> None:
     limit = [word for host in GOOD for word in ("--limit", host)]
-    words = ("top", "inventory/virtual.py", "--once", *limit)
+    arguments = ("top", "inventory/virtual.py", "--once", *limit)
     with Load(MACHINES[HOST].address, 8000, converged.key):
-        done = converged.call(*words, "--json")
+        done = converged.call(*arguments, "--json")
     assert done.returncode == 0, done.stderr
-    found = {row["host"]: row for row in json.loads(done.stdout)}
-    assert found[HOST]["tokens"] > 0
-    assert set(found) == set(GOOD)
-    for row in found.values():
+    result = {row["host"]: row for row in json.loads(done.stdout)}
+    assert result[HOST]["tokens"] > 0
+    assert set(result) == set(GOOD)
+    for row in result.values():
         assert (row["service"], row["problem"]) == ("qwen36", "")
         assert row["temperature"] is not None
         assert 0 < row["used"] < row["total"]
     converged.edit("inventory/virtual.py", MACHINES["spark-2"].address, NOBODY)
     try:
-        done = converged.call(*words)
+        done = converged.call(*arguments)
     finally:
         converged.restore("inventory/virtual.py")
     assert done.returncode == 1

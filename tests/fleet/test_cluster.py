@@ -46,9 +46,11 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> Non
     for host in (HEAD, FOLLOWER):
         (service,) = run.host(host)["services"]
         assert service["smoke"]["failures"] == []
-    checks = {one["name"] for one in run.host(HEAD)["services"][0]["smoke"]["checks"]}
+    checks = {item["name"] for item in run.host(HEAD)["services"][0]["smoke"]["checks"]}
     assert "generation" in checks
-    assert [one["name"] for one in run.host(FOLLOWER)["services"][0]["smoke"]["checks"]] == ["rank"]
+    assert [item["name"] for item in run.host(FOLLOWER)["services"][0]["smoke"]["checks"]] == [
+        "rank"
+    ]
     assert pair.release(HEAD) == pair.release(FOLLOWER)
     assert pair.generates()
     assert pair.deploy().changed == set()
@@ -150,8 +152,8 @@ def test_a_rollback_is_that_of_both(pair: Pair) -> None:
 def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
     pair.deploy()
     assert "as planned" in pair.site.sparkwright("status", INVENTORY, *BOTH)
-    said = json.loads(pair.site.call("doctor", INVENTORY, *BOTH, "--json").stdout)
-    assert [one for one in said if one["severity"] == "error"] == []
+    data = json.loads(pair.site.call("doctor", INVENTORY, *BOTH, "--json").stdout)
+    assert [item for item in data if item["severity"] == "error"] == []
 
 
 def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:

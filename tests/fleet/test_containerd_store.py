@@ -11,7 +11,7 @@ from lab.layout import SPARES
 from tests.fleet.site import Site, answers, inside
 from tests.fleet.spares import as_installed
 
-(NEW,) = (one for one in SPARES if one.newest)
+(NEW,) = (spare for spare in SPARES if spare.newest)
 INVENTORY = "inventory/newdocker.py"
 
 

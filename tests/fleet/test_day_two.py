@@ -38,10 +38,10 @@ def _health() -> int:
 
 
 def _follow(site: Site, place: Path) -> subprocess.Popen[bytes]:
-    words = ("logs", *LIMIT, "--follow", "--lines", "0", "--service", "qwen36")
+    arguments = ("logs", *LIMIT, "--follow", "--lines", "0", "--service", "qwen36")
     with place.open("wb") as file:
         return subprocess.Popen(
-            [sys.executable, "-m", "sparkwright", *words], cwd=site.folder,
+            [sys.executable, "-m", "sparkwright", *arguments], cwd=site.folder,
             stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
@@ -49,8 +49,8 @@ def _follow(site: Site, place: Path) -> subprocess.Popen[bytes]:
 def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site) -> None:
     held = json.dumps(json.dumps(LOCK))
     ssh(HOST, f"echo {held} | sudo tee /opt/sparkwright/state/lock.json >/dev/null")
-    said = served.sparkwright("stop", *LIMIT, "--yes", "--why", "it is too loud")
-    assert "spark-1: qwen36: stopped" in said
+    text = served.sparkwright("stop", *LIMIT, "--yes", "--why", "it is too loud")
+    assert "spark-1: qwen36: stopped" in text
     assert (_state(), _health()) == ("inactive", 503)
     assert "it is too loud" in served.sparkwright("status", *LIMIT, code=1)
     # What is no emergency waits for the lock.
@@ -66,8 +66,8 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_pa
     before, place = container(HOST), tmp_path / "followed"
     following = _follow(served, place)
     try:
-        said = served.sparkwright("restart", *LIMIT, "--service", "qwen36", "--yes")
-        assert "spark-1: qwen36: answers after" in said
+        text = served.sparkwright("restart", *LIMIT, "--service", "qwen36", "--yes")
+        assert "spark-1: qwen36: answers after" in text
         until(lambda: "spark-1 qwen36: " in place.read_text(), "a line of the restart", 20)
     finally:
         following.terminate()
@@ -76,17 +76,17 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_pa
     assert _health() == 200  # its proxy took it back by itself
     shown = served.sparkwright("logs", *LIMIT, "--lines", "30", "--since", "1h")
     assert "spark-1 qwen36: " in shown
-    wrong = served.sparkwright("logs", *LIMIT, "--service", "qwen63", code=1)
-    assert "did you mean 'qwen36'?" in wrong
-    words = ("sh", "-c", 'echo "$1"', "sh", "a  b; $(echo no)")
-    inside = served.sparkwright("shell", SITE, "--host", HOST, "--", *words)
+    problems = served.sparkwright("logs", *LIMIT, "--service", "qwen63", code=1)
+    assert "did you mean 'qwen36'?" in problems
+    arguments = ("sh", "-c", 'echo "$1"', "sh", "a  b; $(echo no)")
+    inside = served.sparkwright("shell", SITE, "--host", HOST, "--", *arguments)
     assert inside == "a  b; $(echo no)\n"
 
 
 def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site) -> None:
-    words = ("maintenance", SITE, HOST)
-    said = served.sparkwright(*words, "on", "--why", "a new fan")
-    assert "qwen36: out of every pool, and drained" in said
+    arguments = ("maintenance", SITE, HOST)
+    text = served.sparkwright(*arguments, "on", "--why", "a new fan")
+    assert "qwen36: out of every pool, and drained" in text
     runs = container(HOST)
     assert (_state(), _health()) == ("active", 503)
 
@@ -100,11 +100,11 @@ def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site
 
     # As after a boot: HAProxy knows nothing of it any more.
     ssh(HOST, f"sudo systemctl stop {UNIT}; sudo systemctl restart sparkwright-gateway")
-    assert "stays in maintenance" in served.sparkwright(*words, "off", code=1)
+    assert "stays in maintenance" in served.sparkwright(*arguments, "off", code=1)
     ssh(HOST, f"sudo systemctl start {UNIT}")
     until(_answers_itself, "the service", 60)
     assert _health() == 503
-    assert "is back in its pools" in served.sparkwright(*words, "off")
+    assert "is back in its pools" in served.sparkwright(*arguments, "off")
     assert _health() == 200
     assert answers(served, HOST)
     assert ssh(HOST, "sudo ls /var/lib/sparkwright") == ""

@@ -25,17 +25,17 @@ def test_a_dry_run_writes_nothing_anywhere(converged: Site, tmp_path: Path, tls:
     environment = {**os.environ, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     hosts = {host: fingerprint(host) for host in GOOD}
     before = contents(tmp_path)
-    for words in (
+    for arguments in (
         [*_SPARKWRIGHT, "check", "inventory/virtual.py"],
         [*_SPARKWRIGHT, "plan", "inventory/virtual.py"],
         fresh.command("--dry"),
         fresh.command("--dry", "--diff", "--limit", "spark-1"),
     ):
         done = subprocess.run(
-            words, cwd=fresh.folder, env=environment, stdin=subprocess.DEVNULL,
+            arguments, cwd=fresh.folder, env=environment, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode in (0, 1), done.stderr  # hopper-1 is refused
         assert "Traceback" not in done.stderr
-        assert contents(tmp_path) == before, words
+        assert contents(tmp_path) == before, arguments
     assert {host: fingerprint(host) for host in GOOD} == hosts

@@ -55,7 +55,7 @@ def said(site: Site, *words: str, code: int = 1) -> str:
         (("models", "prune", "--dry"), "used by qwen36"),
         (("verify",), "0 wrong"),
     ],
-    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+    ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )
 def test_the_host_that_is_on_answers_and_the_other_is_named(
     broken: Site, words: tuple[str, ...], expected: str
@@ -131,8 +131,8 @@ def test_removal_needs_no_plan(broken: Site) -> None:
         " && sudo ln -sfn /home/mine /opt/sparkwright/services/elsewhere"
         " && echo '{\"unmanaged\": [\"--help always\", 5]}'"
         " | sudo tee -a /opt/sparkwright/state/history.jsonl >/dev/null")  # fmt: skip
-    words = ("remove", INVENTORY, "--limit", "rtx-1", "--yes")
-    assert "rtx-1: removed " in said(broken, *words, code=0)
+    arguments = ("remove", INVENTORY, "--limit", "rtx-1", "--yes")
+    assert "rtx-1: removed " in said(broken, *arguments, code=0)
     assert ssh("rtx-1", "ls /etc/systemd/system | grep -c sparkwright- || true") == "0"
     ssh("rtx-1", "test ! -e /opt/sparkwright && test -e /home/mine/kept && sudo rm -r /home/mine")
     assert ssh("rtx-1", "ls -d /opt/models") == "/opt/models"

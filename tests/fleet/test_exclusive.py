@@ -73,7 +73,7 @@ class Evening:
 
 
 def only(name: str) -> dict[str, int]:
-    return {one: 200 if one == name else 503 for one in PORTS}
+    return {port: 200 if port == name else 503 for port in PORTS}
 
 
 def running() -> set[str]:
@@ -86,9 +86,9 @@ def running() -> set[str]:
 def evening(site: Site) -> Iterator[Evening]:
     site.power_on()
     site.repair()
-    found = Evening(site)
-    found.deploy()
-    yield found
+    result = Evening(site)
+    result.deploy()
+    yield result
     names = [word for name in PORTS for word in ("--service", name)]
     site.sparkwright("remove", INVENTORY, "--limit", HOST, *names, "--yes")
     site.repair()
@@ -107,9 +107,9 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
     assert running() == {"chat"}
 
     with Load(ADDRESS, 8000, site.key, workers=2) as load:
-        said = evening.activate("coder", "--why", "work")
+        text = evening.activate("coder", "--why", "work")
     assert (load.wrong, load.served > 0) == ([], True)
-    assert "coder runs, chat sleeps" in said
+    assert "coder runs, chat sleeps" in text
     assert (running(), evening.serving()) == ({"coder"}, only("coder"))
     code, headers, body = evening.ask("chat")
     assert (code, headers["retry-after"], body["error"]["running"]) == (503, "60", "coder")
@@ -139,7 +139,7 @@ def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
     evening.activate("coder")
     # A whole minute that is still to come once the deploy has ended.
     begin = int(inside(HOST, "date", "+%s")) // 60 + 2
-    times = [time.strftime("%H:%M", time.gmtime(60 * one)) for one in (begin, begin + 600)]
+    times = [time.strftime("%H:%M", time.gmtime(60 * item)) for item in (begin, begin + 600)]
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == {HOST}
     assert running() == {"coder"}  # no deploy changes which one is active
     until(lambda: evening.ask("writer")[0] == 200, "the calendar's service", 240)

@@ -41,7 +41,7 @@ def cabled(site: Site) -> Iterator[Site]:
 def addresses(host: str) -> list[str]:
     """A rail's IPv4 addresses, by the kernel."""
     (shown,) = json.loads(inside(host, "ip", "-j", "addr", "show", "dev", RAIL))
-    return [one["local"] for one in shown["addr_info"] if one["family"] == "inet"]
+    return [item["local"] for item in shown["addr_info"] if item["family"] == "inet"]
 
 
 def timers(host: str) -> str:
@@ -51,17 +51,17 @@ def timers(host: str) -> str:
 
 
 def test_a_cable_without_addresses_is_told_with_its_remedy(cabled: Site) -> None:
-    said = cabled.sparkwright("fabric", "test", INVENTORY, *LIMIT, "--look", code=1)
-    assert "spark-1, spark-2: pair, not well" in said
+    text = cabled.sparkwright("fabric", "test", INVENTORY, *LIMIT, "--look", code=1)
+    assert "spark-1, spark-2: pair, not well" in text
     for name in ("fabric-no-address", "fabric-mtu"):
-        assert f"error: {name}: spark-1, spark-2" in said or f"error: {name}: spark-1" in said
+        assert f"error: {name}: spark-1, spark-2" in text or f"error: {name}: spark-1" in text
 
 
 def test_addresses_are_shown_then_written_proved_and_left_alone(cabled: Site) -> None:
     with (cabled.folder / "group_data/all.py").open("a") as settings:
         settings.write(SETTING)
-    said = cabled.sparkwright("fabric", "addresses", INVENTORY, "--dry", "--diff")
-    assert "192.168.177.11/24" in said
+    text = cabled.sparkwright("fabric", "addresses", INVENTORY, "--dry", "--diff")
+    assert "192.168.177.11/24" in text
     assert addresses("spark-1") == []
     cabled.sparkwright("fabric", "addresses", INVENTORY)
     assert (addresses("spark-1"), addresses("spark-2")) == (["192.168.177.11"], ["192.168.177.12"])
@@ -75,12 +75,12 @@ def test_addresses_are_shown_then_written_proved_and_left_alone(cabled: Site) ->
 
 def test_every_rail_is_measured(cabled: Site) -> None:
     done = cabled.call("fabric", "test", INVENTORY, *LIMIT, "--json")
-    (found,) = json.loads(done.stdout)
-    assert (found["shape"], found["hosts"]) == ("pair", list(SPARKS))
-    assert [one for one in found["findings"] if one["severity"] == "error"] == []
+    (load,) = json.loads(done.stdout)
+    assert (load["shape"], load["hosts"]) == ("pair", list(SPARKS))
+    assert [item for item in load["findings"] if item["severity"] == "error"] == []
     each: dict[str, list[Any]] = {}
-    for one in found["measures"]:
-        each.setdefault(one["what"], []).append((one["verdict"], one["value"]))
+    for entry in load["measures"]:
+        each.setdefault(entry["what"], []).append((entry["verdict"], entry["value"]))
     assert each["ping"] == [("passed", 8972)] * 4
     assert each["ib_write_bw"] == [("passed", 92.57)] * 2
 
@@ -100,8 +100,8 @@ def test_what_the_peer_does_not_answer_to_is_taken_back_by_all(cabled: Site) -> 
 
 
 def test_removal_takes_the_addresses_away(cabled: Site) -> None:
-    said = cabled.sparkwright("remove", INVENTORY, *LIMIT, "--yes")
-    assert "the addresses of the fabric" in said
+    text = cabled.sparkwright("remove", INVENTORY, *LIMIT, "--yes")
+    assert "the addresses of the fabric" in text
     for host in SPARKS:
         assert addresses(host) == []
         assert inside(host, "sh", "-c", f"ls {FILE} 2>/dev/null; true") == ""

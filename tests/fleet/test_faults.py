@@ -79,7 +79,8 @@ def test_another_program_on_the_port_refuses_the_host(converged: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "delay", [2.0, *(pytest.param(one, marks=pytest.mark.faults) for one in (0.6, 1.2, 3.0, 4.5))]
+    "delay",
+    [2.0, *(pytest.param(number, marks=pytest.mark.faults) for number in (0.6, 1.2, 3.0, 4.5))],
 )
 def test_a_controller_killed_at_any_moment_leaves_nothing_that_the_next_run_does_not_mend(
     converged: Site, delay: float

@@ -177,8 +177,8 @@ def depot(verb: str) -> None:
 
 
 def _models_are_there() -> bool:
-    found = machines.inside(MACHINES[HOST], ["sh", "-c", "ls -d /opt/models/*/*/"]).stdout
-    return len(found.split()) == 2
+    output = machines.inside(MACHINES[HOST], ["sh", "-c", "ls -d /opt/models/*/*/"]).stdout
+    return len(output.split()) == 2
 
 
 def _units() -> str:

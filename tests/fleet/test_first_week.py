@@ -55,7 +55,7 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
         mine = Path.home() / ".config/pip/pip.conf"
         settings = {"PIP_CONFIG_FILE": str(mine)} if mine.exists() else {}
         settings |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-        state.writelines(f"export {key}={shlex.quote(one)}\n" for key, one in settings.items())
+        state.writelines(f"export {key}={shlex.quote(item)}\n" for key, item in settings.items())
     yield shell
     _internet("start")
     machines_of_the_lab.up()

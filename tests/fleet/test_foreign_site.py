@@ -30,8 +30,8 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
     shutil.copytree(ROOT / "tests/fixtures/foreign-site", folder)
     (folder / "group_data").mkdir()
     where = f"http://{DEPOT.address}:{HUB_PORT}/api/models/lab/open-tiny"
-    said = subprocess.run(["curl", "-fsS", where], capture_output=True, text=True, check=True)
-    commit = json.loads(said.stdout)["sha"]
+    text = subprocess.run(["curl", "-fsS", where], capture_output=True, text=True, check=True)
+    commit = json.loads(text.stdout)["sha"]
     (folder / "group_data/all.py").write_text(f"commit = {commit!r}\n")
     cache = ROOT / ".sparkwright/cache"
     if cache.is_dir():  # libraries for hosts: made once, not for each test run
@@ -52,7 +52,7 @@ def _pyinfra(user: User, folder: Path, *words: str, code: int = 0) -> dict[str, 
 
 
 def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one for one in results["operations"]}
+    return {result["name"]: result for result in results["operations"]}
 
 
 def test_nothing_of_a_site_of_ours_is_there(deploy: Path, user: User) -> None:
@@ -66,22 +66,22 @@ def test_nothing_of_a_site_of_ours_is_there(deploy: Path, user: User) -> None:
 
 def test_a_dry_run_tells_and_touches_nothing(deploy: Path, user: User) -> None:
     before = {host: _state(host) for host in HOSTS}
-    found = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")
-    assert found["results"] is None
-    changing = {one["name"]: one["hosts_with_change"] for one in found["plan"]}
+    result = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")
+    assert result["results"] is None
+    changing = {item["name"]: item["hosts_with_change"] for item in result["plan"]}
     everywhere = sorted(HOSTS)
     assert changing == {
         "GPU": [], "Tools": [], "Directories": everywhere, "Note": everywhere, "Model": everywhere,
     }  # fmt: skip
-    assert "would make /srv/foreign" in found["said"]
-    assert "would fetch lab/open-tiny@" in found["said"]
+    assert "would make /srv/foreign" in result["said"]
+    assert "would fetch lab/open-tiny@" in result["said"]
     assert {host: _state(host) for host in HOSTS} == before
 
 
 def test_the_first_run_changes_and_the_second_says_no_changes(deploy: Path, user: User) -> None:
     results = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py")["results"]
     assert results["failed_hosts"] == []
-    assert {name: len(one["success"]) for name, one in _by_name(results).items()} == {
+    assert {name: len(item["success"]) for name, item in _by_name(results).items()} == {
         "GPU": 0, "Tools": 0, "Directories": 2, "Note": 2, "Model": 2
     }  # fmt: skip
     for host, gpu in (("spark-1", "NVIDIA GB10"), ("rtx-1", "NVIDIA GeForce RTX 5090")):
@@ -102,15 +102,15 @@ def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -
     text = (deploy / "inventory.py").read_text()
     (deploy / "inventory.py").write_text(text.replace('"12.0"', '"9.0"'))
     try:
-        found = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
+        result = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
     finally:
         (deploy / "inventory.py").write_text(text)
-    assert found["results"]["failed_hosts"] == ["rtx-1"]
-    operations = _by_name(found["results"])
+    assert result["results"]["failed_hosts"] == ["rtx-1"]
+    operations = _by_name(result["results"])
     assert (operations["GPU"]["error"], operations["GPU"]["no_change"]) == (["rtx-1"], ["spark-1"])
     assert operations["Model"]["no_change"] == ["spark-1"]
-    assert "gpu: NVIDIA GeForce RTX 5090" in found["said"]
-    assert "9.0" in found["said"]
+    assert "gpu: NVIDIA GeForce RTX 5090" in result["said"]
+    assert "9.0" in result["said"]
 
 
 def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
@@ -121,13 +121,13 @@ def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> No
     for host, line in (("rtx-1", f"echo welcome; {ends}"), ("spark-1", prints)):
         ssh(host, f"cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i {line}' .bashrc")
     try:
-        found = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
+        result = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
     finally:
         for host in ("rtx-1", "spark-1"):
             ssh(host, "mv .bashrc-kept .bashrc")
-    assert found["results"]["failed_hosts"] == ["rtx-1"]
-    assert _by_name(found["results"])["Model"]["no_change"] == ["spark-1"]
-    assert "no answer: the host's login ends before the program" in found["said"]
+    assert result["results"]["failed_hosts"] == ["rtx-1"]
+    assert _by_name(result["results"])["Model"]["no_change"] == ["spark-1"]
+    assert "no answer: the host's login ends before the program" in result["said"]
 
 
 def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:
@@ -135,17 +135,17 @@ def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:
     done = user.run("pyinfra", "--json", "inventory.py", "fact", *names, folder=deploy)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
-    found = {name.rpartition(".")[2]: printed[name]["spark-1"] for name in printed}
-    assert set(found) == set(VIEWS)
-    assert found["NvidiaDriver"] == "580.95.05"
-    (gpu,) = found["Gpus"]
+    result = {name.rpartition(".")[2]: printed[name]["spark-1"] for name in printed}
+    assert set(result) == set(VIEWS)
+    assert result["NvidiaDriver"] == "580.95.05"
+    (gpu,) = result["Gpus"]
     assert (gpu["name"], gpu["compute_cap"]) == ("NVIDIA GB10", "12.1")
-    assert found["HostObservation"]["gpu"]["gpus"] == [gpu]
-    assert "nvidia" in found["Docker"]["runtimes"]
-    assert "NVIDIA Container Toolkit" in found["ContainerToolkit"]
-    assert found["HostMemorySize"]["total"] == 127601388 * 1024
-    assert found["Disks"]["/opt/models"]["free"] > 0
-    assert found["LockHolder"] is None
+    assert result["HostObservation"]["gpu"]["gpus"] == [gpu]
+    assert "nvidia" in result["Docker"]["runtimes"]
+    assert "NVIDIA Container Toolkit" in result["ContainerToolkit"]
+    assert result["HostMemorySize"]["total"] == 127601388 * 1024
+    assert result["Disks"]["/opt/models"]["free"] > 0
+    assert result["LockHolder"] is None
 
 
 def _state(host: str) -> str:

@@ -40,11 +40,11 @@ def imported(site: Site) -> Site:
     bare(HOST)
     (site.folder / "open-tiny.yaml").write_text(RECIPE)
     (site.folder / "mine").mkdir(exist_ok=True)
-    said = site.sparkwright(
+    message = site.sparkwright(
         "import", "open-tiny.yaml", "--directory", "mine", "--vllm", "0.24.0", "--replace"
     )
     for left_out in ("mods/never-run", "pre_exec", "post_commands", "EVIL"):
-        assert left_out in said
+        assert left_out in message
     text = (ROOT / "inventory/virtual.py").read_text()
     text += "\n_all = dict(sparks)\nsparks = []\nrtx50 = []\n"
     text += f"imported = [({HOST!r}, {{**_all[{HOST!r}], 'services': {SERVICES!r},\n"
@@ -60,12 +60,12 @@ def test_an_imported_recipe_serves_stays_and_is_removed(imported: Site) -> None:
     assert first.changed == {HOST}
     key = f"Authorization: Bearer {imported.key}"
     body = {"model": "tiny-imported", "prompt": "1 2 3", "max_tokens": 4}
-    said = ssh(
+    text = ssh(
         HOST,
         f"curl -fsS -m 20 http://127.0.0.1:8000/v1/completions -H '{key}'"
         f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'",
     )
-    assert json.loads(said)["usage"]["completion_tokens"] == 4
+    assert json.loads(text)["usage"]["completion_tokens"] == 4
     ssh(HOST, 'test -z "$(ls /tmp/imported-* 2>/dev/null)"')
     ssh(HOST, "docker exec sparkwright-qwen36 sh -c 'test -z \"$EVIL\"'")
 

@@ -98,8 +98,8 @@ def test_an_image_without_the_hosts_architecture_is_refused_with_alternatives(
     mine.parent.mkdir()
     mine.write_text(ARM64_ONLY)
     catalogs = 'catalog_directories=["lab/catalog", "mine"]'
-    words = ("--limit", "rtx-1", "--data", "image_tag=lab-arm64-only", "--data", catalogs)
-    run = converged.run("--yes", *words)
+    arguments = ("--limit", "rtx-1", "--data", "image_tag=lab-arm64-only", "--data", catalogs)
+    run = converged.run("--yes", *arguments)
     assert run.code == 1
     assert "error: architecture" in run.output
     assert "has arm64" in run.output

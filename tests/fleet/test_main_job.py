@@ -33,14 +33,14 @@ class TestFirstRuns:
         assert run.code == 1, run.output  # hopper-1 is refused
         assert run.refused == {"hopper-1"}
         for host in GOOD:
-            for words in (
+            for name in (
                 "would make /opt/models",
                 "would fetch AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@",
                 "would fetch z-lab/Qwen3.6-35B-A3B-DFlash@",
                 "would pull ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 (sha256-",
                 "would service qwen36: release",
             ):
-                assert re.search(rf"\[{host}\] +{re.escape(words)}", run.output), (host, words)
+                assert re.search(rf"\[{host}\] +{re.escape(name)}", run.output), (host, name)
         assert {host: fingerprint(host) for host in MACHINES} == before
 
     def test_the_first_run_turns_bare_hosts_into_serving_ones(self, site: Site) -> None:
@@ -112,8 +112,8 @@ def test_the_second_run_changes_nothing_and_says_so(converged: Site) -> None:
     before = {host: (container(host), fingerprint(host)) for host in GOOD}
     run = converged.deploy(refused={"hopper-1"})
     assert run.changed == set()
-    said = [line for line in run.output.splitlines() if re.match(r" +\[(spark|rtx)-\d\] ", line)]
-    results = [line for line in said if line.split("] ")[1].strip() in ("No changes", "Success")]
+    lines = [line for line in run.output.splitlines() if re.match(r" +\[(spark|rtx)-\d\] ", line)]
+    results = [line for line in lines if line.split("] ")[1].strip() in ("No changes", "Success")]
     assert results
     assert all(line.endswith("No changes") for line in results), run.output
     assert {host: (container(host), fingerprint(host)) for host in GOOD} == before
@@ -149,8 +149,8 @@ def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
     change, down = run.host("spark-1")["changes"]
     assert down.startswith("down for ")
     assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
-    words = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
-    assert '"--max-model-len","32768"' in words
+    arguments = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
+    assert '"--max-model-len","32768"' in arguments
     # A service taken out of the settings is reported, and is the user's to remove.
     converged.restore("group_data/sparks.py")
     left = converged.deploy("--limit", "sparks")

@@ -42,18 +42,18 @@ def test_a_service_that_is_killed_is_one_notice(converged: Site) -> None:
         until(lambda: restarts() > before, "systemd restarts it")
         ssh(HOST, "sudo systemctl start sparkwright-watch.service")
 
-        said = converged.sparkwright(*ASKED)
-        assert f"webhook at {CONTROLLER}: sent" in said
+        text = converged.sparkwright(*ASKED)
+        assert f"webhook at {CONTROLLER}: sent" in text
         (notice,) = got
         assert notice["title"].startswith(f"{HOST}: ")
         assert f"{HOST}: qwen36: restarts" in notice["message"]
         assert "restarts within an hour" in notice["message"]
         assert converged.key not in json.dumps(notice)
 
-        said = converged.sparkwright(*ASKED)
-        assert f"webhook at {CONTROLLER}: sent" not in said
+        text = converged.sparkwright(*ASKED)
+        assert f"webhook at {CONTROLLER}: sent" not in text
         assert len(got) == 1
         converged.sparkwright("notify", "inventory/virtual.py", "--test")
-        assert [one["title"] for one in got[1:]] == ["test"]
+        assert [item["title"] for item in got[1:]] == ["test"]
         server.shutdown()
     until(lambda: answers(converged, HOST), "it serves again")

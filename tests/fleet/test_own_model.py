@@ -31,11 +31,11 @@ def own(site: Site) -> Iterator[Site]:
 def test_from_nothing_to_an_answer_and_away(own: Site) -> None:
     (planned,) = json.loads(own.sparkwright("plan", *WORDS, "--json"))
     (service,) = planned["services"]
-    said = {one["name"]: one for one in [*service["derived"], *service["arguments"]]}
-    assert said["quantization"]["value"] == "fp8"
-    assert said["max_model_len"]["value"] == CONTEXT
-    assert f"config.json of {REPOSITORY}@" in said["max_model_len"]["from"]
-    assert said["tool_call_parser"]["value"] == "hermes"
+    texts = {item["name"]: item for item in [*service["derived"], *service["arguments"]]}
+    assert texts["quantization"]["value"] == "fp8"
+    assert texts["max_model_len"]["value"] == CONTEXT
+    assert f"config.json of {REPOSITORY}@" in texts["max_model_len"]["from"]
+    assert texts["tool_call_parser"]["value"] == "hermes"
 
     run = own.deploy("--limit", HOST, inventory="inventory/own.py")
     (served,) = run.host(HOST)["services"]
@@ -51,7 +51,7 @@ def test_from_nothing_to_an_answer_and_away(own: Site) -> None:
 
     own.sparkwright("smoke", *WORDS)
     (verdict,) = own.folder.glob(f".sparkwright/smoke/{HOST}-chat.json")
-    checks = {one["name"]: one["verdict"] for one in json.loads(verdict.read_text())["checks"]}
+    checks = {load["name"]: load["verdict"] for load in json.loads(verdict.read_text())["checks"]}
     assert checks["tools"] == checks["thinking-on"] == checks["thinking-off"] == "passed"
     assert checks["image"] == "skipped"  # its config.json has no vision
 

@@ -28,14 +28,14 @@ def proved(site: Site) -> Iterator[Site]:
 
 @pytest.mark.timeout(600)
 def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Site) -> None:
-    said = proved.sparkwright("smoke", "inventory/virtual.py", *LIMIT)
-    assert said.count("image") >= len(GOOD)
+    text = proved.sparkwright("smoke", "inventory/virtual.py", *LIMIT)
+    assert text.count("image") >= len(GOOD)
     proved.sparkwright("history", "inventory/virtual.py", *LIMIT)
     hosts = [word for host in GOOD for word in ("--limit", host)]
     proved.sparkwright("report", "inventory/virtual.py", *hosts)
     page = (proved.folder / ".sparkwright/report.html").read_text()
-    for words in ("spark-1", "json-schema", "prefix-cache", "2026-07-01-v0.24.0"):
-        assert words in page
+    for name in ("spark-1", "json-schema", "prefix-cache", "2026-07-01-v0.24.0"):
+        assert name in page
     assert proved.key not in page
 
 
@@ -44,9 +44,9 @@ def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
     proved.deploy("--limit", "rtx-1")
-    said = proved.sparkwright("smoke", "inventory/virtual.py", "--limit", "rtx-1", code=1)
-    assert [one for one in said.splitlines() if "json-schema" in one and "FAILED" in one]
-    assert not [one for one in said.splitlines() if "tools" in one and "FAILED" in one]
+    text = proved.sparkwright("smoke", "inventory/virtual.py", "--limit", "rtx-1", code=1)
+    assert [line for line in text.splitlines() if "json-schema" in line and "FAILED" in line]
+    assert not [line for line in text.splitlines() if "tools" in line and "FAILED" in line]
     proved.edit("group_data/rtx50.py", fault, '"port": 8000,')
     proved.deploy("--limit", "rtx-1")
 
@@ -57,10 +57,10 @@ def test_the_doctor_finds_nothing_on_a_well_host_and_what_ails_an_ill_one(proved
     assert "spark-1" in well
     proved.gpu("spark-2", "driver-dead")
     try:
-        said = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-2", code=1)
+        text = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-2", code=1)
     finally:
         proved.gpu("spark-2")
-    assert "gpu-silent" in said or "driver-half-updated" in said
+    assert "gpu-silent" in text or "driver-half-updated" in text
 
 
 @pytest.mark.timeout(300)

@@ -24,7 +24,7 @@ def test_a_release_of_other_proxies_is_no_way_back(converged: Site) -> None:
     assert status(ADDRESS, 8000, "GET", "/v1/models", converged.key) == 200
     running, kept = container(HOST), release(HOST)
     # The newest release that is not the running one was made without a proxy.
-    said = converged.sparkwright("rollback", *LIMIT, "--yes", code=1)
-    assert "was made without a proxy before it, and the plan has one" in said
+    text = converged.sparkwright("rollback", *LIMIT, "--yes", code=1)
+    assert "was made without a proxy before it, and the plan has one" in text
     assert (container(HOST), release(HOST)) == (running, kept)
     assert converged.deploy("--limit", HOST).changed == set()

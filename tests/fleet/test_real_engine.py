@@ -72,9 +72,9 @@ def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
     """Its answers are one word: what asks for the protocol holds, and what asks for sense fails."""
     done = engine.call("smoke", *WORDS, "--json", timeout=900)
     (verdict,) = engine.folder.glob(f".sparkwright/smoke/{HOST}-tiny.json")
-    checks = {one["name"]: one for one in json.loads(verdict.read_text())["checks"]}
+    checks = {item["name"]: item for item in json.loads(verdict.read_text())["checks"]}
     named = {
-        verdict: {name for name, one in checks.items() if one["verdict"] == verdict}
+        verdict: {name for name, item in checks.items() if item["verdict"] == verdict}
         for verdict in ("passed", "failed", "skipped")
     }
     assert named == {
@@ -85,8 +85,8 @@ def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
 def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     assert "lab-tiny" in engine.sparkwright("plan", *WORDS)
     assert "as planned" in engine.sparkwright("status", *WORDS)
-    said = json.loads(engine.call("doctor", *WORDS, "--json").stdout)
-    assert [one for one in said if one["severity"] == "error"] == []
+    data = json.loads(engine.call("doctor", *WORDS, "--json").stdout)
+    assert [item for item in data if item["severity"] == "error"] == []
     ssh(HOST, "sudo systemctl start sparkwright-watch.service")
     state = json.loads(ssh(HOST, "sudo cat /opt/sparkwright/state/watch.json"))
     sample = state["ring"][-1]["services"]["tiny"]
@@ -101,9 +101,9 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
     except UserError as error:
         pytest.skip(str(error))
     venv = str(tool.program.parents[1])
-    words = ["--categories", "coding", "--concurrency", "1,4", "--context", "none"]
+    arguments = ["--categories", "coding", "--concurrency", "1,4", "--context", "none"]
     done = subprocess.run(
-        [sys.executable, "-m", "sparkwright", "bench", *WORDS, *words],
+        [sys.executable, "-m", "sparkwright", "bench", *WORDS, *arguments],
         cwd=engine.folder, env={**os.environ, "SPARKWRIGHT_BENCH_TOOLS": venv},
         capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip

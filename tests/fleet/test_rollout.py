@@ -63,9 +63,9 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
 
 
 def test_a_release_that_is_not_there_is_no_way_back(rolling: Site) -> None:
-    words = ("inventory/virtual.py", "--limit", "spark-1", "--to", "0" * 12)
-    said = rolling.sparkwright("rollback", *words, "--yes", code=1)
-    assert "has no release 000000000000 here; there are" in said
+    arguments = ("inventory/virtual.py", "--limit", "spark-1", "--to", "0" * 12)
+    text = rolling.sparkwright("rollback", *arguments, "--yes", code=1)
+    assert "has no release 000000000000 here; there are" in text
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_bad_tag_stops_at_the_canary_and_goes_back(rolling: Site, tag: str, re
     assert all(answers(rolling, host) for host in GOOD)
     row = {host: run.host(host)["services"][0] for host in GOOD}
     assert [row[host]["outcome"] for host in GOOD] == ["reverted", "left", "left"]
-    assert {host: one["release"] for host, one in row.items()} == before
+    assert {host: item["release"] for host, item in row.items()} == before
     assert "not switched, since spark-1 did not get through" in run.output
     rolling.rollout()
     assert rolling.deploy(refused={"hopper-1"}).changed == set()
@@ -126,7 +126,7 @@ def test_a_host_that_can_not_be_prepared_is_left_out_or_stops_all(rolling: Site)
     assert releases() == before
     rolling.rollout(unprepared="leave")
     rolling.deploy("--data", f"image_tag={NEW}", refused={"spark-2", "hopper-1"})
-    changed = {host for host, one in releases().items() if one != before[host]}
+    changed = {host for host, item in releases().items() if item != before[host]}
     assert changed == {"spark-1", "rtx-1"}
     rolling.gpu("spark-2")
     rolling.rollout()

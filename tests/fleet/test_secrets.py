@@ -12,13 +12,13 @@ from tests.fleet.test_fetch_faults import SHARD
 
 def everywhere(host: str, text: str) -> list[str]:
     """Files of a host with this in them, on all its disks and in memory, Docker's among them."""
-    beyond = " ".join(f"--exclude-dir={one}" for one in ("proc", "sys", "dev"))
-    found = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
+    beyond = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "dev"))
+    lines = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
     assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(
         f"-e {text}", ""
     )
     assert text not in inside(host, "journalctl", "--no-pager", "-o", "cat")
-    return found
+    return lines
 
 
 def test_the_key_is_nowhere_but_in_its_files(converged: Site) -> None:

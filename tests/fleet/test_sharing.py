@@ -49,8 +49,8 @@ def test_the_way_out_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
     kept = [int(size) for size in parts.values() if int(size) > 1_000_000]
     assert len(kept) == 1
     assert kept[0] < image
-    one = _sizes("spark-1") + kept[0]
-    assert carried <= 1.05 * one, (carried, one)
+    item = _sizes("spark-1") + kept[0]
+    assert carried <= 1.05 * item, (carried, item)
     assert "of it from peers" in "".join(_said(host) for host in GOOD)
     again = bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
     assert again.changed == set()
@@ -70,8 +70,8 @@ def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site, tls: tuple[str, 
 def test_one_setting_turns_it_off(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     bare_fleet.deploy("--data", "peer_sharing=False", refused={"hopper-1"}, deploy=fetching)
-    said = "".join(_said(host) for host in GOOD)
-    assert "of it from peers" not in said.rpartition("Stopped")[2]
+    text = "".join(_said(host) for host in GOOD)
+    assert "of it from peers" not in text.rpartition("Stopped")[2]
 
 
 def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
@@ -90,8 +90,8 @@ def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
 def test_a_site_without_a_way_out_is_served_from_a_bundle(bare_fleet: Site, tmp_path: Path) -> None:
     lock = bare_fleet.folder / ".sparkwright/virtual.lock"
     assert bare_fleet.call(*LOCKING, timeout=200).returncode == 0
-    words = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"))
-    made = bare_fleet.call(*words, timeout=200)
+    arguments = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"))
+    made = bare_fleet.call(*arguments, timeout=200)
     assert made.returncode == 0, made.stdout + made.stderr
     network.link(DEPOT, up=False)
     try:

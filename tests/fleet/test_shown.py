@@ -63,7 +63,7 @@ def test_json_is_all_that_standard_output_has(converged: Site) -> None:
     ssh(HOST, f"sudo chmod 644 {home}/secrets.env")
     dry = _json(converged, "--dry", code=1)
     assert dry["results"] is None
-    plan = {one["name"]: one["hosts_with_change"] for one in dry["plan"]}
+    plan = {item["name"]: item["hosts_with_change"] for item in dry["plan"]}
     changing = {name: hosts for name, hosts in plan.items() if hosts}
     assert list(changing.values()) == [[HOST]], changing
     assert "would service qwen36: API key, restart" in dry["said"]
@@ -74,7 +74,7 @@ def test_json_is_all_that_standard_output_has(converged: Site) -> None:
     assert _json(converged, code=1)["results"] is None
     done = _json(converged, "--yes", code=1)
     assert done["results"]["failed_hosts"] == ["hopper-1"]
-    succeeded = {one["name"]: one["success"] for one in done["results"]["operations"]}
+    succeeded = {item["name"]: item["success"] for item in done["results"]["operations"]}
     assert [hosts for hosts in succeeded.values() if hosts] == [[HOST]]
     assert "serving, changed" in done["said"]
     assert ssh(HOST, f"sudo stat -c %a {home}/secrets.env") == "600"
@@ -93,31 +93,31 @@ def unneeded(converged: Site) -> Iterator[str]:
 
 
 def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: str) -> None:
-    words = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
+    arguments = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
     before = fingerprint(HOST)
     dry = converged.run("--dry", *ONE, deploy=converged.changing("pruned"))
     # Releases of the tests before may be old enough to go, too.
     shown = re.findall(r"would remove (.+?)\s*$", dry.output, re.M)
-    assert words in shown
+    assert arguments in shown
     assert fingerprint(HOST) == before
 
     done = converged.run("--yes", *ONE, deploy=converged.changing("pruned"))
-    assert (done.code, done.host(HOST)["changes"]) == (0, [f"removed {one}" for one in shown])
+    assert (done.code, done.host(HOST)["changes"]) == (0, [f"removed {item}" for item in shown])
     ssh(HOST, f"sudo test ! -e {unneeded}; sudo test ! -e /opt/sparkwright/state/lock.json")
     again = converged.run("--yes", *ONE, deploy=converged.changing("pruned"))
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
-    said = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
-    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", said)
-    assert said.endswith("freed: 0 B\n")
+    text = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
+    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", text)
+    assert text.endswith("freed: 0 B\n")
 
 
 def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
     removal = ("--limit", "rtx-1")
     before = (fingerprint("rtx-1"), container("rtx-1"))
     dry = converged.run("--dry", *removal, deploy=converged.changing("removed"))
-    for words in ("sparkwright-qwen36.service", "/opt/sparkwright and its images"):
-        assert f"would remove {words}" in dry.output
+    for name in ("sparkwright-qwen36.service", "/opt/sparkwright and its images"):
+        assert f"would remove {name}" in dry.output
     assert (fingerprint("rtx-1"), container("rtx-1")) == before
 
     remove = ("remove", "inventory/virtual.py", *removal, "--yes")

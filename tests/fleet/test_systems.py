@@ -18,8 +18,8 @@ from tests.unit.builders import catalog
 FIRST = ("gemma4-26b-a4b-dflash-agentic", "qwen35-4b-rtx-16gb")
 RECIPES = [
     pytest.param(name, marks=[] if name in FIRST else [pytest.mark.faults])
-    for name, one in sorted(catalog().recipes.items())
-    if one.ranks is None  # tests/fleet/test_cluster.py
+    for name, item in sorted(catalog().recipes.items())
+    if item.ranks is None  # tests/fleet/test_cluster.py
 ]
 #: The boot of a fake, as short as it can be.
 _QUICK = {"FAKE_VLLM_BOOT_SECONDS": "1"}

@@ -59,10 +59,10 @@ def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
     assert release(HOST)
     assert by_hand.deploy("--limit", HOST).changed == set()
 
-    said = by_hand.sparkwright(
+    text = by_hand.sparkwright(
         "remove", "inventory/virtual.py", "--limit", HOST, "--weights", "--yes"
     )
-    assert "container vllm-qwen36 is started again" in said
+    assert "container vllm-qwen36 is started again" in text
     assert by_hand_state() == "true unless-stopped"
     assert found() == before
 

@@ -43,10 +43,10 @@ def test_a_turned_bit_is_found_on_demand_and_fetched_again(converged: Site) -> N
     ssh("spark-1", f"sudo python3 -c '{TURN}' {shard}")
     assert converged.deploy("--limit", "spark-1").changed == set()  # by size and time it is good
 
-    found = _verify(converged, "--limit", "spark-1", "--limit", "spark-2")
-    assert found.returncode == 1
-    assert "model-00003-of-00009.safetensors has other content than was verified" in found.stdout
-    assert "Traceback" not in found.stdout
+    result = _verify(converged, "--limit", "spark-1", "--limit", "spark-2")
+    assert result.returncode == 1
+    assert "model-00003-of-00009.safetensors has other content than was verified" in result.stdout
+    assert "Traceback" not in result.stdout
 
     run = converged.deploy("--limit", "spark-1")
     assert run.changed == {"spark-1"}
@@ -64,9 +64,9 @@ def test_weights_that_a_user_could_rewrite_are_replaced_by_copies(converged: Sit
         "spark-1",
         f"sudo cp -p {shard} ~/blob && sudo chown $(id -u) ~/blob && sudo ln -f ~/blob {shard}",
     )
-    found = _verify(converged, "--limit", "spark-1")
-    assert found.returncode == 1
-    assert "model-00003-of-00009.safetensors belongs to user spark" in found.stdout
+    result = _verify(converged, "--limit", "spark-1")
+    assert result.returncode == 1
+    assert "model-00003-of-00009.safetensors belongs to user spark" in result.stdout
 
     assert converged.deploy("--limit", "spark-1").changed == {"spark-1"}
     ssh("spark-1", "printf evil > ~/blob && rm ~/blob")

@@ -88,11 +88,11 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_wrong_input_is_reported_before_any_host_is_touched(site: Site, case: str) -> None:
     site.repair()
-    prepare, words, expected = CASES[case]
+    prepare, arguments, expected = CASES[case]
     prepare(site)
     environment = {"SPARKWRIGHT_API_KEY": ""} if case == "empty key" else {}
     try:
-        run = site.run("--yes", *words, **environment)
+        run = site.run("--yes", *arguments, **environment)
     finally:
         site.repair()
     assert run.code == 2, run.output
@@ -121,9 +121,9 @@ def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site) -> None:
         ' "registry-1.docker.io": "http://10.213.77.2:5000"}',
         "hub_endpoint=http://10.213.77.2:8880",
     ]
-    words = [word for text in mirror for word in ("--data", text)]
+    arguments = [word for text in mirror for word in ("--data", text)]
     hosts = ["ssh_hostname=nowhere.invalid"]
-    run = site.run("--dry", *words, "--data", *hosts, inventory="inventory/lab.py")
+    run = site.run("--dry", *arguments, "--data", *hosts, inventory="inventory/lab.py")
     assert run.code == 1
     assert run.refused == {"spark-1", "spark-2", "rtx-1"}
     assert "not reached" in run.output

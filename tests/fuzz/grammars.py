@@ -49,16 +49,16 @@ _LINES = st.sampled_from(
 
 def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
     """A file of these lines, now and then in an encoding that it can't be in."""
-    encoded = lines.map(lambda one: "\n".join(one).encode("utf-8", "surrogatepass"))
-    odd = lines.map(lambda one: "\n".join([*one, "# é"]).encode("latin-1", "replace"))
+    encoded = lines.map(lambda item: "\n".join(item).encode("utf-8", "surrogatepass"))
+    odd = lines.map(lambda item: "\n".join([*item, "# é"]).encode("latin-1", "replace"))
     marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
-    wide = lines.map(lambda one: "\n".join(one).encode("utf-16", "replace"))
+    wide = lines.map(lambda item: "\n".join(item).encode("utf-16", "replace"))
     return st.one_of(*[encoded] * 9, odd, marked, wide)
 
 
 _assignment = st.tuples(KEYS, nested(KEYS)).map(lambda pair: f"{pair[0]} = {python(pair[1])}")
 _settings = mutated(_SETTINGS, KEYS).map(
-    lambda found: "\n".join(f"{key} = {python(value)}" for key, value in found.items())
+    lambda result: "\n".join(f"{key} = {python(value)}" for key, value in result.items())
 )
 group_data = _file(
     st.one_of(
@@ -103,7 +103,7 @@ def as_yaml(value: Any) -> str:
     if isinstance(value, Deep):
         return "[" * value.levels + "1" + "]" * value.levels
     if isinstance(value, dict):
-        text = ", ".join(f"{json.dumps(str(key))}: {as_yaml(one)}" for key, one in value.items())
+        text = ", ".join(f"{json.dumps(str(key))}: {as_yaml(item)}" for key, item in value.items())
         return f"{{{text}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(as_yaml, value))}]"
@@ -126,11 +126,11 @@ _YAML_LINES = st.sampled_from(
 
 @st.composite
 def _yaml(draw: st.DrawFn, document: Any) -> bytes:
-    found = draw(mutated(document, st.one_of(texts, st.sampled_from(sorted(map(str, document))))))
+    result = draw(mutated(document, st.one_of(texts, st.sampled_from(sorted(map(str, document))))))
     lines = (
-        [f"{json.dumps(str(key))}: {as_yaml(value)}" for key, value in found.items()]
-        if isinstance(found, dict)
-        else [as_yaml(found)]
+        [f"{json.dumps(str(key))}: {as_yaml(value)}" for key, value in result.items()]
+        if isinstance(result, dict)
+        else [as_yaml(result)]
     )
     if draw(st.booleans()):
         lines.insert(draw(st.integers(0, len(lines))), draw(_YAML_LINES))

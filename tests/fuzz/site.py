@@ -70,17 +70,19 @@ def run(place: Path, *words: str, outputs: Iterable[str] = ()) -> Result:
         main, list(words), prog_name="sparkwright", env={"HOME": str(place.parent / "home")}
     )
     took = time.process_time() - began
-    told = f"{words}: {result.output[-2000:]}"
+    message = f"{words}: {result.output[-2000:]}"
     if not (result.exception is None or isinstance(result.exception, SystemExit)):
-        raise AssertionError(told) from result.exception
-    assert result.exit_code in CODES, (result.exit_code, told)
-    assert "Traceback" not in result.output, told
-    assert took < LONGEST, (took, told)
+        raise AssertionError(message) from result.exception
+    assert result.exit_code in CODES, (result.exit_code, message)
+    assert "Traceback" not in result.output, message
+    assert took < LONGEST, (took, message)
     after = contents(place.parent)
     changed = {path for path in before | after if before.get(path) != after.get(path)}
-    allowed = tuple(Path("site", one).as_posix() for one in outputs)
-    stray = {one for one in changed if one not in allowed and not one.startswith(_below(allowed))}
-    assert not stray, (stray, told)
+    allowed = tuple(Path("site", output).as_posix() for output in outputs)
+    stray = {
+        item for item in changed if item not in allowed and not item.startswith(_below(allowed))
+    }
+    assert not stray, (stray, message)
     return result
 
 
@@ -90,14 +92,16 @@ def _below(paths: Iterable[str]) -> tuple[str, ...]:
 
 def contents(folder: Path) -> dict[str, str]:
     """Every path below a folder -> what is there."""
-    found = {}
+    result = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not path.is_symlink():
-            found[name] = f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            result[name] = (
+                f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            )
         else:
-            found[name] = f"{path.lstat().st_mode:o}"
-    return found
+            result[name] = f"{path.lstat().st_mode:o}"
+    return result
 
 
 def _bytes(text: str) -> bytes:

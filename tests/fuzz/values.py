@@ -49,14 +49,14 @@ class Deep:
 
 def paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a document of lists and mappings, down to the sixth level."""
-    found = [before] if before else []
+    result = [before] if before else []
     if len(before) == 6:
-        return found
+        return result
     if isinstance(value, list):
         value = dict(enumerate(value))
-    for key, one in value.items() if isinstance(value, dict) else ():
-        found += paths(one, (*before, key))
-    return found
+    for key, item in value.items() if isinstance(value, dict) else ():
+        result += paths(item, (*before, key))
+    return result
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -81,9 +81,9 @@ def challenge(connection: http.client.HTTPConnection) -> str:
 
 def header(given: str, path: str, wanted: str = "", key: str = KEY, **others: str) -> str:
     """The Authorization header of a GET."""
-    words = (given, "GET", path, wanted, peer_auth.EMPTY)
+    arguments = (given, "GET", path, wanted, peer_auth.EMPTY)
     run, peer = others.get("run", RUN), others.get("peer", PEER)
-    return peer_auth.authorization(key, run, peer, others.get("nonce", "cd" * 16), *words)
+    return peer_auth.authorization(key, run, peer, others.get("nonce", "cd" * 16), *arguments)
 
 
 def signed(
@@ -97,10 +97,10 @@ def signed(
     answer = connection.getresponse()
     body = answer.read()
     if answer.status != 401:
-        words = (given, "GET", path, wanted, str(answer.status))
+        arguments = (given, "GET", path, wanted, str(answer.status))
         rest = (answer.headers.get("Content-Range", ""), hashlib.sha256(body).hexdigest())
         made = answer.headers["Sparkwright-Answer"]
-        assert peer_auth.is_answer(key, made, "cd" * 16, *words, *rest)
+        assert peer_auth.is_answer(key, made, "cd" * 16, *arguments, *rest)
     return answer.status, body, answer.headers
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 def program(folder: Path, name: str, text: str) -> Path:
     """Write a program; a shell script, unless its text begins with another ``#!``."""
     folder.mkdir(exist_ok=True)
-    place = folder / name
-    place.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
-    place.chmod(0o755)
-    return place
+    path = folder / name
+    path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path

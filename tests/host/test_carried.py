@@ -25,9 +25,9 @@ from sparkwright.host.observation import Observation, ObservationRequest
 from sparkwright.host.watch import install
 
 _NAMES = [
-    one.name
-    for one in walk_packages(sparkwright.host.__path__, "sparkwright.host.")
-    if not one.ispkg
+    package.name
+    for package in walk_packages(sparkwright.host.__path__, "sparkwright.host.")
+    if not package.ispkg
 ]
 PROGRAMS = [
     name.removeprefix("sparkwright.host.")
@@ -36,9 +36,9 @@ PROGRAMS = [
 ]
 PYTHONS = sorted(
     {
-        str(place)
+        str(path)
         for version in ("3.10*", "3.12*", "3.13*")
-        for place in Path.home().glob(f".pyenv/versions/{version}/bin/python3")
+        for path in Path.home().glob(f".pyenv/versions/{version}/bin/python3")
     }
     | {sys.executable}
 )
@@ -70,8 +70,8 @@ def test_an_observation_needs_no_plan(python: str) -> None:
     request = encode(ObservationRequest())
     by_input = _python(python, programs.BY_STANDARD_INPUT, programs.payload(observe, request))
     by_argument = _python(python, programs.argument(observe, request))
-    for said in (by_input, by_argument):
-        seen = parse("l", said.split("\n"), Observation)
+    for text in (by_input, by_argument):
+        seen = parse("l", text.split("\n"), Observation)
         assert seen.memory.total > 0
         assert set(seen.disks) == {"/opt/models", "/opt/sparkwright"}
 
@@ -105,11 +105,11 @@ def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> Non
             if not isinstance(node, ast.Import | ast.ImportFrom):
                 continue
             of = node.module if isinstance(node, ast.ImportFrom) else None
-            for one in [of] if of else [alias.name for alias in node.names]:
-                ours = one.startswith("sparkwright.host.") or one == "sparkwright.host"
-                brought = name.startswith("sparkwright.host.fetch.") and "sparkwright" not in one
-                known = one.partition(".")[0] in sys.stdlib_module_names
-                assert ours or known or brought, f"{name} imports {one}"
+            for item in [of] if of else [alias.name for alias in node.names]:
+                ours = item.startswith("sparkwright.host.") or item == "sparkwright.host"
+                brought = name.startswith("sparkwright.host.fetch.") and "sparkwright" not in item
+                known = item.partition(".")[0] in sys.stdlib_module_names
+                assert ours or known or brought, f"{name} imports {item}"
 
 
 def test_an_old_python_is_reported() -> None:

@@ -30,7 +30,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskUsageRequest:
 
 def test_an_image_that_can_not_be_removed_is_not_called_removed(host: DiskUsageRequest) -> None:
     asked = DiskUsageRequest(host.models_root, host.services_root, prune=True)
-    removed = {one.name: (one.removed, one.fault) for one in disk_usage.main(asked).things}
+    removed = {thing.name: (thing.removed, thing.fault) for thing in disk_usage.main(asked).things}
     assert removed == {
         NAMES[1]: (True, None),
         NAMES[2]: (True, None),
@@ -39,4 +39,4 @@ def test_an_image_that_can_not_be_removed_is_not_called_removed(host: DiskUsageR
 
 
 def test_images_are_listed_by_name(host: DiskUsageRequest) -> None:
-    assert [one.name for one in disk_usage.main(host).things] == sorted(NAMES)
+    assert [thing.name for thing in disk_usage.main(host).things] == sorted(NAMES)

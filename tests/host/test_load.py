@@ -31,20 +31,20 @@ def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         tokens = json.loads(text)["usage"]["completion_tokens"]
         at = ("127.0.0.1", server.port)
         names = metric_names()
-        found = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
+        result = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
         watched = WatchedService("seen", *at, 60.0)
         config = WatchConfig((watched,), "", ())
         (tmp_path / "config.json").write_text(json.dumps(encode(config)))
         planless = load.main(LoadRequest(watch=str(tmp_path / "config.json"), metric_names=names))
-    tiny = found.services["tiny"]
+    tiny = result.services["tiny"]
     assert tiny is not None
     assert (tiny["generated"], tiny["running"], tiny["waiting"]) == (tokens, 0.0, 0.0)
-    assert found.services["down"] is None
-    assert 0 < found.available < found.memory
-    (gpu,) = found.gpus
+    assert result.services["down"] is None
+    assert 0 < result.available < result.memory
+    (gpu,) = result.gpus
     assert (gpu.busy_percent, gpu.power_w, gpu.temperature_c) == (93.0, 402.1, 61.0)
     assert (gpu.memory_used_mib, gpu.memory_mib) == (29000, 32607)
     assert set(planless.services) == {"seen"}
     assert planless.services["seen"] is not None
-    assert planless.at >= found.at
+    assert planless.at >= result.at
     assert load.main(LoadRequest()).services == {}

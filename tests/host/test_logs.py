@@ -60,8 +60,8 @@ def test_the_last_lines_of_every_service(host: Path) -> None:
     ]  # fmt: skip
     assert answer.lines[0] == LogLine(1764000000.5, "a", "INFO ready")
     assert answer.cursor == "s=1;i=2"
-    said = (host / "said").read_text().split()
-    assert said[-4:] == [
+    parts = (host / "said").read_text().split()
+    assert parts[-4:] == [
         "--lines=7", "--since=-600s", "--unit=sparkwright-a.service", "--unit=sparkwright-b.service"
     ]  # fmt: skip
 

@@ -131,17 +131,17 @@ def test_health_says_so_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a boot HAProxy knows nothing of it any more."""
-    one = health.Service(HealthService("a", 1, 2, "none", "m", 1.0), 30.0, {})
-    monkeypatch.setattr(one, "_count", lambda: (1.0,))
-    monkeypatch.setattr(one, "_call", lambda *_: type("A", (), {"status": 200})())
-    one.look()
-    assert one.well
+    service = health.Service(HealthService("a", 1, 2, "none", "m", 1.0), 30.0, {})
+    monkeypatch.setattr(service, "_count", lambda: (1.0,))
+    monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())
+    service.look()
+    assert service.well
     host.do(on=True)
-    one.look()
-    assert (one.well, one.said) == (False, "in maintenance")
+    service.look()
+    assert (service.well, service.said) == (False, "in maintenance")
     host.do(on=False)
-    one.look()
-    assert one.well
+    service.look()
+    assert service.well
 
 
 def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:

@@ -69,8 +69,8 @@ def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light = ModuleType("light")
     monkeypatch.setitem(sys.modules, "light", light)
-    for one in (lock, observation):
-        text = programs.bare(one).replace("sparkwright.host.lock", "light")
+    for item in (lock, observation):
+        text = programs.bare(item).replace("sparkwright.host.lock", "light")
         exec(compile(text, "light", "exec"), light.__dict__)
     real = lock.LockRequest("/state", take=lock.Owner("t", pid=4))
     made = light.LockRequest("/state", take=light.Owner("t", pid=4))
@@ -81,7 +81,7 @@ def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> 
     assert light_dataclasses.replace(made, state="/b").state == "/b"
     first, second = (light.ServiceState(), light.ServiceState())
     assert first == second
-    assert {one.name for one in dataclasses.fields(lock.LockRequest)} == set(
+    assert {field.name for field in dataclasses.fields(lock.LockRequest)} == set(
         light.LockRequest.__dataclass_fields__
     )
     with pytest.raises(TypeError, match="state is missing"):

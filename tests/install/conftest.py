@@ -16,8 +16,8 @@ from tests.unit.builders import ROOT
 
 def built(folder: Path, target: str, source: Path = ROOT) -> Path:
     """A wheel or an sdist, by hatchling alone: without isolation, without an index."""
-    words = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(folder)]
-    done = subprocess.run(words, cwd=source, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(folder)]
+    done = subprocess.run(arguments, cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (made,) = folder.iterdir()
     return made
@@ -55,11 +55,11 @@ def user(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
     venv.create(folder / "venv", with_pip=True)
     (folder / "home").mkdir()
     pip = [str(folder / "venv/bin/python"), "-m", "pip", "install", "--quiet", "--no-input"]
-    for words in (
+    for arguments in (
         ("--require-hashes", "-r", str(ROOT / "constraints.txt")),
         ("--no-deps", "--no-index", str(wheel)),
     ):
-        done = subprocess.run([*pip, *words], capture_output=True, text=True, check=False)
+        done = subprocess.run([*pip, *arguments], capture_output=True, text=True, check=False)
         if "from versions: none" in done.stderr:
             pytest.skip("no package index within reach")
         assert done.returncode == 0, done.stderr

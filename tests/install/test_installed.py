@@ -38,8 +38,8 @@ def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_entry_point_and_a_module_of_this_version(user: User) -> None:
-    for words in (("sparkwright", "--version"), ("python", "-m", "sparkwright", "--version")):
-        assert user.run(*words).stdout == f"sparkwright, version {__version__}\n"
+    for arguments in (("sparkwright", "--version"), ("python", "-m", "sparkwright", "--version")):
+        assert user.run(*arguments).stdout == f"sparkwright, version {__version__}\n"
 
 
 def test_dependencies_are_complete_and_no_development_tool_is_there(user: User) -> None:
@@ -54,9 +54,9 @@ def test_a_new_site_is_checked_and_shown(user: User, lab: Path) -> None:
     done = user.run("sparkwright", "check", "inventory/lab.py", folder=lab)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 hosts, 2 services: 0 errors")
-    for words in ("plan inventory/lab.py", "catalog list", "advise chat", "endpoints"):
-        done = user.run("sparkwright", *words.split(), folder=lab)
-        assert done.returncode == 0, (words, done.stderr)
+    for name in ("plan inventory/lab.py", "catalog list", "advise chat", "endpoints"):
+        done = user.run("sparkwright", *name.split(), folder=lab)
+        assert done.returncode == 0, (name, done.stderr)
 
 
 def test_a_second_init_is_refused(user: User, lab: Path) -> None:
@@ -70,12 +70,12 @@ def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
 ) -> None:
     _lock(lab, monkeypatch)
     done = user.run("pyinfra", "inventory/lab.py", "deploy.py", "--dry", folder=lab)
-    said = done.stdout + done.stderr
-    assert done.returncode == 1, said
-    assert "Traceback" not in said
+    text = done.stdout + done.stderr
+    assert done.returncode == 1, text
+    assert "Traceback" not in text
     for host in ("spark-1.invalid", "rtx-1.invalid"):
-        assert f"{host}: not reached: " in said
-    assert said.count("qwen36") >= 2
+        assert f"{host}: not reached: " in text
+    assert text.count("qwen36") >= 2
     assert not (lab / ".sparkwright/last-run.json").exists()  # a run that only looks leaves none
 
 
@@ -84,9 +84,9 @@ def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_t
 ) -> None:
     (lab / "fleet.lock").unlink(missing_ok=True)
     mirrors = '{"ghcr.io": "http://registry.invalid:5000"}'
-    words = ["inventory/lab.py", "deploy.py", "--dry", "--data", f"image_mirrors={mirrors}"]
-    words += ["--data", "hub_endpoint=http://hub.invalid"]
-    done = user.run("pyinfra", *words, folder=lab)
+    arguments = ["inventory/lab.py", "deploy.py", "--dry", "--data", f"image_mirrors={mirrors}"]
+    arguments += ["--data", "hub_endpoint=http://hub.invalid"]
+    done = user.run("pyinfra", *arguments, folder=lab)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "nothing was touched" in done.stderr
     assert "registry.invalid" in done.stderr

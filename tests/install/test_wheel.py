@@ -61,13 +61,13 @@ def test_catalog_templates_and_a_new_site_as_the_checkout_has_them(
         **{f"site/{name}": (ROOT / name).read_bytes() for name in FILES},
         "constraints-bench.txt": (ROOT / "constraints-bench.txt").read_bytes(),
     }  # fmt: skip
-    found = {
+    result = {
         name.removeprefix(f"{DATA}/"): content
         for name, content in carried.items()
         if name.startswith(f"{DATA}/")
     }
-    assert found.keys() == data.keys()
-    assert found == data
+    assert result.keys() == data.keys()
+    assert result == data
 
 
 def test_the_metadata_name_version_licence_and_no_development_tools(

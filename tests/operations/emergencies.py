@@ -50,11 +50,11 @@ def host(name: str, data: Mapping[str, Any] | None = None, **answers: Any) -> tu
         answers: program -> its answer, with _ for -; text is printed as it is.
     """
     answers.setdefault("observe", probe())
-    said = {
-        program(one): answer if isinstance(answer, str) else marked(json.dumps(encode(answer)))
-        for one, answer in answers.items()
+    texts = {
+        program(item): answer if isinstance(answer, str) else marked(json.dumps(encode(answer)))
+        for item, answer in answers.items()
     }
-    return f"@fake/{name}", {**PLAN, **INSTANT, "fake_responses": said, **(data or {})}
+    return f"@fake/{name}", {**PLAN, **INSTANT, "fake_responses": texts, **(data or {})}
 
 
 def unreachable(name: str) -> tuple[str, Any]:

@@ -109,12 +109,12 @@ class FakeHost:
     @property
     def programs(self) -> list[str]:
         """The programs that were run, in their order."""
-        return [one.program for one in self.asked]
+        return [item.program for item in self.asked]
 
     def request(self, program: str) -> Any:
         """The one request that a program was given."""
-        (found,) = [one.request for one in self.asked if one.program == program]
-        return found
+        (result,) = [item.request for item in self.asked if item.program == program]
+        return result
 
     def noop(self, words: str) -> None:
         self.noops.append(words)
@@ -141,11 +141,11 @@ class FakeHost:
             answer = answer(request)
         if isinstance(answer, BaseException):
             raise answer
-        said = answer if isinstance(answer, Said) else Said(json.dumps(encode(answer)))
-        printed = said.out if said.bare else marked(said.out)
-        lines = [OutputLine("stdout", one) for one in printed.split("\n")]
-        lines += [OutputLine("stderr", one) for one in said.err.splitlines()]
-        return said.ok, CommandOutput(lines)
+        message = answer if isinstance(answer, Said) else Said(json.dumps(encode(answer)))
+        printed = message.out if message.bare else marked(message.out)
+        lines = [OutputLine("stdout", part) for part in printed.split("\n")]
+        lines += [OutputLine("stderr", line) for line in message.err.splitlines()]
+        return message.ok, CommandOutput(lines)
 
 
 @dataclass
@@ -172,7 +172,7 @@ def fake(
         request: what was asked for it.
     """
     host = FakeHost(answers={"lock": held})
-    host.answers |= {name.replace("_", "-"): one for name, one in answers.items()}
+    host.answers |= {name.replace("_", "-"): item for name, item in answers.items()}
     host.state.active_hosts = {host, object()}
     if observation is not None:
         host.answers.setdefault("observe", observation)

@@ -30,8 +30,8 @@ def real_state(*names: str, **responses: Any) -> State:
     Args:
         responses: program -> its answer, with _ for -; what every host says.
     """
-    said = {f"sparkwright-{key.replace('_', '-')}": _text(one) for key, one in responses.items()}
-    data = {**INSTANT, "fake_responses": said}
+    texts = {f"sparkwright-{key.replace('_', '-')}": _text(item) for key, item in responses.items()}
+    data = {**INSTANT, "fake_responses": texts}
     hosts = [(f"@fake/{name}", dict(data)) for name in names or ("a",)]
     state = State(Inventory((hosts, {})), Config())
     with ctx_state.use(state):
@@ -47,9 +47,9 @@ def _text(answer: Any) -> Any:
 
 def host_of(state: State, name: str = "a") -> Host:
     """A host by its name."""
-    found = state.inventory.get_host(f"@fake/{name}")
-    assert isinstance(found, Host)
-    return found
+    host = state.inventory.get_host(f"@fake/{name}")
+    assert isinstance(host, Host)
+    return host
 
 
 def executed(host: Host) -> list[str]:

@@ -48,12 +48,12 @@ def site(
     named = {host.name: host for host in hosts}
     every = {name: host_run(host, services, **data) for name, host in named.items()}
     order = Rollout(batches(list(named), settings))
-    found = Run("inventory/lab.py", every, RunKeys(Secret("peers")), order, settings, dry=False)
-    attach(found, named)  # type: ignore[arg-type]
+    run = Run("inventory/lab.py", every, RunKeys(Secret("peers")), order, settings, dry=False)
+    attach(run, named)  # type: ignore[arg-type]
     for host in hosts:
         host.state = hosts[0].state
         host.state.active_hosts = set(hosts)
-    return found
+    return run
 
 
 def spark(name: str = "spark-1", **answers: Any) -> FakeHost:
@@ -74,27 +74,27 @@ def looked_at(host: FakeHost, one: HostRun, **changes: Any) -> Observation:
 def running(run: HostRun, release: str | None = None) -> dict[str, Any]:
     """What is seen of services that run as desired, or of an earlier release."""
     states, units = {}, {}
-    for one in run.services:
-        runs = release or one.release
+    for service in run.services:
+        runs = release or service.release
         container = {
-            "id": f"c-{one.name}", "running": True, "created": CREATED, "release": runs,
-            "image": one.image,
+            "id": f"c-{service.name}", "running": True, "created": CREATED, "release": runs,
+            "image": service.image,
         }  # fmt: skip
-        states[one.name] = {
+        states[service.name] = {
             "current": runs,
             "good": runs,
-            "compose": digest(one.compose) if release is None else None,
+            "compose": digest(service.compose) if release is None else None,
             "format": FORMAT,
-            "record": digest(one.record) if release is None else None,
-            "unit": digest(one.unit_text),
+            "record": digest(service.record) if release is None else None,
+            "unit": digest(service.unit_text),
             "secrets": {
-                "sha256": digest(run.secrets[one.secrets].value),
+                "sha256": digest(run.secrets[service.secrets].value),
                 "mode": 0o600,
                 "uid": 0,
             },
             "container": container,
         }
-        units[one.unit] = {"ActiveState": "active", "UnitFileState": "enabled"}
+        units[service.unit] = {"ActiveState": "active", "UnitFileState": "enabled"}
     return {"services": states, "units": units}
 
 

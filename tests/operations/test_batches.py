@@ -35,9 +35,9 @@ class Clock(SimpleNamespace):
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock(slept=[])
-    monkeypatch.setattr(batches, "time", found)
-    return found
+    result = Clock(slept=[])
+    monkeypatch.setattr(batches, "time", result)
+    return result
 
 
 def _four(**rollout: Any) -> tuple[Run, list[FakeHost]]:
@@ -136,13 +136,13 @@ def test_without_canaries_the_first_batch_is_none() -> None:
 
 
 def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
-    for unprepared, said in (
+    for unprepared, text in (
         ("leave", "good"),
         ("stop", "not switched, since spark-4 could not be prepared"),
     ):
         run, hosts = _four(unprepared=unprepared)
         run.hosts["spark-4"].memory.failure = "no space left"
-        assert _turn(hosts[0]) == said
+        assert _turn(hosts[0]) == text
     # Who fails by being switched is not unprepared.
     run, hosts = _four(unprepared="stop", canaries=0, batch=1)
     assert _turn(hosts[0]) == "good"

@@ -111,10 +111,10 @@ def test_how_a_program_becomes_root() -> None:
     host = fake(probe(), l=Said("{}"))
     host.answers["l"] = Said()
     run_shell_command = host.run_shell_command
-    found: list[Any] = []
+    result: list[Any] = []
 
     def note(command: Any, **arguments: Any) -> Any:
-        found.append((command.get_raw_value(), arguments))
+        result.append((command.get_raw_value(), arguments))
         return run_shell_command(command, **{**arguments, "_stdin": '{"request": null}'})
 
     host.run_shell_command = note  # type: ignore[method-assign]
@@ -127,7 +127,7 @@ def test_how_a_program_becomes_root() -> None:
     _execute(host, Sudo.NEEDED)
     asked = "sudo -S -k -H -p '' -- python3 sparkwright-l"
     # A password is a line of standard input, and nothing of it is in a command or for pyinfra.
-    assert found == [
+    assert result == [
         ("python3 sparkwright-l", {"_timeout": 7, "_sudo": True}),
         ("sudo -n python3 sparkwright-l || python3 sparkwright-l", {"_timeout": 7}),
         (asked, {"_timeout": 7, "_stdin": "pw\n"}),

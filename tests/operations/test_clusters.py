@@ -56,8 +56,8 @@ class Fleet:
         for name, host in self.hosts.items():
             host.state = first.state
             host.state.active_hosts = set(self.hosts.values())
-            one = every[name]
-            looked_at(host, one, **(running(one, serves) if serves else {}))
+            item = every[name]
+            looked_at(host, item, **(running(item, serves) if serves else {}))
 
     def _ends(self, name: str) -> Callable[[Any], Any]:
         def answer(asked: Any) -> dict[str, JobStatus]:
@@ -97,7 +97,9 @@ class Fleet:
     def switched(self) -> list[str]:
         """Hosts whose head was switched."""
         return [
-            name for name, request in self.order if any(one.restart for one in request.services)
+            name
+            for name, request in self.order
+            if any(service.restart for service in request.services)
         ]
 
 
@@ -119,13 +121,13 @@ def test_followers_are_ready_before_their_head_is_switched(
     assert [name for name, _ in fleet.order] == [*names(len(many))[1:], "spark-1"]
     assert fleet.switched == ["spark-1"]
     for name, request in fleet.order[:-1]:
-        (one,) = request.services
-        assert (one.service.follower, one.restart) == (True, False), name
-        files = {Path(path).name: text for path, (text, _) in one.files.items()}
+        (service,) = request.services
+        assert (service.service.follower, service.restart) == (True, False), name
+        files = {Path(path).name: text for path, (text, _) in service.files.items()}
         assert ENGINE.value not in str(files)
         assert files["secrets.env"] == "SPARKWRIGHT_RANKS=sk-of-the-ranks\n"
         # With its last file a release is whole.
-        assert Path([*one.service.files][-1]).name == "release.json"
+        assert Path([*service.service.files][-1]).name == "release.json"
     assert len({request.services[0].to for _, request in fleet.order}) == 1
 
 
@@ -168,11 +170,11 @@ def test_a_head_is_not_switched_without_a_follower(
 
 @table
 def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
-    one = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
-    (service,) = one.services
+    host_run = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
+    (service,) = host_run.services
     state = dict(seen.get("state", {}))
     if "unit" in state:
         state["unit"] = digest(state["unit"])
     changed = {"services": {"chat": state}, "units": {service.unit: seen.get("unit", {})}}
-    lacking = changes(service, one.secrets, probe(**merged(running(one), changed)))
+    lacking = changes(service, host_run.secrets, probe(**merged(running(host_run), changed)))
     assert [line.split(" ")[0] if line.startswith("release") else line for line in lacking] == words

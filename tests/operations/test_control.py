@@ -25,10 +25,10 @@ ON = MaintenanceRequest(True)
 
 
 def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran, list[Any]]:
-    told: list[Any] = []
+    texts: list[Any] = []
     answers.setdefault("control", DONE)
     host = fake(probe(), **answers)
-    return run(host, control.controlled, request, answered=told.append, execute=True), told
+    return run(host, control.controlled, request, answered=texts.append, execute=True), texts
 
 
 def test_a_service_is_stopped_under_the_lock() -> None:
@@ -51,9 +51,13 @@ def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() 
 
 
 def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
-    wrong = ControlAnswer(("qwen36",), wrong=("qwen36: it does not stop", "    more"))
-    ran, told = _controlled(control=wrong)
-    assert (ran.well, told, ran.memory.failure) == (False, [wrong], "qwen36: it does not stop")
+    control_answer = ControlAnswer(("qwen36",), wrong=("qwen36: it does not stop", "    more"))
+    ran, told = _controlled(control=control_answer)
+    assert (ran.well, told, ran.memory.failure) == (
+        False,
+        [control_answer],
+        "qwen36: it does not stop",
+    )
 
 
 def test_after_one_that_does_not_answer_no_further_host_is_restarted() -> None:
@@ -67,10 +71,10 @@ def test_after_one_that_does_not_answer_no_further_host_is_restarted() -> None:
 
 def test_a_host_is_taken_out_under_the_lock() -> None:
     answer = MaintenanceAnswer(MARK, ("qwen36: out",))
-    told: list[Any] = []
+    texts: list[Any] = []
     made = fake(probe(), maintenance=answer)
-    ran = run(made, control.in_maintenance, ON, answered=told.append, execute=True)
-    assert (ran.well, told, ran.memory.changes) == (True, [answer], ["qwen36: out"])
+    ran = run(made, control.in_maintenance, ON, answered=texts.append, execute=True)
+    assert (ran.well, texts, ran.memory.changes) == (True, [answer], ["qwen36: out"])
     made = fake(probe(), maintenance=answer, lock=busy)
     assert not run(made, control.in_maintenance, ON, execute=True).well
     made = fake(probe(), maintenance=replace(answer, wrong=("qwen36: health: no answer",)))
@@ -79,18 +83,18 @@ def test_a_host_is_taken_out_under_the_lock() -> None:
 
 def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
     made = spark(observe=probe(**changes))
-    one = site(made, spark("spark-2")).hosts["spark-1"]
-    return made, one, preflight.judged(made, one, dry=False)  # type: ignore[arg-type]
+    item = site(made, spark("spark-2")).hosts["spark-1"]
+    return made, item, preflight.judged(made, item, dry=False)  # type: ignore[arg-type]
 
 
 def test_preflight_sets_a_host_in_maintenance_aside() -> None:
     """Whatever else is wrong with it: somebody is at work on it."""
-    made, one, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
+    made, item, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
     assert not on
     assert made.programs == ["observe"]
-    assert (one.findings, made.memory.failure) == ([], None)
-    assert one.left == "in maintenance for 3 min, by ann@laptop: a new fan"
-    assert made.lines == [f"{one.left}: this host is left alone"]
+    assert (item.findings, made.memory.failure) == ([], None)
+    assert item.left == "in maintenance for 3 min, by ann@laptop: a new fan"
+    assert made.lines == [f"{item.left}: this host is left alone"]
     assert made not in made.state.active_hosts
     assert made.state.failed_hosts == set()
 
@@ -98,11 +102,11 @@ def test_preflight_sets_a_host_in_maintenance_aside() -> None:
 def test_it_takes_no_part_in_the_run() -> None:
     """Nobody is to take weights from a host that may be off the next moment."""
     hosts = [spark("spark-1"), spark("spark-2")]
-    found = site(*hosts)
+    result = site(*hosts)
     for made in hosts:
-        looked_at(made, found.hosts[made.name])
-    found.hosts["spark-1"].left = "in maintenance"
-    assert [one.name for one in found.live()] == ["spark-2"]
+        looked_at(made, result.hosts[made.name])
+    result.hosts["spark-1"].left = "in maintenance"
+    assert [item.name for item in result.live()] == ["spark-2"]
 
 
 # The same with pyinfra itself

@@ -41,8 +41,8 @@ BROKEN = {"group_data__all": "services = {\n"}
 
 def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
     """A release's record, as the host's status has it; with changes of its smoke test."""
-    found: dict[str, Any] = encode(kept_service(release, root=root, **changes))
-    return found
+    result: dict[str, Any] = encode(kept_service(release, root=root, **changes))
+    return result
 
 
 def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus:
@@ -57,12 +57,12 @@ def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus
 def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
     """A host in a run without a plan; its services lie where group_data could still be read."""
     answers.setdefault("status", status())
-    one = fake(None, **answers)
-    one.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
-    hosts: Any = {"spark-1": one}
+    item = fake(None, **answers)
+    item.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
+    hosts: Any = {"spark-1": item}
     run = site.unplanned(hosts, site.Invocation("i"), "it is broken")
     attach(run, hosts)
-    return one, run.hosts["spark-1"]
+    return item, run.hosts["spark-1"]
 
 
 class _Data(dict[str, Any]):
@@ -74,37 +74,37 @@ class _Data(dict[str, Any]):
 
 
 def test_the_doctor_examines_what_the_releases_name() -> None:
-    one, run = unplanned(doctor=ill.spark())
-    found = questions.facts(one, run)  # type: ignore[arg-type]
-    assert one.programs == ["status", "doctor"]
-    assert one.request("doctor")["services"] == {"qwen36": ["127.0.0.1", 8000]}
-    assert found.planned["qwen36"] == Planned("b" * 12, 600, False)
+    item, run = unplanned(doctor=ill.spark())
+    result = questions.facts(item, run)  # type: ignore[arg-type]
+    assert item.programs == ["status", "doctor"]
+    assert item.request("doctor")["services"] == {"qwen36": ["127.0.0.1", 8000]}
+    assert result.planned["qwen36"] == Planned("b" * 12, 600, False)
 
 
 def test_smoke_asks_for_what_the_release_itself_promises() -> None:
     passed = DeepAnswer("b" * 12, (DeepCheckResult("chat", "passed", 1.0, "ok"),))
-    one, run = unplanned(deep={"qwen36": passed})
-    found = questions.deep_smoke(one, run)  # type: ignore[arg-type]
-    (asked,) = one.request("deep")
+    item, run = unplanned(deep={"qwen36": passed})
+    result = questions.deep_smoke(item, run)  # type: ignore[arg-type]
+    (asked,) = item.request("deep")
     assert asked["secrets"] == f"{HOME}/secrets.env"
     assert asked["served_names"] == ["qwen36-fast"]
     assert "not known while the plan is broken" in asked["skip"]["tools"]
     assert "chat" not in asked["skip"]
-    assert found["qwen36"].planned == "b" * 12
+    assert result["qwen36"].planned == "b" * 12
 
 
 def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
     seen = encode(status())
     seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
-    one, run = unplanned(status=seen, deep={})
+    item, run = unplanned(status=seen, deep={})
     with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
-        questions.deep_smoke(one, run)  # type: ignore[arg-type]
+        questions.deep_smoke(item, run)  # type: ignore[arg-type]
 
 
 def test_without_a_plan_no_model_is_pruned() -> None:
-    one, run = unplanned(disk_usage=USAGE)
-    disk_usage.listed(one, questions.disk_usage_request(run))  # type: ignore[arg-type]
-    assert one.request("disk-usage")["plan_known"] is False
+    item, run = unplanned(disk_usage=USAGE)
+    disk_usage.listed(item, questions.disk_usage_request(run))  # type: ignore[arg-type]
+    assert item.request("disk-usage")["plan_known"] is False
 
 
 ENDED = encode(SwitchJournal("abc", "ended", "good", (), 12.5))
@@ -145,17 +145,17 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
     """One host answers, one is off: the answer is there, the other is named, and it is an error."""
-    words, answers, expected = COMMANDS[name]
+    arguments, answers, expected = COMMANDS[name]
     write_site(
         tmp_path,
         host("spark-1", status=status(root="/opt/sparkwright"), **answers),
         unreachable("spark-2"),
         **BROKEN,
     )
-    done = sparkwright(tmp_path, *words)
-    said = done.stdout + done.stderr
-    assert expected in said
-    assert said.count("the plan is broken: group_data/all.py: line 1: not valid Python") == 1
+    done = sparkwright(tmp_path, *arguments)
+    text = done.stdout + done.stderr
+    assert expected in text
+    assert text.count("the plan is broken: group_data/all.py: line 1: not valid Python") == 1
     assert done.returncode == 1
     assert "spark-2" in done.stderr
     assert "127.0.0.1" in done.stderr

@@ -27,9 +27,9 @@ def _run() -> Run:
     hosts = [spark(f"spark-{n}") for n in (1, 2, 3)]
     run = site(*hosts)
     for host in hosts[:2]:
-        one = run.hosts[host.name]
-        looked_at(host, one)
-        one.smoke["qwen36"] = PASSED
+        item = run.hosts[host.name]
+        looked_at(host, item)
+        item.smoke["qwen36"] = PASSED
         host.memory.executions = 2
         host.memory.changes.append("service qwen36: restart")
     run.hosts["spark-2"].outcomes["qwen36"] = Outcome("reverted", "0123456789ab", None)

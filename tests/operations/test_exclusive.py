@@ -34,10 +34,10 @@ CHAT, WRITER = SERVICES
 def _seen(active: str | None = None, **changes: Any) -> dict[str, Any]:
     """As after a deploy: the default runs, or what was activated; the other one sleeps."""
     seen = running(ONE)
-    for one in SERVICES:
-        if one.name != (active or "writer"):
-            seen["services"][one.name] |= {"container": None, "asleep": True}
-            seen["units"][one.unit] = {"ActiveState": "inactive", "UnitFileState": "enabled"}
+    for service in SERVICES:
+        if service.name != (active or "writer"):
+            seen["services"][service.name] |= {"container": None, "asleep": True}
+            seen["units"][service.unit] = {"ActiveState": "inactive", "UnitFileState": "enabled"}
     for name, more in changes.items():
         seen["services"][name] |= more
     if active:
@@ -47,11 +47,11 @@ def _seen(active: str | None = None, **changes: Any) -> dict[str, Any]:
 
 def _host(seen: dict[str, Any]) -> FakeHost:
     request = services.request_of(SERVICES, ROOT)
-    found = spark()
-    looked_at(found, host_run(found, EVENING), **seen)
-    found.memory.asked = request
-    found.answers["jobs"] = _ends
-    return found
+    fake_host = spark()
+    looked_at(fake_host, host_run(fake_host, EVENING), **seen)
+    fake_host.memory.asked = request
+    fake_host.answers["jobs"] = _ends
+    return fake_host
 
 
 def _ends(asked: Any) -> dict[str, JobStatus]:
@@ -77,26 +77,26 @@ def _request(host: FakeHost) -> SwitchRequest:
 def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
     changes: dict[str, Any], words: str, restart: bool, slept: bool
 ) -> None:
-    found = _host(_seen(chat=changes))
-    ran = run(found, services.running, SERVICES, ONE.secrets, execute=True)
-    assert ran.well, found.lines
+    result = _host(_seen(chat=changes))
+    ran = run(result, services.running, SERVICES, ONE.secrets, execute=True)
+    assert ran.well, result.lines
     assert ran.memory.changes == [f"service chat: {words}"]
-    request = _request(found)
-    (one,) = request.services
-    assert (one.restart, one.sleeps, one.slept) == (restart, True, slept)
+    request = _request(result)
+    (service,) = request.services
+    assert (service.restart, service.sleeps, service.slept) == (restart, True, slept)
     assert request.active == {"evening": "writer"}
     assert request.activates == {}
-    assert f"ConditionPathExists=!{one.service.home}/asleep" in CHAT.unit_text
+    assert f"ConditionPathExists=!{service.service.home}/asleep" in CHAT.unit_text
 
 
 def test_two_that_run_side_by_side_become_a_group() -> None:
     """``exclusive`` was written to services that run: all but the first are stopped."""
-    found = _host(running(ONE))
-    ran = run(found, services.running, SERVICES, ONE.secrets, execute=True)
+    result = _host(running(ONE))
+    ran = run(result, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.memory.changes == ["service chat: no start at boot, stop"]
-    (one,) = _request(found).services
-    assert (one.restart, one.sleeps, one.slept) == (True, True, False)
-    assert one.from_release == CHAT.release  # it comes back with a way back
+    (service,) = _request(result).services
+    assert (service.restart, service.sleeps, service.slept) == (True, True, False)
+    assert service.from_release == CHAT.release  # it comes back with a way back
 
 
 def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
@@ -109,10 +109,10 @@ def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
 
 def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:
     request = exclusive.request_of(FILES, ROOT)
-    found = spark(setup=["wrote the exclusive groups"])
-    looked_at(found, host_run(found, EVENING), files=seen)
-    found.memory.asked = request
-    return run(found, exclusive.declared, files, execute=True)
+    result = spark(setup=["wrote the exclusive groups"])
+    looked_at(result, host_run(result, EVENING), files=seen)
+    result.memory.asked = request
+    return run(result, exclusive.declared, files, execute=True)
 
 
 def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
@@ -137,13 +137,13 @@ def _activated(
     journal: SwitchJournal | None = None,
     **answers: Any,
 ) -> tuple[Ran, list[Any]]:
-    told: list[Any] = []
+    texts: list[Any] = []
     ended = journal or SwitchJournal("abc", "ended", "good", (), 12.5)
     jobs = {UNIT: JobStatus(False, False, as_json(ended))}
-    found = spark(activate=answer, jobs=jobs, **answers)
-    looked_at(found, host_run(found, EVENING))
-    found.answers.update(answers)
-    return run(found, exclusive.activated, request, answered=told.append, execute=True), told
+    result = spark(activate=answer, jobs=jobs, **answers)
+    looked_at(result, host_run(result, EVENING))
+    result.answers.update(answers)
+    return run(result, exclusive.activated, request, answered=texts.append, execute=True), texts
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ IMAGE = ObservationRequest(images=("vllm:a",))
 def test_captures_are_read_as_pyinfras_own_tests_do() -> None:
     folders = {folder.name: len(list(folder.iterdir())) for folder in CAPTURES.iterdir()}
     assert set(folders) == set(facts.__all__) - {"observed"}
-    words = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]
+    arguments = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words],
+        [sys.executable, "-m", "pytest", *arguments],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
@@ -63,14 +63,14 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 
 @pytest.mark.parametrize("prompt", ["", "Welcome! ", 'x\n{"user": 1}\n== end of the answer ==\n'])
 def test_what_a_login_prints_is_passed_over(prompt: str) -> None:
-    said = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
-    assert HostObservation().process(said.split("\n")) == probe()
+    text = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
+    assert HostObservation().process(text.split("\n")) == probe()
 
 
 def test_an_answer_of_another_version_is_read_as_far_as_it_is_known() -> None:
-    said = {**as_json(probe()), "quantum": True}
-    del said["switching"]
-    assert HostObservation().process(marked(json.dumps(said)).split("\n")) == probe()
+    texts = {**as_json(probe()), "quantum": True}
+    del texts["switching"]
+    assert HostObservation().process(marked(json.dumps(texts)).split("\n")) == probe()
 
 
 # --- Through pyinfra itself -----------------------------------------------------------------------
@@ -189,14 +189,14 @@ def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:
     data = {**INSTANT, "fake_responses": {OBSERVE: marked(json.dumps(as_json(probe())))}}
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {data!r})]\n")
     program = Path(sys.executable).with_name("pyinfra")
-    for words, found in (
+    for arguments, result in (
         (["sparkwright.facts.Docker"], as_json(probe().docker)),
         (["sparkwright.facts.HostObservation", "images=vllm:a"], as_json(probe())),
     ):
         done = subprocess.run(
-            [str(program), "inventory.py", "fact", *words], cwd=tmp_path, check=False,
+            [str(program), "inventory.py", "fact", *arguments], cwd=tmp_path, check=False,
             capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         text = done.stdout + done.stderr
-        assert json.loads(text[text.index("{") : text.rindex("}") + 1]) == {"@fake/a": found}
+        assert json.loads(text[text.index("{") : text.rindex("}") + 1]) == {"@fake/a": result}

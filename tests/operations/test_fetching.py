@@ -67,7 +67,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def _ends(request: Any) -> dict[str, JobStatus]:
     """Every job that is watched has ended well."""
-    return {one["unit"]: JobStatus(False, False) for one in request["watch"]}
+    return {item["unit"]: JobStatus(False, False) for item in request["watch"]}
 
 
 def _answers(**others: Any) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
     assert host.programs == ["lock", "jobs", "jobs", "jobs", "proof"]
     request = host.asked[1].request
     assert request["start"] == []
-    assert {one["unit"]: one["state"] for one in request["watch"]} == {
+    assert {item["unit"]: item["state"] for item in request["watch"]} == {
         unit: f"/opt/sparkwright/state/{unit}" for unit in (FETCH, PULLED)
     }
     assert request["wait"] == jobs._LINE_EVERY
@@ -225,11 +225,11 @@ def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, words: st
 def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job itself goes on; what it has not brought by then is not proved."""
     monkeypatch.setattr(jobs, "_PATIENCE", 0)
-    wrong = [f"{PLACE} is not there"]
-    host = fake(probe(), **_answers(proof=wrong))
+    problems = [f"{PLACE} is not there"]
+    host = fake(probe(), **_answers(proof=problems))
     ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)
     assert not ran.well
-    assert ran.memory.failure == wrong[0]
+    assert ran.memory.failure == problems[0]
 
 
 SERVED = "AEON-7/Qwen3.6@cccc"
@@ -256,7 +256,7 @@ def test_a_host_that_others_ask_serves_them() -> None:
 def test_another_setting_is_another_server() -> None:
     """systemd reads a unit's text once: a new text needs a new name."""
     home, ways = "/opt/sparkwright/runtime/r", Sources(peer_port=1)
-    one, same, *others = (
+    item, same, *others = (
         peers.server_job(place, how)
         for place, how in (
             (home, ways),
@@ -267,9 +267,9 @@ def test_another_setting_is_another_server() -> None:
             (f"{home}2", ways),
         )
     )
-    assert one == same
-    assert len({one.unit, *(other.unit for other in others)}) == 5
-    assert {name.partition(".")[0] for name in one.units} == {one.unit}
+    assert item == same
+    assert len({item.unit, *(other.unit for other in others)}) == 5
+    assert {name.partition(".")[0] for name in item.units} == {item.unit}
 
 
 @pytest.mark.parametrize("kind", ["model", "image"])
@@ -280,7 +280,7 @@ def test_a_job_gets_the_proxy_in_its_environment(kind: str) -> None:
     what: Any = models.present if kind == "model" else images.present
     of = MODEL if kind == "model" else PULL
     run(host, what, **of, sources=how, wait=False, execute=True)
-    (started,) = [one for one in host.request("jobs")["start"] if one["credentials"]]
+    (started,) = [item for item in host.request("jobs")["start"] if item["credentials"]]
     assert (
         "Environment=HTTPS_PROXY=http://proxy:3128 NO_PROXY=localhost,.local"
         in (started["properties"])

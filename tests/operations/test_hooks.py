@@ -114,10 +114,10 @@ def test_operations_have_the_order_that_pyinfra_gives_them(
 
         deploy()
         deploy()
-        names = [state.op_meta[one].args for one in state.get_op_order()]
+        names = [state.op_meta[item].args for item in state.get_op_order()]
         return names, sorted(meta.op_order for meta in state.op_meta.values())
 
-    found = []
+    result = []
     for quick in (False, True):
         with monkeypatch.context() as patched:
             for name in ("stack", "getframeinfo"):
@@ -125,9 +125,9 @@ def test_operations_have_the_order_that_pyinfra_gives_them(
             if quick:
                 hooks.quick_operation_order()
                 assert util.stack is not inspect.stack  # type: ignore[attr-defined]
-            found.append(orders())
-    assert found[0] == found[1]
-    assert len(found[0][0]) == 6
+            result.append(orders())
+    assert result[0] == result[1]
+    assert len(result[0][0]) == 6
     assert (util.stack, util.getframeinfo) == stock  # type: ignore[attr-defined]
 
 
@@ -173,11 +173,11 @@ def _ssh_state(**data: Any) -> State:
 
 def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
     """What paramiko is told when pyinfra connects, with our tuning of connections."""
-    told: list[Any] = []
+    texts: list[Any] = []
 
     class Client:
         def connect(self, hostname: str, **arguments: Any) -> None:
-            told.append(arguments["_pyinfra_ssh_paramiko_connect_kwargs"])
+            texts.append(arguments["_pyinfra_ssh_paramiko_connect_kwargs"])
 
         def get_transport(self) -> Any:
             return SimpleNamespace(sock=None)
@@ -186,23 +186,23 @@ def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
     state.add_callback_handler(connections.Connections())
     with ctx_state.use(state):
         connect_all(state)
-    (found,) = told
-    return found
+    (result,) = texts
+    return result
 
 
 def test_connections_are_made_with_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _connected_with(monkeypatch, _ssh_state())
-    assert found == {"transport_factory": connections._tuned}
+    result = _connected_with(monkeypatch, _ssh_state())
+    assert result == {"transport_factory": connections._tuned}
 
 
 def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"banner_timeout": 9}
-    found = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
-    assert found == {"transport_factory": connections._tuned, "banner_timeout": 9}
+    result = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
+    assert result == {"transport_factory": connections._tuned, "banner_timeout": 9}
     assert given == {"banner_timeout": 9}
     own = {"transport_factory": "mine"}
-    found = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=own))
-    assert found == own
+    result = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=own))
+    assert result == own
 
 
 def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:

@@ -27,28 +27,28 @@ class Terminal(StringIO):
 
     def said(self) -> str:
         """What was written since the last look, without colours."""
-        found = self.getvalue()
+        result = self.getvalue()
         self.seek(0)
         self.truncate()
-        return click.unstyle(found)
+        return click.unstyle(result)
 
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    found = Terminal()
+    result = Terminal()
     # pytest puts back the real one before each test.
-    monkeypatch.setattr(live, "sys", SimpleNamespace(stderr=found))
+    monkeypatch.setattr(live, "sys", SimpleNamespace(stderr=result))
     monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((40, 24)))
     monkeypatch.setenv("TERM", "xterm")
-    return found
+    return result
 
 
 @pytest.fixture
 def shown() -> Live:
     """Lines beside which nothing is logged."""
-    found = Live()
-    found._listening = True
-    return found
+    result = Live()
+    result._listening = True
+    return result
 
 
 def test_a_line_for_each_host(terminal: Terminal, shown: Live) -> None:

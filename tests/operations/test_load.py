@@ -24,14 +24,14 @@ def _one(answer: Any, **connection: Any) -> tuple[Any, HostRun]:
 
 
 def test_a_look_is_one_execution_without_sudo() -> None:
-    host, one = _one(LOAD)
+    host, item = _one(LOAD)
     looks: list[Any] = []
-    load.follow(host, one, looks.append, interval=0.01, count=2)
+    load.follow(host, item, looks.append, interval=0.01, count=2)
     assert host.programs == ["load", "load"]
     assert all("_sudo" not in asked.arguments for asked in host.asked)
     assert not any("sudo" in asked.text for asked in host.asked)
     request = host.asked[0].request
-    (port,) = [service.port for service in one.desired.plan.services]
+    (port,) = [service.port for service in item.desired.plan.services]
     assert request["services"] == {"qwen36": ["127.0.0.1", port]}
     assert request["watch"] == "/opt/sparkwright/watch/config.json"
     assert looks == [LOAD, LOAD]
@@ -42,13 +42,13 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
     done: list[str] = []
 
     def answer(_: Any) -> Any:
-        found = next(answers)
-        if isinstance(found, OSError):
+        result = next(answers)
+        if isinstance(result, OSError):
             host.connector.client = SimpleNamespace(
                 get_transport=lambda: SimpleNamespace(is_active=lambda: False)
             )
-            raise found
-        return found
+            raise result
+        return result
 
     def disconnect() -> None:
         done.append("disconnect")
@@ -62,17 +62,17 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
         host.connected = True
         host.connector.client = None
 
-    host, one = _one(answer, disconnect=disconnect, connect=connect)
+    host, item = _one(answer, disconnect=disconnect, connect=connect)
     looks: list[Any] = []
-    load.follow(host, one, looks.append, interval=0.0, count=4)
-    said = [str(look) if isinstance(look, HostError) else "load" for look in looks]
+    load.follow(host, item, looks.append, interval=0.0, count=4)
+    texts = [str(look) if isinstance(look, HostError) else "load" for look in looks]
     lost = "sparkwright-load: the connection is lost (gone)"
-    assert said == ["load", lost, "not reached: no route", "load"]
+    assert texts == ["load", lost, "not reached: no route", "load"]
     assert done[-1] == "connect"
     assert host.memory.failure is None
 
 
 def test_a_host_whose_last_look_is_silent_has_not_answered() -> None:
-    host, one = _one(OSError("gone"))
+    host, item = _one(OSError("gone"))
     with pytest.raises(HostError, match="gone"):
-        load.follow(host, one, lambda _: None, interval=0.0, count=1)
+        load.follow(host, item, lambda _: None, interval=0.0, count=1)

@@ -81,7 +81,7 @@ def test_a_run_that_may_still_live_keeps_it(owner: Owner) -> None:
 def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
     host = _host(_taken_by(_dead()))
     take(host)
-    first, second = (one.request for one in host.asked)
+    first, second = (item.request for item in host.asked)
     assert first == TAKE
     assert second == {**TAKE, "instead_of": second["instead_of"]}
     assert second["instead_of"]["token"] == "t1"

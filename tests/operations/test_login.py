@@ -53,7 +53,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     text = Path(good).read_text().splitlines()
     cut.write_text("\n".join([text[0], text[1][:30], text[-1]]) + "\n")
-    found = failures(
+    result = failures(
         missing={"ssh_key": f"{tmp_path}/none"},
         public={"ssh_key": f"{good}.pub"},
         folder={"ssh_key": str(tmp_path)},
@@ -62,20 +62,20 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         encrypted={"ssh_key": phrase},
         other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
     )
-    for name, words in tables("operations")["keys"].items():
-        said = str(found[name])
-        assert said.startswith("not reached: ssh_key: ")
-        assert words in said
-        assert "sesame" not in said
+    for name, arguments in tables("operations")["keys"].items():
+        message = str(result[name])
+        assert message.startswith("not reached: ssh_key: ")
+        assert arguments in message
+        assert "sesame" not in message
         # What the key's remedy is, is not that the host is off.
-        assert "check that it is on" not in said
+        assert "check that it is on" not in message
 
 
 @pytest.mark.usefixtures("_hooked")
 def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
-    found = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
-    assert str(found["unknown"]).startswith("not reached: TypeError: ")
-    assert "check that it is on" in str(found["unknown"])
+    result = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
+    assert str(result["unknown"]).startswith("not reached: TypeError: ")
+    assert "check that it is on" in str(result["unknown"])
 
 
 def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(

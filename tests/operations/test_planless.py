@@ -26,7 +26,7 @@ def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=running()), group_data__all=keys)
     sparkwright(tmp_path, command)
-    assert {one.name for one in tmp_path.glob(".sparkwright/*")} <= {"status.json"}
+    assert {path.name for path in tmp_path.glob(".sparkwright/*")} <= {"status.json"}
     pyinfra(tmp_path, "--yes", "inventory/lab.py", "roles.serving.serving")
     assert (tmp_path / ".sparkwright/keys/alice").exists()
 

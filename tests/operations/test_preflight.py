@@ -23,17 +23,17 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _judged(host: FakeHost, *, dry: bool = False, **data: Any) -> tuple[HostRun, bool]:
-    one = site(host, spark("spark-2"), **data).hosts[host.name]
-    return one, preflight.judged(host, one, dry=dry)  # type: ignore[arg-type]
+    item = site(host, spark("spark-2"), **data).hosts[host.name]
+    return item, preflight.judged(host, item, dry=dry)  # type: ignore[arg-type]
 
 
 def test_a_host_in_order_goes_on_after_one_execution() -> None:
     host = spark(observe=probe())
-    one, on = _judged(host)
+    item, on = _judged(host)
     assert on
     assert host.programs == ["observe"]
-    assert host.request("observe") == as_json(one.request)
-    assert (one.findings, host.lines, host.memory.failure) == ([], [], None)
+    assert host.request("observe") == as_json(item.request)
+    assert (item.findings, host.lines, host.memory.failure) == ([], [], None)
     # Without sudo's password the question travels in the command, once as root and once without.
     assert host.asked[0].text.startswith("sudo -n python3 ")
     assert "_stdin" not in host.asked[0].arguments
@@ -46,9 +46,9 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
         observe=probe(gpu=gpus("NVIDIA GB10, 12.1, 570.1, [N/A]\n"), docker=None,
                       clock_synchronised=False),
     )  # fmt: skip
-    one, on = _judged(host)
+    item, on = _judged(host)
     assert not on
-    assert {finding.id for finding in one.findings} >= {"nvidia-driver", "docker"}
+    assert {finding.id for finding in item.findings} >= {"nvidia-driver", "docker"}
     ids = [line for line in host.lines if line.startswith("error: ")]
     assert ids[:2] == ["error: nvidia-driver", "error: docker"]
     assert host.memory.failure == "refused by preflight: nvidia-driver, docker"
@@ -68,44 +68,44 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_a_load_balancer_gets_the_addresses_that_its_host_reaches(balanced: dict[str, Any]) -> None:
     """In the same execution."""
-    found = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
-    host = spark(observe=probe(reached={"spark-1": found}))
-    one, on = _judged(host, **balanced)
+    result = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
+    host = spark(observe=probe(reached={"spark-1": result}))
+    item, on = _judged(host, **balanced)
     assert on
     assert host.programs == ["observe"]
     (asked,) = host.request("observe")["reach"]
     assert (asked["name"], asked["addresses"]) == ("spark-1", ["kitchen", "10.0.0.1"])
-    assert one.proxies is not None
-    config, _ = one.proxy_files[one.proxies.config]
+    assert item.proxies is not None
+    config, _ = item.proxy_files[item.proxies.config]
     assert "server spark-1 10.0.0.1:8000 check" in config
     assert "kitchen" not in config
-    assert one.findings == []
+    assert item.findings == []
 
 
 def test_a_replica_that_its_load_balancer_does_not_reach_is_told(balanced: dict[str, Any]) -> None:
     host = spark(
         observe=probe(reached={"spark-1": {"tried": ["kitchen: unknown", "10.0.0.1: timed out"]}})
     )
-    one, on = _judged(host, **balanced)
+    item, on = _judged(host, **balanced)
     assert on
-    assert [finding.id for finding in one.findings] == ["replica-unreachable"]
-    words = "does not reach spark-1: kitchen: unknown; 10.0.0.1: timed out"
-    assert any(words in line for line in host.lines)
+    assert [finding.id for finding in item.findings] == ["replica-unreachable"]
+    arguments = "does not reach spark-1: kitchen: unknown; 10.0.0.1: timed out"
+    assert any(arguments in line for line in host.lines)
 
 
 def test_a_warning_is_told_and_passed() -> None:
     host = spark(observe=probe(docker_socket=False))
-    one, on = _judged(host)
+    item, on = _judged(host)
     assert on
-    assert [finding.id for finding in one.findings] == ["docker-user"]
+    assert [finding.id for finding in item.findings] == ["docker-user"]
     assert host.lines[0] == "warning: docker-user"
 
 
 def test_rules_are_judged_again_by_the_real_hardware() -> None:
     host = spark(observe=probe(memory={"total": 40 << 30, "available": 40 << 30}))
-    one, on = _judged(host)
+    item, on = _judged(host)
     assert not on
-    assert any("silence it on this service" in finding.remedy for finding in one.findings)
+    assert any("silence it on this service" in finding.remedy for finding in item.findings)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_host_that_does_not_answer_is_refused_alone(answer: Any, why: str) -> 
 
 def _switching(*looks: Any, **changes: Any) -> FakeHost:
     """A host in the middle of a switch; what it looks like, look by look."""
-    left = [probe(switching=one, **changes) for one in looks]
+    left = [probe(switching=look, **changes) for look in looks]
     return spark(observe=lambda _: left.pop(0))
 
 
@@ -165,16 +165,16 @@ def test_the_clock_is_compared_with_the_middle_of_the_round_trip(
 ) -> None:
     ticks = [900.0, 1100.0]
     monkeypatch.setattr(preflight, "time", SimpleNamespace(time=lambda: ticks.pop(0)))
-    one, on = _judged(spark(observe=probe()))
-    assert (on, one.findings) == (True, [])
+    item, on = _judged(spark(observe=probe()))
+    assert (on, item.findings) == (True, [])
     ticks[:] = [2000.0, 2000.0]
-    one, _ = _judged(spark(observe=probe()))
-    assert [finding.id for finding in one.findings] == ["clock"]
+    item, _ = _judged(spark(observe=probe()))
+    assert [finding.id for finding in item.findings] == ["clock"]
 
 
 def test_a_host_that_another_version_deployed_is_refused() -> None:
     host = spark(observe=probe(services={"qwen36": {"current": "0123456789ab", "format": 0}}))
-    one, on = _judged(host)
+    item, on = _judged(host)
     assert not on
-    assert "another version of sparkwright deployed this host" in str(one.memory.failure)
-    assert "sparkwright remove" in str(one.memory.failure)
+    assert "another version of sparkwright deployed this host" in str(item.memory.failure)
+    assert "sparkwright remove" in str(item.memory.failure)

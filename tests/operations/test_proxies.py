@@ -34,7 +34,7 @@ def test_its_files() -> None:
     assert [path for path, (text, _) in FILES.items() if ENGINE.value in text] == [
         f"{HOME}/engine.map"
     ]
-    assert proxies.files_of(None, KEYS, None, None) == {}
+    assert proxies.files_of(None, KEYS, ONE.desired.plan) == {}
     assert (ASKED.ports, ASKED.units) == ((8000,), (UNIT, HEALTH_UNIT))
     assert ASKED.packages == ("haproxy",)
 
@@ -95,12 +95,12 @@ def test_taking_it_away_names_where_it_would_be() -> None:
 def test_a_switch_takes_the_proxies_with_it() -> None:
     root = "/opt/sparkwright"
     assert proxies.switched(PROXY, FILES, probe(**proxied(ONE)), root) is None
-    found = proxies.switched(PROXY, FILES, probe(), root)
-    assert found is not None
-    assert found.to.files == FILES
+    result = proxies.switched(PROXY, FILES, probe(), root)
+    assert result is not None
+    assert result.to.files == FILES
     # Also what only the plan before had: going back takes it up again.
-    assert set(FILES) <= set(found.managed)
-    assert found.health_path == f"{UNITS}/{HEALTH_UNIT}"
+    assert set(FILES) <= set(result.managed)
+    assert result.health_path == f"{UNITS}/{HEALTH_UNIT}"
     gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
     assert gone is not None
-    assert (gone.to.files, gone.managed) == ({}, found.managed)
+    assert (gone.to.files, gone.managed) == ({}, result.managed)

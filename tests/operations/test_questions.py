@@ -22,21 +22,21 @@ def _one(**answers: Any) -> tuple[FakeHost, HostRun]:
 
 
 def test_what_a_plan_needs_of_the_disk() -> None:
-    _, one = _one()
-    request = questions.disk_usage_request(one)
+    _, item = _one()
+    request = questions.disk_usage_request(item)
     assert isinstance(request, DiskUsageRequest)
     assert MODEL in request.planned
-    assert one.desired.images[0].name in request.planned
-    assert one.desired.images[0].store in request.planned
-    assert (request.keep_releases, request.prune) == (one.settings.keep_releases, False)
+    assert item.desired.images[0].name in request.planned
+    assert item.desired.images[0].store in request.planned
+    assert (request.keep_releases, request.prune) == (item.settings.keep_releases, False)
 
 
 def test_models_are_hashed_again() -> None:
     well, damaged = Verified(3, 2 * 10**9, 4.0, ()), Verified(3, 0, 0.0, ("a: another sha256",))
     sizes = "3 files, 2.00 GB in 4.0 s (0.50 GB/s), 0 wrong"
     for other, failure in ((well, None), (damaged, f"{DRAFTER}: a: another sha256")):
-        host, one = _one(verify_models={MODEL: well, DRAFTER: other})
-        ran = run(host, changes._hashed, one, execute=True)
+        host, item = _one(verify_models={MODEL: well, DRAFTER: other})
+        ran = run(host, changes._hashed, item, execute=True)
         assert set(host.request("verify-models")) == {MODEL, DRAFTER}
         assert host.lines[0] == f"{MODEL}: {sizes}"
         remedy = "deploy again: what is wrong is fetched anew, and the rest is kept"

@@ -31,10 +31,10 @@ DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
 
 
 def test_with_everything_the_lock_goes_too() -> None:
-    told: list[RemovalAnswer] = []
+    removal_answers: list[RemovalAnswer] = []
     host = fake(probe(directories={ROOT: THERE}), ASKED, removal=DONE)
-    ran = run(host, removal.removed, answered=told.append, execute=True)
-    assert (told, ran.memory.locked, ran.memory.stale) == ([DONE], None, True)
+    ran = run(host, removal.removed, answered=removal_answers.append, execute=True)
+    assert (removal_answers, ran.memory.locked, ran.memory.stale) == ([DONE], None, True)
     host = fake(probe(directories={HOME: THERE}), ASKED, removal=DONE)
     ran = run(host, removal.removed, ["qwen36"], execute=True)
     assert ran.memory.locked == ROOT
@@ -61,28 +61,28 @@ def _host(before: DiskUsage, after: Any = None) -> Any:
 
 @pytest.mark.parametrize("things", [(), (USED,), (USED, FOREIGN)])
 def test_nothing_is_pruned_that_is_needed_or_nobody_knows(things: tuple[Item, ...]) -> None:
-    told: list[DiskUsage] = []
+    disk_usages: list[DiskUsage] = []
     host = _host(_usage(*things))
-    ran = run(host, disk_usage.pruned, REQUEST, answered=told.append, execute=True)
+    ran = run(host, disk_usage.pruned, REQUEST, answered=disk_usages.append, execute=True)
     assert ran.commands == []
     assert host.noops == ["everything there is needed"]
     assert host.request("disk-usage") == as_json(REQUEST)
-    assert told == [_usage(*things)]
+    assert disk_usages == [_usage(*things)]
 
 
 def test_pruned() -> None:
     before = _usage(USED, MODEL, FOREIGN, DAMAGED)
     after = _usage(USED, replace(MODEL, removed=True), FOREIGN, DAMAGED)
-    told: list[DiskUsage] = []
+    disk_usages: list[DiskUsage] = []
     host = _host(before, after)
-    ran = run(host, disk_usage.pruned, REQUEST, answered=told.append)
+    ran = run(host, disk_usage.pruned, REQUEST, answered=disk_usages.append)
     assert host.lines == ["would remove model a@1", "would remove model c@1"]
-    assert (len(ran.commands), told, host.programs) == (1, [], ["disk-usage"])
+    assert (len(ran.commands), disk_usages, host.programs) == (1, [], ["disk-usage"])
     host = _host(before, after)
-    ran = run(host, disk_usage.pruned, REQUEST, answered=told.append, execute=True)
+    ran = run(host, disk_usage.pruned, REQUEST, answered=disk_usages.append, execute=True)
     assert host.programs == ["disk-usage", "lock", "disk-usage"]
-    assert [one.request for one in host.asked][::2] == [as_json(REQUEST), as_json(PRUNE)]
+    assert [item.request for item in host.asked][::2] == [as_json(REQUEST), as_json(PRUNE)]
     # What is gone, by the host's own account, and not what was to go.
     assert ran.memory.changes == ["removed model a@1"]
-    assert told == [after]
+    assert disk_usages == [after]
     assert ran.memory.stale

@@ -24,9 +24,9 @@ def _host(**changes: Any) -> tuple[Run, FakeHost, HostRun]:
     """A host that serves an earlier release."""
     host = spark()
     run = site(host, spark("spark-2"))
-    one = run.hosts["spark-1"]
-    looked_at(host, one, **{**running(one, OLD), **changes})
-    return run, host, one
+    item = run.hosts["spark-1"]
+    looked_at(host, item, **{**running(item, OLD), **changes})
+    return run, host, item
 
 
 def _ended(result: str, checks: Any = None) -> SwitchJournal:
@@ -46,24 +46,24 @@ def _to_take_back(host: FakeHost, run: Run, one: HostRun) -> list[Any]:
 
 
 def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
-    run, host, one = _host()
-    rollout.remember(one, _switch(one), _ended("good"), run)
-    assert one.outcomes == {}
+    run, host, item = _host()
+    rollout.remember(item, _switch(item), _ended("good"), run)
+    assert item.outcomes == {}
     assert run.rollout.switched == {"spark-1": {"qwen36": OLD}}
-    assert _to_take_back(host, run, one) == []
+    assert _to_take_back(host, run, item) == []
     run.rollout.stop("spark-2 did not get through")
-    (back,) = _to_take_back(host, run, one)
-    assert (back.to, back.from_release) == (OLD, one.services[0].release)
+    (back,) = _to_take_back(host, run, item)
+    assert (back.to, back.from_release) == (OLD, item.services[0].release)
     assert back.why == ("spark-2 did not get through",)
     # Hosts that were not switched, or not from anything, have nothing to go back to.
     assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
 
 def test_a_first_start_is_not_taken_back() -> None:
-    run, host, one = _host(services={"qwen36": {}}, units={})
-    rollout.remember(one, _switch(one), _ended("good"), run)
+    run, host, item = _host(services={"qwen36": {}}, units={})
+    rollout.remember(item, _switch(item), _ended("good"), run)
     run.rollout.stop("spark-2 did not get through")
-    assert _to_take_back(host, run, one) == []
+    assert _to_take_back(host, run, item) == []
 
 
 # --- Going back on request ------------------------------------------------------------------------
@@ -95,25 +95,25 @@ def _back(
 
 
 def test_back_to_the_release_before() -> None:
-    host, found = _back(_status("now", OLDER, OLD, "now", history=(_went(OLD, "now"),)))
+    host, result = _back(_status("now", OLDER, OLD, "now", history=(_went(OLD, "now"),)))
     assert host.programs == ["observe", "status"]
-    assert found is not None
-    (one,) = found
-    assert (one.name, one.to, one.from_release) == ("qwen36", OLD, "now")
-    assert one.why == ("rolled back by request",)
+    assert result is not None
+    (entry,) = result
+    assert (entry.name, entry.to, entry.from_release) == ("qwen36", OLD, "now")
+    assert entry.why == ("rolled back by request",)
     # A switch that did not hold is no past of the service.
     history = (_went(OLDER, "now"), _went(OLD, "now", "reverted"))
-    _, found = _back(_status("now", OLDER, OLD, "now", history=history))
-    assert [one.to for one in found or ()] == [OLDER]
+    _, result = _back(_status("now", OLDER, OLD, "now", history=history))
+    assert [item.to for item in result or ()] == [OLDER]
 
 
 def test_back_to_a_named_release() -> None:
-    _, found = _back(_status("now", OLDER, OLD, "now"), to=OLDER)
-    assert [one.to for one in found or ()] == [OLDER]
-    _, found = _back(_status(OLD, OLDER, OLD), to=OLD)
-    assert found == []
-    _, found = _back(_status("now", OLD, "now"), service="another")
-    assert found == []
+    _, result = _back(_status("now", OLDER, OLD, "now"), to=OLDER)
+    assert [item.to for item in result or ()] == [OLDER]
+    _, result = _back(_status(OLD, OLDER, OLD), to=OLD)
+    assert result == []
+    _, result = _back(_status("now", OLD, "now"), service="another")
+    assert result == []
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_back_to_a_named_release() -> None:
 def test_a_host_that_cant_go_back_is_refused_before_any_is_touched(
     status: Any, to: str | None, why: str
 ) -> None:
-    host, found = _back(status, to)
-    assert found is None
+    host, result = _back(status, to)
+    assert result is None
     assert host.memory.failure == why
     assert host not in host.state.active_hosts
     assert "lock" not in host.programs

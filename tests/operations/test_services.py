@@ -39,8 +39,8 @@ def ends(result: str = "good", *reasons: str, **journal: Any) -> Any:
 
     def answer(request: Any) -> dict[str, JobStatus]:
         name = _request(request)["id"]
-        found = SwitchJournal(name, "ended", result, reasons, 2.5, **journal)
-        return {UNIT: JobStatus(False, result != "good", as_json(found))}
+        switch_journal = SwitchJournal(name, "ended", result, reasons, 2.5, **journal)
+        return {UNIT: JobStatus(False, result != "good", as_json(switch_journal))}
 
     return answer
 
@@ -68,8 +68,8 @@ def test_what_is_not_as_desired_is_what_would_be_done(
     assert host.programs == ["lock", "jobs"]
     assert ran.memory.changes == [f"service qwen36: {words}"]
     assert ran.memory.stale
-    (one,) = _request(host.request("jobs"))["services"]
-    asked = (one["service"]["release"], one["restart"], ", ".join(one["why"]))
+    (item,) = _request(host.request("jobs"))["services"]
+    asked = (item["service"]["release"], item["restart"], ", ".join(item["why"]))
     assert asked == (NOW, restart, words)
 
 
@@ -97,23 +97,23 @@ def test_the_whole_request_of_a_switch() -> None:
     document = _request(asked)
     assert document["unmanaged"] == ["old-vllm no"]
     assert document["proxies"] is None
-    (one,) = request.services
-    assert (one.name, one.service.home) == ("qwen36", f"{ROOT}/services/qwen36")
-    assert (one.from_release, one.service) == (OLD, SERVICE)
+    (service,) = request.services
+    assert (service.name, service.service.home) == ("qwen36", f"{ROOT}/services/qwen36")
+    assert (service.from_release, service.service) == (OLD, SERVICE)
     # There is a way back: the first crash is enough, and the new one is looked on for a while.
-    assert (one.gate.fail_fast, one.service.soak_seconds) == (True, 75.0)
-    assert one.service.second_boot  # should it have compiled on a GB10
+    assert (service.gate.fail_fast, service.service.soak_seconds) == (True, 75.0)
+    assert service.service.second_boot  # should it have compiled on a GB10
     directory = f"{ROOT}/services/qwen36/releases/{NOW}"
-    modes = {path: mode for path, (_, mode) in one.files.items()}
+    modes = {path: mode for path, (_, mode) in service.files.items()}
     assert modes == {
         f"{directory}/boot_caches.py": 0o640,
         f"{ROOT}/services/qwen36/secrets.env": 0o600,
     }
-    assert set(one.service.files) == {
+    assert set(service.service.files) == {
         f"{directory}/{name}" for name in ("compose.yaml", "unit.service", "release.json")
     }
-    assert ENGINE.value not in one.service.record
-    assert one.files[SERVICE.secrets][0] == f"VLLM_API_KEY={ENGINE.value}\n"
+    assert ENGINE.value not in service.service.record
+    assert service.files[SERVICE.secrets][0] == f"VLLM_API_KEY={ENGINE.value}\n"
     # The key is in no command, and nothing of it is shown.
     assert all(execution.hidden for execution in host.asked)
     assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
@@ -132,8 +132,8 @@ def test_a_second_start_needs_what_the_first_compiled(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
 ) -> None:
     services_ = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000, **service}}
-    (one,) = wanted(plan(services_, **settings)).services
-    assert one.second_boot == wished
+    (item,) = wanted(plan(services_, **settings)).services
+    assert item.second_boot == wished
 
 
 @table
@@ -166,7 +166,7 @@ def test_a_switch_is_followed_step_by_step() -> None:
     assert ran.well
     assert host.lines[:3] == ["writing the release", "stopping", "waiting for real answers"]
     # Only the first question starts it.
-    assert [bool(one.request["start"]) for one in host.asked[1:]] == [True] + [False] * 4
+    assert [bool(item.request["start"]) for item in host.asked[1:]] == [True] + [False] * 4
 
 
 def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
@@ -176,20 +176,20 @@ def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
 
 
 def test_the_turn_decides_and_the_end_is_told() -> None:
-    told: list[Any] = []
+    texts: list[Any] = []
     host = _host(old=True)
 
     def turn(of: Any, carry_out: Any) -> SwitchJournal:
-        told.append(host.programs)
+        texts.append(host.programs)
         result: SwitchJournal = carry_out(of)
         return result
 
     ran = run(
         host, services.running, (SERVICE,), SECRETS, execute=True, turn=turn,
-        ended=lambda done, result: told.append((done[0].to, result.result)),
+        ended=lambda done, result: texts.append((done[0].to, result.result)),
     )  # fmt: skip
     # The lock is held while a host waits for its turn.
-    assert told == [["lock"], (NOW, "good")]
+    assert texts == [["lock"], (NOW, "good")]
     assert ran.memory.changes[-1] == "down for 2.5 s"
 
 

@@ -125,7 +125,7 @@ def test_a_dry_session_prepares_changes_and_runs_none(opened: Opening, dry: bool
         assert list(opening.change(_touched).answers) == NAMES
         for each in opening.hosts:
             connector: Any = each.connector
-            commands = [one for one in connector.executed_commands if "touch x" in one]
+            commands = [command for command in connector.executed_commands if "touch x" in command]
             assert len(commands) == (0 if dry else 1)
 
 

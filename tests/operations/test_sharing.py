@@ -29,15 +29,15 @@ IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 {DIGEST} aarch64"
 
 def _seen(run: Run, host: FakeHost, *, models: bool, image: bool, parts: bool = True) -> None:
     """What a host has of what it is to have."""
-    one = run.hosts[host.name]
+    item = run.hosts[host.name]
     fault = None if models else "is not there"
     looked_at(
-        host, one,
-        models={model.directory: fault for model in one.desired.models},
-        images={wanted.name: image for wanted in one.desired.images},
-        stores=[wanted.store for wanted in one.desired.images] if parts else [],
+        host, item,
+        models={model.directory: fault for model in item.desired.models},
+        images={wanted.name: image for wanted in item.desired.images},
+        stores=[wanted.store for wanted in item.desired.images] if parts else [],
     )  # fmt: skip
-    one.connection = ("10.0.0.100", f"10.0.0.{host.name[-1]}")
+    item.connection = ("10.0.0.100", f"10.0.0.{host.name[-1]}")
 
 
 def _fleet(*has: bool, **data: Any) -> tuple[Run, list[FakeHost]]:
@@ -50,8 +50,8 @@ def _fleet(*has: bool, **data: Any) -> tuple[Run, list[FakeHost]]:
 
 
 def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
-    found = sharing.sources(run, run.hosts[host.name], content).peers()
-    return tuple(peer.address for peer in found)
+    result = sharing.sources(run, run.hosts[host.name], content).peers()
+    return tuple(peer.address for peer in result)
 
 
 def test_a_host_that_has_it_is_asked_first() -> None:
@@ -97,11 +97,11 @@ def test_the_settings_of_a_host() -> None:
         True, False, download_limit_mb=12.5, downloader="http", download_connections=3,
         disk_headroom_gib=1, adopt_directories=["/mnt/*"],
     )  # fmt: skip
-    found = sharing.sources(run, run.hosts["spark-1"])
-    assert (found.limit, found.downloader, found.connections) == (12.5e6, "http", 3)
-    assert (found.headroom, found.adopt, found.bundle) == (1 << 30, ("/mnt/*",), None)
-    assert found.peer_keys is run.peer_keys
-    assert (found.peer_port, found.addresses) == (18650, ("10.0.0.1",))
+    result = sharing.sources(run, run.hosts["spark-1"])
+    assert (result.limit, result.downloader, result.connections) == (12.5e6, "http", 3)
+    assert (result.headroom, result.adopt, result.bundle) == (1 << 30, ("/mnt/*",), None)
+    assert result.peer_keys is run.peer_keys
+    assert (result.peer_port, result.addresses) == (18650, ("10.0.0.1",))
 
 
 @table
@@ -150,12 +150,12 @@ def test_a_host_serves_on_both_families_of_its_interface(
     came: str, own: dict[str, list[str]], served: list[str]
 ) -> None:
     run, (first, _) = _fleet(True, False)
-    one = run.hosts["spark-1"]
-    looked_at(first, one, addresses=own)
-    one.connection = ("10.0.0.100", came)
-    assert list(sharing.sources(run, one).addresses) == served
+    item = run.hosts["spark-1"]
+    looked_at(first, item, addresses=own)
+    item.connection = ("10.0.0.100", came)
+    assert list(sharing.sources(run, item).addresses) == served
     bracketed = f"[{served[0]}]" if served and ":" in served[0] else "".join(served[:1])
-    assert one.peer_address == (f"http://{bracketed}:18650" if served else None)
+    assert item.peer_address == (f"http://{bracketed}:18650" if served else None)
 
 
 def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
 
 def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(name: str, *_: Any, **__: Any) -> list[Any]:
-        found = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
-        return [(0, 1, 6, "", (one, 0)) for one in found]
+        result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
+        return [(0, 1, 6, "", (item, 0)) for item in result]
 
     monkeypatch.setattr("socket.getaddrinfo", known)
     for name, address in (("both", "10.0.0.7"), ("six", "fd00::1")):
@@ -190,12 +190,12 @@ def test_hosts_of_one_fabric_take_from_each_other_over_it_first() -> None:
     _railed(run, first, enp1s0f1np1="192.168.177.11", enP2p1s0f1np1="192.168.178.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12", enP2p1s0f1np1="192.168.178.12")
     _railed(run, third, enp1s0f1np1="192.168.190.13")
-    found = _peers(run, second)
-    assert found[:3] == (
+    result = _peers(run, second)
+    assert result[:3] == (
         "http://192.168.178.11:18650", "http://192.168.177.11:18650", "http://10.0.0.1:18650",
     )  # fmt: skip
-    assert "http://10.0.0.3:18650" in found
-    assert not [one for one in found if "190.13" in one]
+    assert "http://10.0.0.3:18650" in result
+    assert not [item for item in result if "190.13" in item]
     served = sharing.sources(run, run.hosts["spark-1"]).addresses
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 

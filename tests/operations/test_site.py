@@ -61,8 +61,8 @@ def test_a_broken_file_of_the_user_has_its_line(folder: Path) -> None:
 def test_the_hosts_of_a_limit_are_planned_and_all_are_known(folder: Path) -> None:
     with (folder / "config.py").open("a") as config:
         config.write(ORIGINS)
-    words = ("--dry", "--limit", "@fake/spark-1", "--data", "image_tag=x")
-    done = pyinfra(folder, *words, "inventory/lab.py", "deploy.py")
+    arguments = ("--dry", "--limit", "@fake/spark-1", "--data", "image_tag=x")
+    done = pyinfra(folder, *arguments, "inventory/lab.py", "deploy.py")
     assert done.returncode == 7
     assert done.stdout.splitlines()[-1] == (
         "planned @fake/spark-1 2 --data group_data/boxes.py inventory/lab.py"

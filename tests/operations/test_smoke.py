@@ -21,14 +21,14 @@ ILL = SmokeAnswer(
 
 
 def test_good_answers_are_no_change() -> None:
-    told: dict[str, Smoke] = {}
+    smokes: dict[str, Smoke] = {}
     host = fake(probe(), check={"chat": WELL, "code": WELL})
-    ran = run(host, smoke.answers, (CHAT, CODE), judged=told.__setitem__, execute=True)
+    ran = run(host, smoke.answers, (CHAT, CODE), judged=smokes.__setitem__, execute=True)
     assert ran.commands == []
     assert host.request("check") == as_json((CHAT, CODE))
     # The slowest service's deadlines, and some more for the way.
     assert host.asked[0].arguments["_timeout"] == 900 + 4 * 10 + 60
-    assert {name: (one.passed, one.total) for name, one in told.items()} == {
+    assert {name: (item.passed, item.total) for name, item in smokes.items()} == {
         "chat": (1, 1), "code": (1, 1),
     }  # fmt: skip
 
@@ -42,9 +42,9 @@ def test_nobody_is_asked_while_preparing_or_without_a_service() -> None:
 
 
 def test_a_bad_answer_fails_the_host_with_the_services_last_lines() -> None:
-    told: dict[str, Smoke] = {}
+    smokes: dict[str, Smoke] = {}
     host = fake(probe(), check={"chat": WELL, "code": ILL})
-    ran = run(host, smoke.answers, (CHAT, CODE), judged=told.__setitem__, execute=True)
+    ran = run(host, smoke.answers, (CHAT, CODE), judged=smokes.__setitem__, execute=True)
     assert not ran.well
     assert host.lines == [
         "service code fails its smoke test: key: answered without a key",
@@ -54,4 +54,4 @@ def test_a_bad_answer_fails_the_host_with_the_services_last_lines() -> None:
     assert ran.memory.failure == host.lines[0]
     # It changes nothing, and takes no lock for it.
     assert (host.programs, ran.memory.changes) == (["check"], [])
-    assert told["code"].failures == ("key: answered without a key",)
+    assert smokes["code"].failures == ("key: answered without a key",)

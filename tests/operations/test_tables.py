@@ -158,14 +158,14 @@ def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
 
 
 def test_a_known_message_of_docker_comes_with_what_cures_it() -> None:
-    said = 'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
+    text = 'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
     ran = run(
-        fake(probe(), proof=[said]),
+        fake(probe(), proof=[text]),
         gpu.seen_in_containers,
         execute=True,
         images=["vllm:a", "vllm:b"],
     )
-    assert (ran.memory.failure or "").startswith(f"{said} (Docker has no driver for GPUs")
+    assert (ran.memory.failure or "").startswith(f"{text} (Docker has no driver for GPUs")
     assert "sudo apt install nvidia-container-toolkit" in (ran.memory.failure or "")
 
 

@@ -41,7 +41,7 @@ def catalog() -> Catalog:
 
 def alone() -> dict[str, Recipe]:
     """Its recipes that one host serves."""
-    return {name: one for name, one in catalog().recipes.items() if one.ranks is None}
+    return {name: item for name, item in catalog().recipes.items() if item.ranks is None}
 
 
 #: One architecture of an image of 9 GiB.
@@ -81,11 +81,11 @@ def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64"
 
 def locked(*plans: HostPlan) -> str:
     """The lock file of these plans."""
-    each = [resolution(one) for one in plans]
-    images = {name: image for one in each for name, image in one.images.items()}
-    models = {key: model for one in each for key, model in one.models.items()}
+    each = [resolution(item) for item in plans]
+    images = {name: image for item in each for name, image in item.images.items()}
+    models = {key: model for item in each for key, model in item.models.items()}
     whole = Resolution(images=images, models=models)
-    return render_lock(from_resolution([one.references for one in plans], whole, None))
+    return render_lock(from_resolution([item.references for item in plans], whole, None))
 
 
 def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
@@ -113,8 +113,8 @@ def kept_service(
 
 def gpus(text: str) -> dict[str, Any]:
     """What a host reports where nvidia-smi prints this."""
-    found: dict[str, Any] = encode(Gpus(True, 0, "", parse(text)))
-    return found
+    result: dict[str, Any] = encode(Gpus(True, 0, "", parse(text)))
+    return result
 
 
 def probe(**changes: Any) -> Observation:

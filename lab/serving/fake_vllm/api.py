@@ -99,7 +99,7 @@ class Api:
             return True
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
-        matches = [hmac.compare_digest(digest, known) for known in self._keys]
+        matches = [hmac.compare_digest(digest, key) for key in self._keys]
         return scheme.lower() == "bearer" and any(matches)
 
     async def _empty(self, _: Request) -> Response:

@@ -19,18 +19,18 @@ def load_or_compile(model: str) -> None:
     """Load the compiled graph of a model, or compile it and keep it."""
     root = Path(os.environ.get("VLLM_CACHE_ROOT") or Path.home() / ".cache/vllm")
     key = hashlib.sha256(model.encode()).hexdigest()[:10]
-    place = root / "torch_compile_cache" / key / "graph"
-    where = f"Using cache directory: {place.parent} for vLLM's torch.compile"
+    path = root / "torch_compile_cache" / key / "graph"
+    where = f"Using cache directory: {path.parent} for vLLM's torch.compile"
     log.engine("INFO", "backends.py:1089", where)
     compile_range = "compile range (1, 8192)"
-    if not place.exists():
+    if not path.exists():
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(_TEXT, encoding="utf-8")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_TEXT, encoding="utf-8")
         except OSError as error:
             log.engine("WARNING", "backends.py:1102", f"the cache is not kept: {error}")
         log.engine("INFO", "backends.py:393", f"Compiling a graph for {compile_range} takes 0.10 s")
-    elif place.read_text(encoding="utf-8") == _TEXT:
+    elif path.read_text(encoding="utf-8") == _TEXT:
         what = f"Directly load the compiled graph(s) for {compile_range} from the cache"
         log.engine("INFO", "backends.py:292", f"{what}, took 0.010 s")
     else:

@@ -18,20 +18,20 @@ def arguments_from(path: str) -> list[str]:
     """
     if path.rsplit(".", 1)[-1] not in ("yaml", "yml"):
         raise ValueError(f"Config file must be of a yaml/yml type. {path} supplied")
-    words: list[str] = []
+    arguments: list[str] = []
     model: list[str] = []
     for key, value in _mapping(Path(path).read_text(encoding="utf-8")).items():
         if key == "model":
             model = [str(value)]
         elif isinstance(value, bool):
-            words += [f"--{key}"] if value else [f"--no-{key}"]
+            arguments += [f"--{key}"] if value else [f"--no-{key}"]
         elif isinstance(value, list):
-            words += [f"--{key}", *(str(item) for item in value)]
+            arguments += [f"--{key}", *(str(item) for item in value)]
         elif isinstance(value, dict):
-            words += [f"--{key}", json.dumps(value)]
+            arguments += [f"--{key}", json.dumps(value)]
         else:
-            words += [f"--{key}", str(value)]
-    return model + words
+            arguments += [f"--{key}", str(value)]
+    return model + arguments
 
 
 def _mapping(text: str) -> dict[str, Any]:
@@ -61,9 +61,9 @@ def _scalar(text: str) -> Any:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         inner = text[1:-1]
         return json.loads(inner) if inner.startswith("{") and text[0] == "'" else inner
-    words = {"true": True, "false": False, "null": None, "~": None}
-    if text.lower() in words:
-        return words[text.lower()]
+    arguments = {"true": True, "false": False, "null": None, "~": None}
+    if text.lower() in arguments:
+        return arguments[text.lower()]
     try:
         return json.loads(text)
     except ValueError:

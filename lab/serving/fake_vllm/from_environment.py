@@ -49,16 +49,16 @@ def words(environment: Mapping[str, str]) -> list[str]:
     if not tokens.isdigit():
         raise ValueError(f"DFLASH_NUM_SPEC_TOKENS is no number: {tokens}")
     speculative = {"method": "dflash", "model": drafter, "num_speculative_tokens": int(tokens)}
-    found = ["serve", model, "--host", "0.0.0.0", "--port", "8000"]
-    found += ["--served-model-name", environment.get("SERVED_MODEL_NAME") or Path(model).name]
+    result = ["serve", model, "--host", "0.0.0.0", "--port", "8000"]
+    result += ["--served-model-name", environment.get("SERVED_MODEL_NAME") or Path(model).name]
     for flag, (name, default) in _ARGUMENTS.items():
-        found += [flag, environment.get(name) or default]
-    found += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
+        result += [flag, environment.get(name) or default]
+    result += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
     if key := environment.get("VLLM_API_KEY"):
-        found += ["--api-key", key]
+        result += ["--api-key", key]
     # Last, so that what is said there wins.
     try:
-        return found + shlex.split(environment.get("EXTRA_ARGS", ""))
+        return result + shlex.split(environment.get("EXTRA_ARGS", ""))
     except ValueError as error:
         raise ValueError(f"EXTRA_ARGS: {error}") from None
 

@@ -175,18 +175,18 @@ async def _read_head(reader: asyncio.StreamReader) -> Request | None:
     except asyncio.LimitOverrunError:
         raise BadRequest from None
     lines = head.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+    parts = lines[0].split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
         raise BadRequest
     headers: dict[str, str] = {}
     for line in lines[1:]:
         name, colon, value = line.partition(":")
         if colon:
             headers[name.strip().lower()] = value.strip()
-    if words[2] == "HTTP/1.0":
+    if parts[2] == "HTTP/1.0":
         headers.setdefault("connection", "close")
-    path = unquote(urlsplit(words[1]).path) or "/"
-    return Request(words[0].upper(), path, headers, b"")
+    path = unquote(urlsplit(parts[1]).path) or "/"
+    return Request(parts[0].upper(), path, headers, b"")
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:

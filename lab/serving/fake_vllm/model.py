@@ -97,7 +97,7 @@ def read_weights(model: Model, progress: Callable[[int, int], None]) -> int:
 
 def _shards(directory: Path) -> list[Path]:
     index = directory / "model.safetensors.index.json"
-    found = sorted(directory.glob("*.safetensors"))
+    files = sorted(directory.glob("*.safetensors"))
     if index.is_file():
         try:
             weight_map: dict[str, str] = json.loads(index.read_text("utf-8"))["weight_map"]
@@ -106,8 +106,8 @@ def _shards(directory: Path) -> list[Path]:
                 "json.decoder.JSONDecodeError", f"{index.name}: {error}", engine=True
             ) from None
         named = set(weight_map.values())
-        missing = named - {file.name for file in found}
-        if missing and found:
+        missing = named - {file.name for file in files}
+        if missing and files:
             lost = sorted(name for name, shard in weight_map.items() if shard in missing)
             raise Refusal(
                 "ValueError",
@@ -117,12 +117,12 @@ def _shards(directory: Path) -> list[Path]:
                 + "}",
                 engine=True,
             )
-        found = [file for file in found if file.name in named]
-    if not found:
+        files = [file for file in files if file.name in named]
+    if not files:
         raise Refusal(
             "RuntimeError", f"Cannot find any model weights with `{directory}`", engine=True
         )
-    return found
+    return files
 
 
 def _read_shard(path: Path) -> int:

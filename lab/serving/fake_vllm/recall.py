@@ -34,5 +34,5 @@ def tool_said(messages: list[dict[str, Any]]) -> str | None:
 
 def proper_name(question: str) -> str | None:
     """A name in a question, as in `the weather in Oslo`: what a tool would be called with."""
-    found = re.search(r"\b(?:in|of|for|at) ([A-Z]\w+)", question)
-    return found.group(1) if found else None
+    match = re.search(r"\b(?:in|of|for|at) ([A-Z]\w+)", question)
+    return match.group(1) if match else None

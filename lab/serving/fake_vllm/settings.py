@@ -151,16 +151,16 @@ def _check_quantization(asked: str | None, model: Model, table: Table) -> None:
             "ModelConfig",
             f"Unknown quantization method: {asked}. Must be one of {table.quantization_methods}.",
         )
-    found = model.quant_method
-    if found is None:
+    result = model.quant_method
+    if result is None:
         if asked.startswith(_OFFLINE_METHODS):
             raise Refusal("ValueError", f"Cannot find the config file for {asked}", engine=True)
         return
     # `modelopt` covers `modelopt_fp4`, `awq` covers `awq_marlin`, and the like.
-    if not (asked.startswith(found) or found.startswith(asked)):
+    if not (asked.startswith(result) or result.startswith(asked)):
         raise invalid_value(
             "ModelConfig",
-            f"Quantization method specified in the model config ({found}) does not match the "
+            f"Quantization method specified in the model config ({result}) does not match the "
             f"quantization method specified in the `quantization` argument ({asked}).",
         )
 

@@ -136,29 +136,29 @@ class Context:
     def defaulted(self, facts: Iterable[str]) -> str:
         """Which of these are not written, and what counts for them, as the end of a sentence."""
         names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
-        said = [
+        texts = [
             f"{name} is not set, and its default is {self.defaults[name]}"
             for name in names
             if name not in self.arguments and name in self.defaults
         ]
-        return f" ({'; '.join(said)})" if said else ""
+        return f" ({'; '.join(texts)})" if texts else ""
 
     @cached_property
     def facts(self) -> Mapping[str, Scalar | None]:
         """What conditions of the catalog's issues go by."""
-        found: dict[str, Scalar | None] = {}
+        scalars: dict[str, Scalar | None] = {}
         for key, value in {**self.defaults, **self.arguments}.items():
             if not isinstance(value, list | dict):
                 number = self.engine.amount(value) if isinstance(value, str) else None
-                found[f"argument.{key}"] = value if number is None else number
-        found.update({f"speculative.{key}": value for key, value in self.speculative.items()})
-        found.update(
+                scalars[f"argument.{key}"] = value if number is None else number
+        scalars.update({f"speculative.{key}": value for key, value in self.speculative.items()})
+        scalars.update(
             {
                 f"environment.{key}": _FLAGS.get(value.strip().lower(), value)
                 for key, value in self.environment.items()
             }
         )
-        found.update(
+        scalars.update(
             {
                 "body.family": self.body.family,
                 "body.format": self.body.format,
@@ -171,4 +171,4 @@ class Context:
                 "tag": self.service.image.tag,
             }
         )
-        return found
+        return scalars

@@ -77,8 +77,8 @@ def budget(context: Context) -> Budget:
     length = planned_length(context)
     dtype = str(context.value("kv_cache_dtype") or "auto")
     per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
-    one = None if per_token is None or length is None else per_token * length / shared / GIB
-    return Budget(share, weights, drafter, kv, one)
+    item = None if per_token is None or length is None else per_token * length / shared / GIB
+    return Budget(share, weights, drafter, kv, item)
 
 
 @check("gb10-memory-share", "gb10-batched-tokens")

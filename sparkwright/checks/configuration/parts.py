@@ -54,7 +54,9 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     """Weights, KV caches, sidecars and the system of a planned host."""
     hardware = assumed_hardware(plan)
     parts: list[Part] = []
-    needs = {one.name: budget(Context(plan, one, catalog, hardware)) for one in plan.services}
+    needs = {
+        service.name: budget(Context(plan, service, catalog, hardware)) for service in plan.services
+    }
     for name in _counted(plan, {name: own.share or 0.0 for name, own in needs.items()}):
         own = needs[name]
         weights = (own.weights or 0) + own.drafter

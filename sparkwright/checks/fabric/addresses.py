@@ -36,7 +36,7 @@ def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tupl
     port 0 of host ``n`` to port 1 of the next one.
     """
     place, number = wanted.hosts.index(host), len(wanted.hosts)
-    found = []
+    result = []
     for rail in used_rails(state, wanted.shape):
         if wanted.shape == "ring":
             cable = (place - rail.cage) % number
@@ -44,11 +44,11 @@ def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tupl
             others = [(place + 1 if rail.cage == 0 else place - 1) % number]
         else:
             network = wanted.networks[rail.twin]
-            others = [one for one in range(number) if one != place]
+            others = [item for item in range(number) if item != place]
         at = network.network_address + _FIRST
-        peers = tuple(str(at + one) for one in others)
-        found.append(Address(rail, f"{at + place}/{network.prefixlen}", peers))
-    return tuple(found)
+        peers = tuple(str(at + other) for other in others)
+        result.append(Address(rail, f"{at + place}/{network.prefixlen}", peers))
+    return tuple(result)
 
 
 def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
@@ -59,14 +59,14 @@ def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
         "  version: 2",
         "  ethernets:",
     ]
-    for one in given:
+    for item in given:
         lines += [
-            f"    {one.rail.name}:",
+            f"    {item.rail.name}:",
             "      dhcp4: false",
             "      dhcp6: false",
             "      link-local: []",
             f"      mtu: {wanted.mtu}",
-            f"      addresses: [{one.address}]",
+            f"      addresses: [{item.address}]",
         ]
     return "\n".join(lines) + "\n"
 
@@ -74,15 +74,17 @@ def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
 def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ...]:
     """What proves them: every peer answers on every rail, with packets that fill the MTU."""
     size = wanted.mtu - 28
-    return tuple(Ping(peer, one.rail.name, size) for one in given for peer in one.peers)
+    return tuple(Ping(peer, item.rail.name, size) for item in given for peer in item.peers)
 
 
 def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricState) -> list[str]:
     """What will be done, in words; nothing where everything is so already."""
-    live = all(one.address in one.rail.addresses and one.rail.mtu == wanted.mtu for one in given)
+    live = all(
+        item.address in item.rail.addresses and item.rail.mtu == wanted.mtu for item in given
+    )
     if live and state.netplan == netplan(wanted, given):
         return []
-    each = ", ".join(f"{one.rail.name} {one.address}" for one in given)
+    each = ", ".join(f"{item.rail.name} {item.address}" for item in given)
     return [f"write {NETPLAN} and apply it, MTU {wanted.mtu}: {each}"]
 
 

@@ -13,25 +13,25 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 
 def wrong(state: FabricState) -> str | None:
     """What of an answer is no name of a device or no address; None for nothing."""
-    names = [one.name for one in state.rails]
-    names += [one.rdma.name for one in state.rails if one.rdma]
+    names = [rail.name for rail in state.rails]
+    names += [rail.rdma.name for rail in state.rails if rail.rdma]
     names += [*state.interfaces, *filter(None, [state.management])]
     for name in names:
         if not _DEVICE.fullmatch(name):
             return f"{name[:40]!r} is no name of a device"
-    written = [at for one in state.rails for at in one.addresses]
+    written = [at for rail in state.rails for at in rail.addresses]
     written += [at for every in state.interfaces.values() for at in every]
-    gids = [gid.address for one in state.rails if one.rdma for gid in one.rdma.gids]
+    gids = [gid.address for rail in state.rails if rail.rdma for gid in rail.rdma.gids]
     for text, read in [
-        *((one, ip_interface) for one in written),
-        *((one, ip_address) for one in gids),
+        *((item, ip_interface) for item in written),
+        *((gid, ip_address) for gid in gids),
     ]:
         try:
             read(text)
         except ValueError:
             return f"{text[:40]!r} is no address"
     for rail in state.rails:
-        for mac in (rail.mac, *(one.mac for one in rail.neighbours)):
+        for mac in (rail.mac, *(neighbour.mac for neighbour in rail.neighbours)):
             if mac and not _MAC.fullmatch(mac):
                 return f"{mac[:40]!r} is no MAC address"
     return None

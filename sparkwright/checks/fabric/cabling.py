@@ -38,13 +38,13 @@ def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
 
 
 def _joined(one: FabricState, other: FabricState) -> Iterator[tuple[Rail, Rail]]:
-    found = [(mine, theirs) for mine in one.rails for theirs in other.rails
+    result = [(mine, theirs) for mine in one.rails for theirs in other.rails
              if _sees(mine, theirs) or _sees(theirs, mine)]  # fmt: skip
-    straight = {id(mine) for mine, theirs in found if mine.twin == theirs.twin}
+    straight = {id(mine) for mine, theirs in result if mine.twin == theirs.twin}
     # Behind a switch, or two cables, a device sees both twins of the other host.
     yield from (
         (mine, theirs)
-        for mine, theirs in found
+        for mine, theirs in result
         if mine.twin == theirs.twin or id(mine) not in straight
     )
 
@@ -58,7 +58,8 @@ def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str
     own = {rail.mac for state in states.values() for rail in state.rails}
     return {
         host: tuple(dict.fromkeys(
-            one.mac for rail in state.rails for one in rail.neighbours if one.mac not in own
+            neighbour.mac for rail in state.rails for neighbour in rail.neighbours
+            if neighbour.mac not in own
         ))
         for host, state in states.items()
     }  # fmt: skip
@@ -70,11 +71,11 @@ def shape_of(states: Mapping[str, FabricState]) -> str | None:
     A device that sees two hosts hangs on a switch; so do more hosts than see each other over
     cables of their own.
     """
-    found = cables(states)
-    if not found:
+    result = cables(states)
+    if not result:
         return None
     reached: dict[str, set[str]] = {}
-    for cable in found:
+    for cable in result:
         for host in (cable.host, cable.other):
             mine, other, _ = cable.seen_from(host)
             reached.setdefault(mine.mac, set()).add(other)
@@ -82,6 +83,6 @@ def shape_of(states: Mapping[str, FabricState]) -> str | None:
         return "switch"
     if len(states) == 2:
         return "pair"
-    cages = {(host, rail.cage) for one in found
-             for host, rail in ((one.host, one.rail), (one.other, one.other_rail))}  # fmt: skip
+    cages = {(host, rail.cage) for item in result
+             for host, rail in ((item.host, item.rail), (item.other, item.other_rail))}  # fmt: skip
     return "ring" if len(cages) == 2 * len(states) else None

@@ -96,17 +96,17 @@ def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
 
     A host without a ConnectX that no setting names belongs to none.
     """
-    found: list[Fabric] = []
+    fabrics: list[Fabric] = []
     states = {name: look.state for name, look in looks.items()}
     left = {name: look.state for name, look in looks.items()
             if look.state.rails and not look.addresses}  # fmt: skip
     for wanted in dict.fromkeys(look.addresses for look in looks.values() if look.addresses):
         if members := {host: states[host] for host in wanted.hosts if host in states}:
-            found.append(Fabric(members, wanted.shape))
+            fabrics.append(Fabric(members, wanted.shape))
     for cluster in dict.fromkeys(look.cluster for look in looks.values()):
         if members := {host: left.pop(host) for host in cluster if host in left}:
-            found.append(_seen(members))
-    return (*found, *map(_seen, _cabled(left)))
+            fabrics.append(_seen(members))
+    return (*fabrics, *map(_seen, _cabled(left)))
 
 
 def _seen(members: Mapping[str, FabricState]) -> Fabric:

@@ -70,14 +70,14 @@ def _vague(finding: Finding) -> bool:
 
 
 def _alike(findings: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(one.on(None) for one in findings)
+    return tuple(item.on(None) for item in findings)
 
 
 def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
     """The heaviest finding in a line; then every host's, those with errors first. Equal hosts are
     one."""
-    ordered = sorted(found.items(), key=lambda one: -len(errors(one[1])))
-    every = errors_first(one for _, findings in ordered for one in findings)
+    ordered = sorted(found.items(), key=lambda item: -len(errors(item[1])))
+    every = errors_first(item for _, findings in ordered for item in findings)
     alike = folded(ordered, _alike)
     return "\n".join([*([headline(every), ""] if every else []), *_each(alike, paint)])
 

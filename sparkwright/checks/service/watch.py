@@ -33,14 +33,14 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.THRESHOLDS
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
-    found = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
+    result = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
     for subject, service in services(facts):
         name, boot = subject.service or "", _FOREVER
         if service.planned:
             boot = service.planned.boot_seconds
         ring = [Sample(at, services={name: sample}) for at, sample in _samples(service)]
-        found += evaluation.judge(ring, {name: boot}, limits.at_once())
-    for finding in found:
+        result += evaluation.judge(ring, {name: boot}, limits.at_once())
+    for finding in result:
         own = facts.services.get(finding.service or "")
         planned = facts.planned.get(finding.service or "")
         cached = own and own.container and "enable_prefix_caching" in own.container.arguments
@@ -50,10 +50,10 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
         yield _symptom(finding, finding.seen, "misfit" if misfit else "")
     state = evaluation.gpu_state(facts.gpu, limits)
     for key, name in evaluation.GPU_FINDINGS:
-        words = getattr(state, key)
-        if words and not (key == "silent" and "version mismatch" in facts.gpu.said):
+        arguments = getattr(state, key)
+        if arguments and not (key == "silent" and "version mismatch" in facts.gpu.said):
             prefix = "nvidia-smi: " if key == "silent" else ""
-            yield Symptom(name, severity=Severity.ERROR, observed=f"{prefix}{words}")
+            yield Symptom(name, severity=Severity.ERROR, observed=f"{prefix}{arguments}")
 
 
 def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:

@@ -76,8 +76,8 @@ def _network(said: str | None) -> str:
 
 
 def _ranges(text: str, between: str) -> Iterator[tuple[int, int]]:
-    for one in re.findall(rf"\d+(?:{between}\d+)?", text):
-        first, _, last = one.partition(between)
+    for item in re.findall(rf"\d+(?:{between}\d+)?", text):
+        first, _, last = item.partition(between)
         yield int(first), int(last or first)
 
 
@@ -114,9 +114,9 @@ def _in_firewalld(port: int, zone: str) -> bool:
     if re.search(r"^ +target: ACCEPT$", zone, re.MULTILINE):
         return True
     ports = re.search(r"^ +ports: *(.*)$", zone, re.MULTILINE)
-    listed = [one.removesuffix("/tcp") for one in ports[1].split()] if ports else []
+    listed = [part.removesuffix("/tcp") for part in ports[1].split()] if ports else []
     rich = re.findall(r'port port="?([\d-]+)"? protocol="?tcp"? accept', zone)
-    return any(_has(port, one, "-") for one in (*listed, *rich) if "/" not in one)
+    return any(_has(port, item, "-") for item in (*listed, *rich) if "/" not in item)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ def _input_chains(ruleset: str) -> Iterator[_Chain]:
         named = all(map(_NAME.fullmatch, (table, chain)))
         if named and family in _FAMILIES and "hook input" in "".join(lines[:1]):
             further = [
-                chains.get((family, table, one), []) for one in _jumps(chains, lines, family, table)
+                chains.get((family, table, jump), [])
+                for jump in _jumps(chains, lines, family, table)
             ]
             inner = tuple(line for some in further for line in some)
             yield _Chain(family, table, chain, tuple(lines), inner)
@@ -184,29 +185,29 @@ def _input_chains(ruleset: str) -> Iterator[_Chain]:
 
 def _jumps(chains: _Chains, lines: list[str], family: str, table: str) -> list[str]:
     """The chains that rules lead to, also by others."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     left = list(lines)
     while left:
         for name in re.findall(r"\b(?:jump|goto) ([\w.-]+)", left.pop()):
-            if name not in found:
-                found[name] = None
+            if name not in result:
+                result[name] = None
                 left += chains.get((family, table, name), [])
-    return list(found)
+    return list(result)
 
 
 def _chains(ruleset: str) -> _Chains:
     """Every chain's lines, by family, table and name."""
-    found: _Chains = {}
+    __chains: _Chains = {}
     table: list[str] = []
     lines: list[str] | None = None
     for line in map(str.strip, ruleset.splitlines()):
-        words = line.split()
-        if words[:1] == ["table"]:
-            table = words
-        elif words[:1] == ["chain"] and len(words) > 1 and len(table) > 2:
-            lines = found.setdefault((table[1], table[2], words[1]), [])
+        parts = line.split()
+        if parts[:1] == ["table"]:
+            table = parts
+        elif parts[:1] == ["chain"] and len(parts) > 1 and len(table) > 2:
+            lines = __chains.setdefault((table[1], table[2], parts[1]), [])
         elif line == "}":
             lines = None
         elif lines is not None and line:
             lines.append(line)
-    return found
+    return __chains

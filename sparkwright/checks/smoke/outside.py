@@ -73,7 +73,7 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     Not of a service that listens without a proxy where others reach it: that it is open is what a
     rule says, and what the user has silenced.
     """
-    found = []
+    result = []
     for service in plan.services:
         if service.follower:
             continue  # nothing of it listens for clients
@@ -81,11 +81,11 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
         if service.proxy or is_loopback(service.bind):
             https = scheme(plan.settings, proxied=service.proxy is not None) == "https"
             at = (service.client_bind, service.client_port)
-            found.append(_entrance(service.name, *at, inner, https=https))
+            result.append(_entrance(service.name, *at, inner, https=https))
     for name, balancer in sorted(plan.settings.load_balancer.items()):
         https = plan.settings.tls is not None
-        found.append(_entrance(f"load balancer {name}", balancer.bind, balancer.port, https=https))
-    return tuple(found)
+        result.append(_entrance(f"load balancer {name}", balancer.bind, balancer.port, https=https))
+    return tuple(result)
 
 
 def _entrance(
@@ -107,16 +107,16 @@ def look(
     """
     if address is None:
         why = "this machine reaches the host through a tunnel or another host"
-        return [Outside(one.name, None, why) for one in entrances]
+        return [Outside(entrance.name, None, why) for entrance in entrances]
     until = time.monotonic() + _ALL
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        return [_look(pool, one, address, ipv4, until) for one in entrances]
+        return [_look(pool, entrance, address, ipv4, until) for entrance in entrances]
 
 
 def _look(pool: Executor, one: Entrance, address: str, ipv4: str | None, until: float) -> Outside:
     began = time.monotonic()
     reached = pool.map(partial(_unreachable, address), one.closed)
-    wrong = [
+    problems = [
         f"port {port} takes connections at {address}: it must be the host's alone"
         for port, why in zip(one.closed, reached, strict=True)
         if why is None
@@ -126,15 +126,15 @@ def _look(pool: Executor, one: Entrance, address: str, ipv4: str | None, until: 
         if one.bind in EVERY_ADDRESS:
             at = address if one.bind == "::" or ":" not in address else ipv4 or address
         if why := _unreachable(at, one.port):
-            if not wrong:
+            if not problems:
                 note = f"{at}:{one.port} does not answer here: {why}"
                 return Outside(one.name, None, note, (at, one.port))
         else:
             asked = [(*route, key) for route in inference_routes() for key in (None, _wrong_key())]
             opened = partial(_opened, at, one.port, until, https=one.https)
-            wrong += filter(None, pool.map(opened, asked))
-    detail = ", ".join(wrong) or "nothing without the key"
-    return Outside(one.name, CheckResult(CHECK, not wrong, time.monotonic() - began, detail))
+            problems += filter(None, pool.map(opened, asked))
+    detail = ", ".join(problems) or "nothing without the key"
+    return Outside(one.name, CheckResult(CHECK, not problems, time.monotonic() - began, detail))
 
 
 def _unreachable(address: str, port: int) -> str | None:
@@ -179,18 +179,18 @@ def _connected(address: str, port: int, until: float, *, https: bool) -> socket.
         return connection
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    found = context.wrap_socket(connection, do_handshake_on_connect=False)
+    result = context.wrap_socket(connection, do_handshake_on_connect=False)
     left = max(0.0, until - time.monotonic())
-    end = threading.Timer(left, found.shutdown, (socket.SHUT_RDWR,))
+    end = threading.Timer(left, result.shutdown, (socket.SHUT_RDWR,))
     end.start()
     try:
-        found.do_handshake()
+        result.do_handshake()
     except BaseException:
-        found.close()
+        result.close()
         raise
     finally:
         end.cancel()
-    return found
+    return result
 
 
 def _status(address: str, port: int, request: bytes, until: float, *, https: bool) -> int:
@@ -207,7 +207,7 @@ def _status(address: str, port: int, request: bytes, until: float, *, https: boo
             if not got:
                 break
             head += got
-    words = head.split(b" ", 2)
-    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+    parts = head.split(b" ", 2)
+    if len(parts) < 2 or not parts[0].startswith(b"HTTP/") or not parts[1].isdigit():
         raise ValueError("no HTTP answer")
-    return int(words[1][:3])
+    return int(parts[1][:3])

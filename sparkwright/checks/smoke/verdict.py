@@ -106,32 +106,32 @@ def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
     rows = [("HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL")]
     rows += [
         (
-            one.host,
-            one.service,
+            item.host,
+            item.service,
             check.name,
             _MARKS.get(check.verdict, "FAILED"),
             "-" if check.verdict == "skipped" else f"{check.seconds:.1f}",
             check.detail if len(check.detail) <= _WIDTH else f"{check.detail[: _WIDTH - 1]}…",
         )
-        for one in found
-        for check in one.checks
+        for item in found
+        for check in item.checks
     ]
     table = columns(folded_rows(rows, _SECONDS, _number))
     return "\n".join([*table, *_details(found, paint)])
 
 
 def _details(found: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
-    for one in found:
-        if one.release and one.release != one.planned:
+    for entry in found:
+        if entry.release and entry.release != entry.planned:
             yield ""
             yield (
-                f"{one.host} {one.service}: release {visible(one.release)} runs, and was asked for "
-                f"what {one.planned} is planned to do: see `sparkwright diff`"
+                f"{entry.host} {entry.service}: release {visible(entry.release)} runs, and was "
+                f"asked for what {entry.planned} is planned to do: see `sparkwright diff`"
             )
-    if failed := [finding for one in found for finding in one.findings]:
+    if failed := [finding for item in found for finding in item.findings]:
         yield ""
         yield text(failed, paint=paint)
-    for hosts, journal in folded((f"{one.host} {one.service}", one.journal) for one in found):
+    for hosts, journal in folded((f"{item.host} {item.service}", item.journal) for item in found):
         if journal:
             yield f"{', '.join(hosts)}:"
         for line in journal:
@@ -146,6 +146,6 @@ def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
     """Write ``<host>-<service>.json`` for each; a name is no path."""
     directory.parent.mkdir(mode=0o700, exist_ok=True)
     directory.mkdir(exist_ok=True)
-    for one in found:
-        path = directory / f"{quote(one.host, safe='@')}-{quote(one.service, safe='')}.json"
-        path.write_text(json.dumps(one.model_dump(), indent=1) + "\n", encoding="utf-8")
+    for item in found:
+        path = directory / f"{quote(item.host, safe='@')}-{quote(item.service, safe='')}.json"
+        path.write_text(json.dumps(item.model_dump(), indent=1) + "\n", encoding="utf-8")

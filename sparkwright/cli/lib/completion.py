@@ -31,11 +31,15 @@ def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
         try:
             # An inventory is a program: what it prints is no name.
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-                found = [str(name) for name in names(context)]
+                result = [str(name) for name in names(context)]
         except (Exception, SystemExit, KeyboardInterrupt):
             return []
         # A name of two lines would be two.
-        return [one for one in dict.fromkeys(found) if one.startswith(begun) and one.isprintable()]
+        return [
+            fromkey
+            for fromkey in dict.fromkeys(result)
+            if fromkey.startswith(begun) and fromkey.isprintable()
+        ]
 
     return completed
 
@@ -98,13 +102,13 @@ def releases(_: click.Context) -> Iterator[str]:
     """Releases that the last ``status`` or ``history`` has seen, the newest first."""
     history: list[Any] = json.loads(Path(".sparkwright/status.json").read_text())["history"]
     for entry in reversed(history):
-        yield from (one for one in (entry["after"], entry["before"]) if one)
+        yield from (item for item in (entry["after"], entry["before"]) if item)
 
 
 def _catalogued(host: HostInput) -> HostInput:
     """Its services with a recipe: of one that names a model the hub may be asked."""
     given = host.data.get("services") or {}
-    services = {name: one for name, one in given.items() if "recipe" in one}
+    services = {name: item for name, item in given.items() if "recipe" in item}
     return replace(host, data={**host.data, "services": services})
 
 

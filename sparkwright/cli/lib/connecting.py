@@ -89,10 +89,10 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
 
 def connection_words() -> list[str]:
     """Options of connection and sudo of the command that runs, as words for another command."""
-    words = []
+    arguments = []
     for name, value in given().items():
-        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    return words
+        arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return arguments
 
 
 def without_secrets(words: Sequence[str]) -> None:

@@ -59,9 +59,9 @@ def _extras() -> dict[str, dict[str, Any]]:
 def extra_commands() -> dict[str, ExtraCommand]:
     """Every command of an extra, by its words."""
     return {
-        words: ExtraCommand(words, **entry | {"module": f"{package}.{entry['module']}"})
+        arguments: ExtraCommand(arguments, **entry | {"module": f"{package}.{entry['module']}"})
         for package, extra in _extras().items()
-        for words, entry in extra["commands"].items()
+        for arguments, entry in extra["commands"].items()
     }
 
 
@@ -90,7 +90,7 @@ class ExtensibleGroup(click.Group):
     def _added(self) -> dict[str, ExtraCommand]:
         begin = f"{self.name} "
         return {
-            words.removeprefix(begin): command
-            for words, command in extra_commands().items()
-            if words.startswith(begin)
+            arguments.removeprefix(begin): command
+            for arguments, command in extra_commands().items()
+            if arguments.startswith(begin)
         }

@@ -75,9 +75,9 @@ def follow(
         }
         if not units:
             return
-        words = ssh_command(host, journalctl(units, answer.cursor), tty=False)
+        arguments = ssh_command(host, journalctl(units, answer.cursor), tty=False)
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         running.append(process)
         assert process.stdout
@@ -107,9 +107,9 @@ def follow(
 
 def journalctl(units: Mapping[str, str], cursor: str | None) -> list[str]:
     """The command that follows units from a cursor on, or from now on."""
-    words = ["sudo", "-n", "journalctl", "--follow", "--quiet", "--all", "--output=json"]
+    arguments = ["sudo", "-n", "journalctl", "--follow", "--quiet", "--all", "--output=json"]
     if cursor and _CURSOR.fullmatch(cursor):
-        words += ["--no-tail", f"--after-cursor={cursor}"]
+        arguments += ["--no-tail", f"--after-cursor={cursor}"]
     else:
-        words += ["--lines=0"]
-    return [*words, *(f"--unit={unit}" for unit in units)]
+        arguments += ["--lines=0"]
+    return [*arguments, *(f"--unit={unit}" for unit in units)]

@@ -38,10 +38,10 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     if address.startswith("@"):
         what = f"{host.name} is not reached by SSH"
         raise refusal("command line", what, "log in there yourself", host.name)
-    words = [program, "-t" if tty else "-T", *_options({**host.data, **given()})]
-    words += [] if tty else ["-o", "BatchMode=yes"]
+    arguments = [program, "-t" if tty else "-T", *_options({**host.data, **given()})]
+    arguments += [] if tty else ["-o", "BatchMode=yes"]
     # Nothing after -- is an option, whatever the inventory calls the host.
-    return [*words, "--", address, shlex.join(command)]
+    return [*arguments, "--", address, shlex.join(command)]
 
 
 def _options(data: Mapping[str, Any]) -> Iterator[str]:

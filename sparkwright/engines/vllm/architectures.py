@@ -19,7 +19,7 @@ def version_with(vllm: str) -> str:
     """The version whose list counts for this one: its own, else the newest before it, else the
     oldest."""
     known = sorted(_known(), key=release)
-    before = [one for one in known if release(one) <= release(vllm)]
+    before = [item for item in known if release(item) <= release(vllm)]
     return before[-1] if before else known[0]
 
 
@@ -31,8 +31,8 @@ def architectures(version: str) -> frozenset[str]:
 @cache
 def _known() -> dict[str, frozenset[str]]:
     """Version -> classes; the file has for each class the versions that serve it."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for name, versions in json.loads(_FILE.read_text(encoding="utf-8")).items():
         for version in versions.split():
-            found.setdefault(version, set()).add(name)
-    return {version: frozenset(names) for version, names in found.items()}
+            result.setdefault(version, set()).add(name)
+    return {version: frozenset(names) for version, names in result.items()}

@@ -95,7 +95,7 @@ class _Checker:
         elsewhere = [
             v for v in versions() if name in table(v).arguments or name in table(v).aliases
         ]
-        full = [known for known in self.table.arguments if known.startswith(name)]
+        full = [argument for argument in self.table.arguments if argument.startswith(name)]
         case = "elsewhere" if elsewhere else "abbreviated" if full else ""
         if name.startswith("no_") and name[3:] in self.table.arguments:
             remedy = f"{name[3:]}: false"
@@ -109,9 +109,9 @@ class _Checker:
     def _value(
         self, key: str, name: str, known: Argument, value: ArgumentValue
     ) -> Iterator[Symptom]:
-        if wrong := _wrong_type(known, value):
+        if problems := _wrong_type(known, value):
             right = _type_remedy(name, known)
-            yield self._symptom("argument-type", key, value=value, wrong=wrong, right=right)
+            yield self._symptom("argument-type", key, value=value, wrong=problems, right=right)
             return
         choices = [*known.choices, *self.also.get(name, ())]
         for choice in value if isinstance(value, list) else [value]:

@@ -31,35 +31,35 @@ def command(launch: Launch) -> Command:
     environment = {name: launch.caches + folder for name, folder in CACHES.items()} if (
         launch.caches
     ) else {}  # fmt: skip
-    words: list[str] = []
+    arguments: list[str] = []
     if launch.variables is None:
-        words = ["serve", launch.model, "--served-model-name", *launch.served_names]
-        words += ["--host", launch.host, "--port", str(launch.port)]
+        arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
+        arguments += ["--host", launch.host, "--port", str(launch.port)]
         for key, value in launch.arguments.items():
             if launch.rank is None or key != _EXECUTOR:
-                words += argument_words(key, value)
-        words += _rank_words(launch.rank) if launch.rank else []
+                arguments += argument_words(key, value)
+        arguments += _rank_words(launch.rank) if launch.rank else []
     else:
         environment |= _variables(launch, launch.variables)
     environment |= launch.environment
     if launch.rank:
         # A recipe's own address would be the same for all ranks.
         environment["VLLM_HOST_IP"] = launch.rank.address
-    return Command(words, environment)
+    return Command(arguments, environment)
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     """The arguments as an image's variables; the extra arguments have the others."""
-    found = {names.model: launch.model}
+    result = {names.model: launch.model}
     if launch.served_names[0] != PurePosixPath(launch.model).name:
-        found[names.served_name] = launch.served_names[0]
+        result[names.served_name] = launch.served_names[0]
     extra: list[str] = []
     for key, value in launch.arguments.items():
         if key in names.arguments:
-            found[names.arguments[key]] = str(value)
+            result[names.arguments[key]] = str(value)
         elif key == "speculative_config" and isinstance(value, dict) and _plain_dflash(value):
-            found[names.drafter] = str(value["model"])
-            found[names.num_speculative_tokens] = str(value["num_speculative_tokens"])
+            result[names.drafter] = str(value["model"])
+            result[names.num_speculative_tokens] = str(value["num_speculative_tokens"])
         else:
             extra += argument_words(key, value)
     extra += [
@@ -72,8 +72,8 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     if launch.port != _OWN_PORT:
         extra += ["--port", str(launch.port)]
     if extra:
-        found[names.extra_arguments] = shlex.join(extra)
-    return found
+        result[names.extra_arguments] = shlex.join(extra)
+    return result
 
 
 def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:
@@ -99,10 +99,10 @@ def argument_words(key: str, value: ArgumentValue) -> list[str]:
 
 def _rank_words(rank: Rank) -> list[str]:
     """Native multi-node serving: one process group over all hosts, without Ray."""
-    words = ["--distributed-executor-backend", "mp", "--nnodes", str(len(rank.hosts))]
-    words += ["--node-rank", str(rank.number)]
-    words += ["--master-addr", rank.addresses[0], "--master-port", str(rank.port)]
-    return words if rank.head else [*words, "--headless"]
+    arguments = ["--distributed-executor-backend", "mp", "--nnodes", str(len(rank.hosts))]
+    arguments += ["--node-rank", str(rank.number)]
+    arguments += ["--master-addr", rank.addresses[0], "--master-port", str(rank.port)]
+    return arguments if rank.head else [*arguments, "--headless"]
 
 
 def rank_environment(rank: Rank) -> dict[str, str]:

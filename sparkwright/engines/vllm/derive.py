@@ -74,7 +74,9 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
 def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) -> Model:
     """The catalog's entry of the repository, where it has one; else one by its files."""
     revision = subject.service.revision
-    own = [one for one in subject.catalog.models.values() if one.repository == subject.repository]
+    own = [
+        model for model in subject.catalog.models.values() if model.repository == subject.repository
+    ]
     for model in own:
         if revision in (None, model.revision):
             return model
@@ -188,14 +190,14 @@ def _needs(subject: Subject, model: Model) -> Needs:
 
 
 def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
-    advised = [one for one in model.sampling if (one.mode, one.use) == ("any", "any")]
+    advised = [item for item in model.sampling if (item.mode, item.use) == ("any", "any")]
     if not advised or subject.facts.sampling.get("temperature") is None:
         return {}
-    one = advised[0]
+    entry = advised[0]
     return {
         subject.repository: Alias(
-            title="as its authors advise", temperature=one.temperature, top_p=one.top_p,
-            top_k=one.top_k, source=subject.from_file("generation_config.json"),
+            title="as its authors advise", temperature=entry.temperature, top_p=entry.top_p,
+            top_k=entry.top_k, source=subject.from_file("generation_config.json"),
         )
     }  # fmt: skip
 

@@ -18,15 +18,15 @@ ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reaso
 @cache
 def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
     """model_type -> kind of parser -> text of the chat template -> parser, in order."""
-    found: dict[str, dict[Kind, dict[str, str]]] = beside(__file__, "families.yaml")
-    return found
+    result: dict[str, dict[Kind, dict[str, str]]] = beside(__file__, "families.yaml")
+    return result
 
 
 @cache
 def marks() -> tuple[str, ...]:
     """Every text that a chat template is searched for."""
-    found = {mark for one in families().values() for kind in one.values() for mark in kind}
-    return tuple(sorted({*found, SWITCH} - {""}))
+    result = {mark for family in families().values() for kind in family.values() for mark in kind}
+    return tuple(sorted({*result, SWITCH} - {""}))
 
 
 def parser(

@@ -68,12 +68,12 @@ def _scalar(text: str) -> int | float | str:
 def _remedy(extra: str) -> str:
     """The same as settings, word by word."""
     try:
-        words = shlex.split(extra)
+        parts = shlex.split(extra)
     except ValueError:
-        words = []
+        parts = []
     arguments: dict[str, list[str]] = {}
     name = ""
-    for word in words:
+    for word in parts:
         if word.startswith("--"):
             name, _, value = word[2:].replace("-", "_", word.count("-")).partition("=")
             arguments[name] = [value] if value else []

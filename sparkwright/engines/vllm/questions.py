@@ -17,9 +17,9 @@ def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
     texts = load(Path(__file__).with_name("questions.yaml"))
     for symptom in _open(subject, advice):
         symptom.values.update(subject=subject, facts=subject.facts, advice=advice)
-        found = texts[symptom.check].finding(symptom)
-        where = f"{subject.where}.{found.subject.key}"
-        yield mistake(where, found.observed, found.remedy, subject.host, reason=found.reason)
+        result = texts[symptom.check].finding(symptom)
+        where = f"{subject.where}.{result.subject.key}"
+        yield mistake(where, result.observed, result.remedy, subject.host, reason=result.reason)
 
 
 def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:

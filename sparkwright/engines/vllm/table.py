@@ -55,7 +55,7 @@ class Table:
     def defaults(self, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
         """What the version takes for arguments that are not written; unknown ones are left out."""
         kind = "hybrid" if hybrid else "decoder"
-        own = {name: one.default for name, one in self.arguments.items()}
+        own = {name: item.default for name, item in self.arguments.items()}
         own |= {name: by_kind[kind] for name, by_kind in self.decided.items()}
         return {name: value for name, value in own.items() if value is not None}
 
@@ -67,10 +67,10 @@ def versions() -> list[str]:
 
 def release(version: str) -> tuple[int, int, int]:
     """The release that a version belongs to: ``0.24.0rc1`` and ``0.24.0+local`` are of 0.24.0."""
-    found = re.match(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?", version, re.ASCII)
-    if found is None:
+    match = re.match(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?", version, re.ASCII)
+    if match is None:
         return (0, 0, 0)
-    major, minor, patch = (int(part or 0) for part in found.groups())
+    major, minor, patch = (int(part or 0) for part in match.groups())
     return (major, minor, patch)
 
 

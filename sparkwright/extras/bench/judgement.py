@@ -115,7 +115,9 @@ class MeasureFinding:
 def findings(bench: Bench) -> Iterator[MeasureFinding]:
     """Against its past first: that is what changed. In the order of the measures."""
     for measure in MEASURES:
-        lost = [one for one in bench.regressions if one.measure == measure.name]
+        lost = [
+            regression for regression in bench.regressions if regression.measure == measure.name
+        ]
         if lost:
             worst = max(lost, key=lambda regression: abs(regression.change))
             yield MeasureFinding(len(lost), None, worst.cell, worst)

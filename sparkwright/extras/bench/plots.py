@@ -93,9 +93,9 @@ def bars(title: str, unit: str, rows: Sequence[Bar]) -> Markup:
     for row in rows:
         placed.append({**vars(row), "card": row.card, "y": y})
         y += 50 if row.published else 38
-    words = "; ".join(f"{row.label} {number(row.measured)}, {row.card}" for row in rows)
+    arguments = "; ".join(f"{row.label} {number(row.measured)}, {row.card}" for row in rows)
     scale = (_WIDTH - 92) / (most if most > _NOTHING else 1.0)
-    return _drawn("bars", f"{title} in {unit}: {words}", y, rows=placed, scale=scale)
+    return _drawn("bars", f"{title} in {unit}: {arguments}", y, rows=placed, scale=scale)
 
 
 def lines(title: str, axis: str, unit: str, series: Sequence[Line]) -> Markup:
@@ -118,12 +118,12 @@ def lines(title: str, axis: str, unit: str, series: Sequence[Line]) -> Markup:
     for x in xs:
         if not columns or across(x) - columns[-1][0] >= _LABEL:
             columns.append((across(x), _thousands(x)))
-    words = [
+    arguments = [
         f"{line.label}: {', '.join(f'{_thousands(x)}: {number(y)}' for x, y in line.points)}"
         for line in drawn
     ]
     return _drawn(
-        "lines", f"{title} in {unit} over {axis}. {'; '.join(words)}",
+        "lines", f"{title} in {unit} over {axis}. {'; '.join(arguments)}",
         _BOTTOM + 48 + (len(drawn) + 1) // 2 * 17, unit=unit, axis=axis, columns=columns,
         rows=[(up(tick), number(tick)) for tick in ticks], left=_LEFT, right=_RIGHT, bottom=_BOTTOM,
         series=[[(across(x), up(y)) for x, y in line.points] for line in drawn],

@@ -68,7 +68,7 @@ def under_load(request: ProbeRequest) -> tuple[Gpu, ...]:
             metrics.ask(Server(address, port), request.metric_names) or {}
             for address, port, _ in request.services.values()
         ]
-        if any(found.get(metrics.RUNNING, 0.0) > 0 for found in totals):
+        if any(total.get(metrics.RUNNING, 0.0) > 0 for total in totals):
             samples += filter(None, (first_gpu(),))
         elif samples:
             break

@@ -92,7 +92,9 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
     if bench.regressions:
         measures = {regression.measure for regression in bench.regressions}
         measure = next(measure for measure in MEASURES if measure.name in measures)
-        worse = [one for one in bench.regressions if one.measure == measure.name]
+        worse = [
+            regression for regression in bench.regressions if regression.measure == measure.name
+        ]
         share = statistics.median(abs(regression.change) for regression in worse)
         # What changed when most of them began.
         began = statistics.mode(regression.began for regression in worse)

@@ -89,7 +89,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
         newest = (sorted(folder.glob("*.json"))[-last if last else None :] for folder in folders)
         read = [_of_file(path, problems) for paths in newest for path in paths]
     services: dict[tuple[str, str], list[Result]] = {}
-    for result in sorted(filter(None, read), key=lambda one: (one.host, one.service, one.when)):
+    for result in sorted(filter(None, read), key=lambda item: (item.host, item.service, item.when)):
         services.setdefault((result.host, result.service), []).append(result)
     kept = {key: tuple(runs[-last if last else None :]) for key, runs in services.items()}
     return Stored(kept, tuple(problems))

@@ -87,8 +87,8 @@ def ssh_config(place: Path) -> dict[str, str]:
     for line in _lines(place):
         key, _, value = line.replace("=", " ", 1).partition(" ")
         if key.lower() in ("host", "match"):
-            words = value.split() if key.lower() == "host" else []
-            names = [word for word in words if NAME.fullmatch(word)]
+            arguments = value.split() if key.lower() == "host" else []
+            names = [word for word in arguments if NAME.fullmatch(word)]
             for name in names:
                 targets.setdefault(name, name)
         elif key.lower() == "hostname":
@@ -100,9 +100,9 @@ def known_hosts(place: Path) -> dict[str, str]:
     """Names of hosts that the user has logged in to; hashed names can't be read."""
     names = (
         name
-        for words in map(str.split, _lines(place))
-        if len(words) > 2 and not words[0].startswith(("|", "@"))
-        for name in words[0].split(",")
+        for arguments in map(str.split, _lines(place))
+        if len(arguments) > 2 and not arguments[0].startswith(("|", "@"))
+        for name in arguments[0].split(",")
     )
     return {name: name for name in names if NAME.fullmatch(name)}
 

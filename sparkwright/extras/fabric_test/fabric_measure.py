@@ -102,14 +102,14 @@ def main(request: MeasureRequest) -> MeasureAnswer:
 
 def ping(asked: Ping) -> Measurement:
     """Whether an address answers to packets that fill the MTU."""
-    wrong = icmp.echo(asked.address, asked.device, asked.size)
-    return Measurement("ping", asked.device, asked.address, asked.size, wrong=wrong)
+    problems = icmp.echo(asked.address, asked.device, asked.size)
+    return Measurement("ping", asked.device, asked.address, asked.size, wrong=problems)
 
 
 def command(stream: Stream) -> list[str]:
     """The words of a stream; the address last, where there is one."""
-    words = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
-    return list(filter(None, [*words, "--report_gbits", stream.address]))
+    arguments = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
+    return list(filter(None, [*arguments, "--report_gbits", stream.address]))
 
 
 def listen(stream: Stream) -> None:
@@ -129,9 +129,9 @@ def write(streams: tuple[Stream, ...]) -> list[Measurement]:
     for stream, process in running:
         outcome = process.outcome()
         rate = _BANDWIDTH.search(outcome.out) if outcome.ok else None
-        gbits, wrong = (float(rate[1]), "") if rate else (None, outcome.said or "no answer")
+        gbits, problem = (float(rate[1]), "") if rate else (None, outcome.said or "no answer")
         measured.append(
-            Measurement("ib_write_bw", stream.device, stream.address, gbits, wrong=wrong)
+            Measurement("ib_write_bw", stream.device, stream.address, gbits, wrong=problem)
         )
     return measured
 
@@ -143,9 +143,9 @@ def gather(asked: Gather) -> Measurement:
         return Measurement(test, wrong=f"{asked.image} is not on this host: deploy first")
     available = memory.meminfo().get("MemAvailable", 0)
     if available < 4 * asked.size:
-        wrong = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
+        problems = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
                  f"{4 * asked.size / 2**30:.1f}: stop the service first")  # fmt: skip
-        return Measurement(test, wrong=wrong)
+        return Measurement(test, wrong=problems)
     with tempfile.TemporaryDirectory(prefix="sparkwright-fabric-") as folder:
         Path(folder).chmod(0o755)
         script = Path(folder, "all_gather.py")

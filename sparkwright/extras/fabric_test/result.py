@@ -83,10 +83,10 @@ def result(
 
     def judged(test: str, where: str, measured: Measurement | None) -> Measure:
         """A measurement against the published figure; None failed for want of an answer."""
-        value, wrong = (measured.value, measured.wrong) if measured else (None, "no answer")
-        passed = not wrong and value is not None and value >= tests[test].least
+        value, problem = (measured.value, measured.wrong) if measured else (None, "no answer")
+        passed = not problem and value is not None and value >= tests[test].least
         verdict, about = PASSED if passed else FAILED, tests[test]
-        return Measure(test, where, verdict, value, about.unit, about.published, wrong)
+        return Measure(test, where, verdict, value, about.unit, about.published, problem)
 
     measures: list[Measure] = []
     for host in planned.pings:
@@ -108,8 +108,8 @@ def result(
         measure = judged("all-gather", ranks, gathers[0] if gathers else None)
         backends = sorted({each.backend for each in gathers})
         if not measure.said and backends != ["nccl"]:
-            said = f"over {', '.join(backends)}, not nccl: no GPU"
-            measure = replace(measure, verdict=SKIPPED, said=said)
+            message = f"over {', '.join(backends)}, not nccl: no GPU"
+            measure = replace(measure, verdict=SKIPPED, said=message)
         measures.append(measure)
     kinds = (planned.pings, planned.pairs, planned.gathers)
     for (test, about), kind in zip(tests.items(), kinds, strict=True):

@@ -138,7 +138,7 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
         if text in ("", ";") or "\0" in text:
             raise refused(key, f"Podman's generator can't hand on the word {text!r}")
         plain = text.replace("\\", "\\\\").replace('"', '\\"')
-        plain = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
+        plain = _CONTROL.sub(lambda result: f"\\x{ord(result[0]):02x}", plain)
         return f'"{_literal(plain)}"'
 
     def line(key: str, text: str) -> str:

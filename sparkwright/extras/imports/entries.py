@@ -144,11 +144,11 @@ class _Models:
 
     def name(self, named: str, revision: str | None, role: str, abilities: list[str]) -> str:
         """The name of the catalog's entry of a repository, or of a new one."""
-        for known in self.catalog.models.values():
-            same = known.repository.lower() == named.lower() and known.role == role
-            if same and revision in (None, known.revision):
-                self._extend(known, abilities)
-                return known.name
+        for model in self.catalog.models.values():
+            same = model.repository.lower() == named.lower() and model.role == role
+            if same and revision in (None, model.revision):
+                self._extend(model, abilities)
+                return model.name
         name = slug(f"{named}-{revision}" if revision else named)
         name = distinct(name, name in self.catalog.models, named, revision, role)
         foreign, body = self.foreign, role == "body"

@@ -32,14 +32,14 @@ def units(site: Path, inventory: Path, options: Sequence[str] = ()) -> dict[str,
     Raises:
         UserError: for a path that a unit can't name.
     """
-    words = [sys.executable, "-m", "sparkwright", "notify", str(inventory), *options]
-    for word in (str(site), *words):
+    arguments = [sys.executable, "-m", "sparkwright", "notify", str(inventory), *options]
+    for word in (str(site), *arguments):
         if not word.isprintable() or any(mark in word for mark in "%$\\\"'"):
             what = f"{word!r} can't stand in a systemd unit"
             raise refusal("notify --install", what, "move the site elsewhere")
     context = {
         "site": site,
-        "command": shlex.join(words),
+        "command": shlex.join(arguments),
         "path": os.environ.get("PATH", os.defpath),
         "user": os.geteuid() != 0,
     }

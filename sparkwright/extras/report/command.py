@@ -68,7 +68,7 @@ def command(
     if inventory is None and (limit or overrides):
         raise refusal("command line", "--limit and --data need an inventory", "name one")
     hosts = load(inventory, overrides, limit).or_raise() if inventory else {}
-    names = {host: [one.name for one in of.plan.services] for host, of in hosts.items()}
+    names = {host: [service.name for service in of.plan.services] for host, of in hosts.items()}
     planned = names if inventory else None
     catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
     problems: list[Finding] = []

@@ -72,7 +72,7 @@ def page_of(
         versions=tuple(_versions(fleet, measured)),
         checks=tuple(dict.fromkeys(name for row in smoke for name in row.checks)),
         smoke=tuple(smoke),
-        history=tuple(one for one in newest if planned is None or one.host in planned),
+        history=tuple(item for item in newest if planned is None or item.host in planned),
         problems=(*(problem for section in sections for problem in section.problems), *problems),
         sections=tuple(sections),
     )
@@ -171,7 +171,8 @@ def _short(verdict: DeepVerdict) -> Smoke:
         if check.verdict != "skipped"
     )
     failures = tuple(
-        f"{one.id}: {one.observed} ({one.reason}; {one.remedy})" for one in verdict.findings
+        f"{finding.id}: {finding.observed} ({finding.reason}; {finding.remedy})"
+        for finding in verdict.findings
     )
     passed, seconds = sum(check.ok for check in checks), sum(check.seconds for check in checks)
     return Smoke(passed, len(checks), seconds, failures, checks)
@@ -209,17 +210,17 @@ def weighed(
     Args:
         watched: what findings were reported, and when.
     """
-    found = [*_states(page), *_smoke_findings(page)]
-    found += [finding for section in page.sections for finding in section.findings]
+    result = [*_states(page), *_smoke_findings(page)]
+    result += [finding for section in page.sections for finding in section.findings]
     for host, budget in page.memory.items():
         if budget.free_gib is not None and budget.free_gib < 0:
             what = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
-            found.append(Weighed(Weight.BELOW_CARD, (host,), None, what))
-    found += [_reported(finding, when) for when, finding in watched if finding.silenced is None]
+            result.append(Weighed(Weight.BELOW_CARD, (host,), None, what))
+    result += [_reported(finding, when) for when, finding in watched if finding.silenced is None]
     for problem in page.problems:
         what = f"{problem.subject.place} can't be read: {problem.observed}"
-        found.append(Weighed(Weight.FILE, (), None, what, more=(f"{problem.remedy}.",)))
-    return tuple(_folded(found))
+        result.append(Weighed(Weight.FILE, (), None, what, more=(f"{problem.remedy}.",)))
+    return tuple(_folded(result))
 
 
 def _states(page: contents.Page) -> Iterator[Weighed]:
@@ -266,11 +267,11 @@ def _folded(found: Iterable[Weighed]) -> list[Weighed]:
             replace(
                 alike[0],
                 hosts=tuple(sorted(hosts, key=natural)),
-                low=min((one.low for one in alike if one.low is not None), default=None),
-                high=max((one.high for one in alike if one.high is not None), default=None),
-                began=min((one.began for one in alike if one.began), default=None),
-                seen=min((one.seen for one in alike if one.seen), default=None),
+                low=min((item.low for item in alike if item.low is not None), default=None),
+                high=max((item.high for item in alike if item.high is not None), default=None),
+                began=min((item.began for item in alike if item.began), default=None),
+                seen=min((item.seen for item in alike if item.seen), default=None),
             )
         )
     # Within a weight what lost most comes first.
-    return sorted(folded, key=lambda one: (one.weight, -(one.high or 0), -len(one.hosts)))
+    return sorted(folded, key=lambda item: (item.weight, -(item.high or 0), -len(item.hosts)))

@@ -39,7 +39,7 @@ def plain(page: Page) -> dict[str, Any]:
 
 def text(page: Page) -> str:
     """What is wrong first, the heaviest before the rest; then hosts in a table, and the details."""
-    measured = {key: one for section in page.sections for key, one in section.services.items()}
+    measured = {key: item for section in page.sections for key, item in section.services.items()}
     smoke = {(row.host, row.service): f"{row.passed}/{row.total}" for row in page.smoke}
     table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]
     for row in page.fleet:

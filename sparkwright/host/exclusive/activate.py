@@ -69,17 +69,17 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     answer = ActivateAnswer(tuple(of), group, runs[group])
     if runs[group] == request.service:
         return answer
-    root, said = state.parent / "services", f": {request.why}" if request.why else ""
+    root, text = state.parent / "services", f": {request.why}" if request.why else ""
     new = current(root / request.service)
-    if wrong := _in_the_way(state, request, new):
-        return replace(answer, wrong=(wrong,))
+    if problems := _in_the_way(state, request, new):
+        return replace(answer, wrong=(problems,))
     if request.dry or new is None:
         return answer
     switches = [
-        ServiceSwitch(new, None, (f"activated{said}",), restart=True, slept=True),
+        ServiceSwitch(new, None, (f"activated{text}",), restart=True, slept=True),
     ]
     if old := current(root / runs[group]):
-        why = f"sleeps for {request.service}{said}"
+        why = f"sleeps for {request.service}{text}"
         switches.append(ServiceSwitch(old, old.release, (why,), restart=True, sleeps=True))
     switch = SwitchRequest(
         id=secrets.token_hex(6),
@@ -90,9 +90,9 @@ def main(request: ActivateRequest) -> ActivateAnswer:
         active={group: runs[group]},
         activates={group: request.service},
     )
-    place = state / "switch"
-    files.write_record(place / "request.json", switch, 0o600, parents=0o750)
-    (place / "progress.json").unlink(missing_ok=True)
+    path = state / "switch"
+    files.write_record(path / "request.json", switch, 0o600, parents=0o750)
+    (path / "progress.json").unlink(missing_ok=True)
     systemd.systemctl("reset-failed", SWITCH)
     done = run(*switch.settle)
     if not done.ok:

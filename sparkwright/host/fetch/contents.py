@@ -28,26 +28,26 @@ _FORMATS = {
 def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[str]:
     """Return everything that is wrong with a model's files, each in a sentence."""
     files = sorted(names)
-    wrong: list[str] = []
+    problems: list[str] = []
     tensors: dict[str, set[str]] = {}
     for name in files:
         if name.endswith(".safetensors"):
-            found = _header(base / name)
-            if isinstance(found, str):
-                wrong.append(f"{name} {found}")
+            result = _header(base / name)
+            if isinstance(result, str):
+                problems.append(f"{name} {result}")
             else:
-                tensors[name] = found
+                tensors[name] = result
     for name in files:
         if name.endswith(".safetensors.index.json"):
-            wrong += _index(base, name, set(files), tensors)
-    if not wrong:
-        wrong += _format(base, expect.format)
+            problems += _index(base, name, set(files), tensors)
+    if not problems:
+        problems += _format(base, expect.format)
     every = set().union(*tensors.values()) if tensors else set()
     for check in expect.checks:
         fault = _check(base, every, check)
         if fault:
-            wrong.append(f"{fault} [{check.id}]: {check.why}")
-    return wrong
+            problems.append(f"{fault} [{check.id}]: {check.why}")
+    return problems
 
 
 def _header(path: Path) -> set[str] | str:
@@ -77,7 +77,7 @@ def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]])
     folder = name.rpartition("/")[0]
     prefix = f"{folder}/" if folder else ""
     shards = {f"{prefix}{shard}" for shard in places.values()}
-    wrong = [f"{name} names {shard}, which is missing" for shard in sorted(shards - files)]
+    problems = [f"{name} names {shard}, which is missing" for shard in sorted(shards - files)]
     lost = sorted(
         tensor
         for tensor, shard in places.items()
@@ -85,9 +85,9 @@ def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]])
     )
     if lost:
         more = f" and {len(lost) - _FEW} more" if len(lost) > _FEW else ""
-        wrong.append(f"tensors are not in the files that {name} names: "
+        problems.append(f"tensors are not in the files that {name} names: "
                      f"{', '.join(lost[:_FEW])}{more}")  # fmt: skip
-    return wrong
+    return problems
 
 
 def _format(base: Path, expected: str | None) -> list[str]:
@@ -99,10 +99,10 @@ def _format(base: Path, expected: str | None) -> list[str]:
     method = quantization.get("quant_method") if isinstance(quantization, dict) else None
     if method is None and (base / "hf_quant_config.json").is_file():
         method = "modelopt"
-    found = _FORMATS.get(method, method)
-    if found == expected:
+    result = _FORMATS.get(method, method)
+    if result == expected:
         return []
-    return [f"the weights are {found}, but {expected} in the catalog"]
+    return [f"the weights are {result}, but {expected} in the catalog"]
 
 
 def _check(base: Path, tensors: set[str], check: ContentCheck) -> str | None:
@@ -110,8 +110,8 @@ def _check(base: Path, tensors: set[str], check: ContentCheck) -> str | None:
         count = sum(name.startswith(check.absent) for name in tensors)
         return f"{count} tensors are named {check.absent}..." if count else None
     if check.present is not None:
-        found = any(name.startswith(check.present) for name in tensors)
-        return None if found else f"no tensor is named {check.present}..."
+        result = any(name.startswith(check.present) for name in tensors)
+        return None if result else f"no tensor is named {check.present}..."
     value = (documents.read(base / (check.file or "")) or {}).get(check.key or "")
     values = value if isinstance(value, list) else [value]
     missing = [item for item in check.contains or () if item not in values]

@@ -50,8 +50,8 @@ def missing(work: Workspace) -> list[FetchFile]:
     if not absent or not work.request.adopt:
         return absent
     work.progress.show(state="looking for earlier downloads")
-    found = _candidates(work.request.adopt, absent)
-    absent = _each(absent, lambda file: _use(work, file, _worth_copying(file, found)))
+    result = _candidates(work.request.adopt, absent)
+    absent = _each(absent, lambda file: _use(work, file, _worth_copying(file, result)))
     work.progress.show(state="running")
     return absent
 
@@ -159,7 +159,7 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
     are found like any other file, and links are not followed.
     """
     sizes = {file.size for file in files}
-    found: dict[int, list[Path]] = {}
+    paths: dict[int, list[Path]] = {}
     matching = (path for root in roots for path in sorted(Path("/").glob(root.lstrip("/"))))
     for root in dict.fromkeys(map(str, matching)):
         base = root.count("/")
@@ -175,8 +175,8 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
                     continue
                 if path.is_symlink() or stat.st_size not in sizes or stat.st_size == 0:
                     continue
-                found.setdefault(stat.st_size, []).append(path)
-    return found
+                paths.setdefault(stat.st_size, []).append(path)
+    return paths
 
 
 def _worth_copying(file: FetchFile, found: dict[int, list[Path]]) -> list[Path]:
@@ -205,8 +205,8 @@ def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str 
     try:
         descriptor = os.open(source, _READ)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+            result = os.fstat(descriptor)
+            if not stat.S_ISREG(result.st_mode) or result.st_size != size:
                 return None
             return _copy(file, target, size, room, stop)
     except OSError as error:

@@ -57,8 +57,8 @@ def authorization(key: str, run: str, peer: str, number: str, *signed: str) -> s
 
 def claimed(header: str) -> tuple[str, str, str, str] | None:
     """Run, peer, nonce and MAC of an Authorization header; None if it is not one."""
-    found = _AUTHORIZATION.fullmatch(header)
-    return found and (found[1], found[2], found[3], found[4])
+    match = _AUTHORIZATION.fullmatch(header)
+    return match and (match[1], match[2], match[3], match[4])
 
 
 def is_request(key: str, made: str, number: str, *signed: str) -> bool:

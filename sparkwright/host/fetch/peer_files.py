@@ -68,11 +68,11 @@ class OpenFile:
 def names(path: str) -> list[str] | None:
     """The names of an address's path; None if one of them is not the name of a file."""
     try:
-        found = [urllib.parse.unquote(part, errors="strict") for part in path.split("/")[1:]]
+        result = [urllib.parse.unquote(part, errors="strict") for part in path.split("/")[1:]]
     except UnicodeDecodeError:
         return None
-    valid = all(_NAME.fullmatch(name) and name not in (".", "..") for name in found)
-    return found if valid and len(found) <= _DEEPEST + 4 else None
+    valid = all(_NAME.fullmatch(name) and name not in (".", "..") for name in result)
+    return result if valid and len(result) <= _DEEPEST + 4 else None
 
 
 def _open(root: str, parts: tuple[str, ...]) -> int:
@@ -92,9 +92,9 @@ def _regular(root: str, parts: tuple[str, ...], *, complete: bool) -> OpenFile |
         descriptor = _open(root, parts)
     except OSError:
         return None
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode):
-        return OpenFile(descriptor, found.st_size, complete)
+    result = os.fstat(descriptor)
+    if stat.S_ISREG(result.st_mode):
+        return OpenFile(descriptor, result.st_size, complete)
     os.close(descriptor)
     return None
 
@@ -102,10 +102,10 @@ def _regular(root: str, parts: tuple[str, ...], *, complete: bool) -> OpenFile |
 def _with_map(part: OpenFile, place: Place, below: tuple[str, ...]) -> OpenFile:
     """A part with what its map says, where it has one."""
     beside = (*place.parent, *below[:-1], f"{below[-1]}.map")
-    found = _regular(place.root, beside, complete=True)
-    if found is None:
+    result = _regular(place.root, beside, complete=True)
+    if result is None:
         return part
-    with found, open(found.descriptor, "rb", closefd=False) as file:
+    with result, open(result.descriptor, "rb", closefd=False) as file:
         pages = file.read(-(-part.size // PAGE))
     return replace(part, missing=holes.unmarked(pages, part.size))
 
@@ -146,9 +146,9 @@ class Store:
             ((stage, "files", *path), True),
             ((stage, "parts", *part), False),
         ):
-            found = _regular(place.root, (*place.parent, *below), complete=complete)
-            if found is not None:
-                return found if complete else _with_map(found, place, below)
+            result = _regular(place.root, (*place.parent, *below), complete=complete)
+            if result is not None:
+                return result if complete else _with_map(result, place, below)
         return None
 
     def fetching(self, place: Place) -> bool:
@@ -169,8 +169,10 @@ class Store:
         """Every image, also those that are being fetched."""
         with suppress(OSError):
             listed = Path(self._roots["images"]).iterdir()
-            found = {one.name.removeprefix(".staging-") for one in listed}
-            return [Place(self._roots["images"], (), one) for one in found if _HEX.fullmatch(one)]
+            result = {item.name.removeprefix(".staging-") for item in listed}
+            return [
+                Place(self._roots["images"], (), item) for item in result if _HEX.fullmatch(item)
+            ]
         return []
 
     def _is_directory(self, place: Place, name: str) -> bool:
@@ -186,15 +188,15 @@ def available(file: OpenFile) -> list[tuple[int, int]]:
     """The ranges of a file that are on the disk; of very many, the first."""
     if file.complete:
         return [(0, file.size)] if file.size else []
-    found, at = [], 0
+    result, at = [], 0
     lacking = holes.of(file.descriptor, file.size) if file.missing is None else file.missing
     for start, end in [*lacking, (file.size, file.size)]:
         # Only the end of a range that is followed by a hole can be half written.
         settled = start if start == file.size else start // _SETTLED * _SETTLED
         if settled > at:
-            found.append((at, settled))
+            result.append((at, settled))
         at = end
-    return found[:_MOST_RANGES]
+    return result[:_MOST_RANGES]
 
 
 class Keys:

@@ -279,19 +279,19 @@ class Conversation(BaseHTTPRequestHandler):
         if server_key is None:
             return None
         key = peer_auth.peer_key(server_key, peer)
-        words = (challenge, self.command, self.path, self._header("Range"))
-        if not peer_auth.is_request(key, made, number, *words, peer_auth.EMPTY):
+        arguments = (challenge, self.command, self.path, self._header("Range"))
+        if not peer_auth.is_request(key, made, number, *arguments, peer_auth.EMPTY):
             return None
-        return _Signed(key, number, words)
+        return _Signed(key, number, arguments)
 
     def _file(self, path: str, query: str, signed: _Signed) -> None:
         store = self._server.store
         names = peer_files.names(path)
-        found = store.place(names[1:]) if names and names[0] == "files" else None
-        if found is None or query not in ("", "ranges"):
+        result = store.place(names[1:]) if names and names[0] == "files" else None
+        if result is None or query not in ("", "ranges"):
             self._say(404, signed=signed)
             return
-        place, below = found
+        place, below = result
         file = store.find(place, below)
         if query == "ranges":
             held = Held(_listed(file), store.fetching(place), store.ended(place))
@@ -333,8 +333,8 @@ class Conversation(BaseHTTPRequestHandler):
         if content_range:
             headers["Content-Range"] = content_range
         if signed is not None:
-            words = (*signed.words, str(status), content_range, hashed)
-            headers["Sparkwright-Answer"] = peer_auth.answer(signed.key, signed.nonce, *words)
+            arguments = (*signed.words, str(status), content_range, hashed)
+            headers["Sparkwright-Answer"] = peer_auth.answer(signed.key, signed.nonce, *arguments)
         self._send_head(status, length, headers)
 
     def _send_head(self, status: int, length: int, headers: dict[str, str]) -> None:
@@ -382,11 +382,11 @@ class Conversation(BaseHTTPRequestHandler):
         names = peer_files.names(path) or []
         digest = _DIGEST.fullmatch(names[-1]) if len(names) > 3 else None
         is_file = digest is not None and names[-2] in ("manifests", "blobs")
-        found = self._wait_for(digest[1]) if digest and is_file else None
-        if digest is None or found is None:
+        result = self._wait_for(digest[1]) if digest and is_file else None
+        if digest is None or result is None:
             self._send_head(200 if path == "/v2/" else 404, 0, {"Content-Type": "text/plain"})
             return
-        place, file = found
+        place, file = result
         with file:
             kind = _media_type(file) if names[-2] == "manifests" else "application/octet-stream"
             self._blob(place, file, digest[1], kind)
@@ -406,10 +406,10 @@ class Conversation(BaseHTTPRequestHandler):
         store, until = self._server.store, time.monotonic() + _PATIENCE
         while not self._server.ended.is_set():
             images = store.images()
-            for place in images:
-                if file := store.find(place, (digest,)):
+            for image in images:
+                if file := store.find(image, (digest,)):
                     if file.complete or file.size > 1 << 20:
-                        return place, file
+                        return image, file
                     os.close(file.descriptor)
             if any(map(store.fetching, images)):
                 until = time.monotonic() + _PATIENCE
@@ -482,10 +482,10 @@ def _settled(file: OpenFile, at: int) -> int:
 
 def _clipped(header: str, size: int) -> tuple[int, int]:
     """The range of a header, clipped to the file; the whole file if it is not valid."""
-    found = _RANGE.fullmatch(header)
-    if found is None:
+    match = _RANGE.fullmatch(header)
+    if match is None:
         return 0, size
-    start, last = int(found[1]), int(found[2]) if found[2] else size - 1
+    start, last = int(match[1]), int(match[2]) if match[2] else size - 1
     return (start, min(last + 1, size)) if start < size and start <= last else (0, size)
 
 

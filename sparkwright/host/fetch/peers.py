@@ -314,7 +314,7 @@ def common(
 
     Both lists are sorted and without overlaps.
     """
-    found = []
+    result = []
     for start, end in missing:
         for first, last in available:
             low, high = max(start, first), min(end, last)
@@ -323,5 +323,5 @@ def common(
             if high < end:
                 high = high // PAGE * PAGE
             if high > low:
-                found.append((low, high))
-    return found
+                result.append((low, high))
+    return result

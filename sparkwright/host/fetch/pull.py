@@ -42,8 +42,8 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     known: set[str] = set()
     chain = ""
     for layer in layers:
-        place = root / "image" / driver / "distribution/diffid-by-digest/sha256" / layer
-        diff = documents.text(place)
+        path = root / "image" / driver / "distribution/diffid-by-digest/sha256" / layer
+        diff = documents.text(path)
         if diff is None:
             break
         chain = diff.strip() if not chain else _sha256(f"{chain} {diff.strip()}")

@@ -116,7 +116,7 @@ def _reached(one: Reach) -> Reached:
     if not silent:
         return Reached(tried=tuple(tried))
     # IPv4 first: services listen there by default.
-    address, written = sorted(silent, key=lambda found: ":" in found[0])[0]
+    address, written = sorted(silent, key=lambda result: ":" in result[0])[0]
     return Reached(address, written, _by_dns(written), tuple(tried))
 
 

@@ -32,10 +32,10 @@ def read(file: Any, most: int) -> Any:
     Raises:
         TooMuch: when that is more than ``most``.
     """
-    found = file.read(most + 1)
-    if len(found) > most:
+    result = file.read(most + 1)
+    if len(result) > most:
         raise TooMuch(most)
-    return found
+    return result
 
 
 class Guarded(io.RawIOBase):

@@ -48,7 +48,7 @@ def kind(path: str) -> str:
     existing, fstype, longest = nearest(path).resolve(), "", -1
     for line in (documents.text("/proc/self/mountinfo") or "").splitlines():
         mount, _, rest = line.partition(" - ")
-        point = re.sub(r"\\(\d{3})", lambda one: chr(int(one[1], 8)), mount.split()[4])
+        point = re.sub(r"\\(\d{3})", lambda item: chr(int(item[1], 8)), mount.split()[4])
         # Of two at one point, the later lies above.
         if (existing == Path(point) or Path(point) in existing.parents) and len(point) >= longest:
             fstype, longest = rest.split()[0], len(point)

@@ -44,7 +44,7 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
             link.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _DO)
             for number in range(tries):
                 link.sendto(_packet(kind, number, size), (address, 0))
-                if any(one == address for one in _replies(link, reply, 20, number, wait, size)):
+                if any(item == address for item in _replies(link, reply, 20, number, wait, size)):
                     return ""
     except OSError as error:
         if error.errno == errno.EMSGSIZE:
@@ -60,7 +60,9 @@ def all_nodes(device: str, wait: float = 1.0) -> set[str]:
         with _socket(family, protocol, device) as link:
             target = ("ff02::1", 0, 0, socket.if_nametoindex(device))
             link.sendto(_packet(kind, 0, 8), target)
-            return {one.partition("%")[0] for one in _replies(link, reply, 0, 0, wait, 8, most=64)}
+            return {
+                item.partition("%")[0] for item in _replies(link, reply, 0, 0, wait, 8, most=64)
+            }
     except OSError:
         return set()
 
@@ -88,9 +90,9 @@ def _replies(
     link: socket.socket, kind: int, skip: int, number: int, wait: float, size: int, most: int = 1
 ) -> list[str]:
     """Addresses that answered within the time; ``skip`` is the length of the header before."""
-    found: list[str] = []
+    result: list[str] = []
     until = time.monotonic() + wait
-    while len(found) < most and (left := until - time.monotonic()) > 0:
+    while len(result) < most and (left := until - time.monotonic()) > 0:
         link.settimeout(left)
         try:
             text, origin = link.recvfrom(_MOST)
@@ -101,5 +103,5 @@ def _replies(
             continue
         got, _, _, mine, sequence = struct.unpack("!BBHHH", head)
         if (got, mine, sequence) == (kind, os.getpid() & 0xFFFF, number):
-            found.append(str(origin[0]))
-    return found
+            result.append(str(origin[0]))
+    return result

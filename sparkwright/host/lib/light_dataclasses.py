@@ -32,16 +32,16 @@ def dataclass(*, frozen: bool) -> Callable[[type[Any]], type[Any]]:
     """Make a record of a class with annotations."""
 
     def made(cls: type[Any]) -> type[Any]:
-        known: dict[str, Field] = {}
+        fields: dict[str, Field] = {}
         for base in reversed(cls.__mro__[1:]):
-            known.update(getattr(base, "__dataclass_fields__", {}))
+            fields.update(getattr(base, "__dataclass_fields__", {}))
         for name in cls.__annotations__:
             value = cls.__dict__.get(name, MISSING)
-            known[name] = value if isinstance(value, Field) else Field(value)
+            fields[name] = value if isinstance(value, Field) else Field(value)
             if isinstance(value, Field):
                 delattr(cls, name)
         methods = {"__init__": _init, "__eq__": _eq, "__hash__": _hash, "__repr__": _repr}
-        for name, value in {**methods, "__dataclass_fields__": known}.items():
+        for name, value in {**methods, "__dataclass_fields__": fields}.items():
             setattr(cls, name, value)
         return cls
 
@@ -51,13 +51,13 @@ def dataclass(*, frozen: bool) -> Callable[[type[Any]], type[Any]]:
 def _init(self: Any, *values: Any, **named: Any) -> None:
     given = dict(zip(self.__dataclass_fields__, values, strict=False))
     given.update(named)
-    for name, one in self.__dataclass_fields__.items():
+    for name, item in self.__dataclass_fields__.items():
         if name in given:
             value = given.pop(name)
-        elif one.default_factory is not MISSING:
-            value = one.default_factory()
-        elif one.default is not MISSING:
-            value = one.default
+        elif item.default_factory is not MISSING:
+            value = item.default_factory()
+        elif item.default is not MISSING:
+            value = item.default
         else:
             raise TypeError(f"{type(self).__name__}: {name} is missing")
         self.__dict__[name] = value

@@ -50,23 +50,23 @@ def totals(text: str, names: Mapping[str, str]) -> dict[str, float]:
     Requests that ended are kept apart by reason, as ``ended:length``. Of shares the highest counts,
     not the sum.
     """
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, labels, value in samples(text, names):
         reason = _REASON.search(labels)
         key = f"{name}:{reason[1]}" if reason else name
-        before = found.get(key, 0.0)
-        found[key] = max(before, value) if name == CACHE else before + value
-    return found
+        before = result.get(key, 0.0)
+        result[key] = max(before, value) if name == CACHE else before + value
+    return result
 
 
 def texts(text: str, names: Mapping[str, str]) -> dict[str, str]:
     """Labels that have a neutral name, such as BLOCK; without those that are not there."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for own, labels, _ in _SAMPLE.findall(text):
         for label, value in _LABEL.findall(labels):
             if name := names.get(f"{own}{{{label}}}"):
-                found[name] = value
-    return found
+                result[name] = value
+    return result
 
 
 def progress(found: dict[str, float]) -> float:

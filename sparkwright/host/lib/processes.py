@@ -72,14 +72,14 @@ class Running:
         if self._process is None:
             return Outcome(None, err=f"{self._words[0]} is not installed", found=False)
         try:
-            said = _said(self._process, self._timeout)
+            message = _said(self._process, self._timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()  # not waited for: what hangs in the kernel does not even die
             return Outcome(None, err=f"{self._words[0]}: no answer within {self._timeout:.0f} s")
         except OverflowError:
             self._process.kill()
             return Outcome(None, err=f"{self._words[0]}: more than {_MOST >> 20} MiB of output")
-        out, err = (text.decode(errors="replace") for text in said)
+        out, err = (text.decode(errors="replace") for text in message)
         return Outcome(self._process.returncode, out, err)
 
 

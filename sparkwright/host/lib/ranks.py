@@ -72,16 +72,18 @@ def state(home: str | Path) -> RankState | None:
 
 def unit(home: str | Path, shown: dict[str, str]) -> dict[str, str]:
     """What systemd shows of a unit; of a rank, ``NRestarts`` counts its failures alone."""
-    found = state(home)
-    return shown if found is None else {**shown, "NRestarts": str(found.failures)}
+    result = state(home)
+    return shown if result is None else {**shown, "NRestarts": str(result.failures)}
 
 
 def missing(home: str | Path) -> str | None:
     """What a rank waits for, in words; None where it does not wait, or for one of one host."""
-    found = state(home)
-    if found is None or found.step != WAITING:
+    result = state(home)
+    if result is None or result.step != WAITING:
         return None
-    return f"it waits for the other ranks: {'; '.join(found.missing) or 'nothing is known of them'}"
+    return (
+        f"it waits for the other ranks: {'; '.join(result.missing) or 'nothing is known of them'}"
+    )
 
 
 def health(home: str | Path, server: Server | None = None) -> Health | None:

@@ -63,16 +63,16 @@ def read(directory: str) -> Receipt | None:
 def fault(path: str, entry: ReceiptEntry) -> str | None:
     """Return what is wrong with one file against its receipt entry, None if nothing is."""
     try:
-        found = os.lstat(path)
+        result = os.lstat(path)
     except OSError:
         return "is missing"
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(result.st_mode):
         return "is not a regular file"
-    if reason := trusted.why(found):
+    if reason := trusted.why(result):
         return reason
-    if found.st_size != entry.size:
-        return f"has {found.st_size} bytes, but {entry.size} in the receipt"
-    if found.st_mtime_ns != entry.mtime_ns:
+    if result.st_size != entry.size:
+        return f"has {result.st_size} bytes, but {entry.size} in the receipt"
+    if result.st_mtime_ns != entry.mtime_ns:
         return "was changed after it was verified"
     return None
 
@@ -83,10 +83,10 @@ def check(directory: str, commit: str) -> str | None:
     Only lstat is used: owner, type, size and mtime of every file in the receipt. Nothing is hashed.
     """
     try:
-        found = os.lstat(directory)
+        result = os.lstat(directory)
     except OSError:
         return "is missing"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(result.st_mode):
         return "is not a directory"
     if open_to := trusted.exposed(directory):
         return f"is not root's alone: {open_to.path} {open_to.why}"
@@ -96,20 +96,20 @@ def check(directory: str, commit: str) -> str | None:
     if receipt.commit != commit:
         return f"has commit {receipt.commit}"
     for inner in {parent for name in receipt.files for parent in Path(name).parents} - {Path()}:
-        wrong = _foreign(Path(directory, inner))
-        if wrong:
-            return f"{inner} {wrong}"
+        problems = _foreign(Path(directory, inner))
+        if problems:
+            return f"{inner} {problems}"
     for name, entry in receipt.files.items():
-        wrong = fault(os.path.join(directory, name), entry)  # noqa: PTH118
-        if wrong:
-            return f"{name} {wrong}"
+        problems = fault(os.path.join(directory, name), entry)  # noqa: PTH118
+        if problems:
+            return f"{name} {problems}"
     return None
 
 
 def _foreign(directory: Path) -> str | None:
     """Return why a directory within a model's is not root's own, None if it is, or is not there."""
     try:
-        found = directory.lstat()
+        result = directory.lstat()
     except OSError:
         return None
-    return trusted.why(found) if stat.S_ISDIR(found.st_mode) else "is not a directory"
+    return trusted.why(result) if stat.S_ISDIR(result.st_mode) else "is not a directory"

@@ -39,9 +39,9 @@ def encode(value: object) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: encode(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, (list, tuple)):
-        return [encode(one) for one in value]
+        return [encode(item) for item in value]
     if isinstance(value, dict):
-        return {key: encode(one) for key, one in value.items()}
+        return {key: encode(item) for key, item in value.items()}
     return value
 
 
@@ -55,13 +55,13 @@ def call(program: Callable[[Any], object], request: object) -> Any:
 @cache
 def _fields(cls: Any) -> dict[str, tuple[Any, Any]]:
     """Type and field of each name; annotations are texts, read where they were written."""
-    found = {}
+    result = {}
     for base in cls.__mro__:
         for name, text in getattr(base, "__annotations__", {}).items():
-            if name in cls.__dataclass_fields__ and name not in found:
+            if name in cls.__dataclass_fields__ and name not in result:
                 kind = _resolved(text, base.__module__)
-                found[name] = (kind, cls.__dataclass_fields__[name])
-    return found
+                result[name] = (kind, cls.__dataclass_fields__[name])
+    return result
 
 
 def _resolved(annotation: object, module: str) -> Any:
@@ -76,22 +76,22 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
     if isinstance(kind, UnionType):
         if data is None and type(None) in kind.__args__:
             return None
-        first = next(one for one in kind.__args__ if one is not type(None))
+        first = next(item for item in kind.__args__ if item is not type(None))
         return _decode(first, data, where)
     origin = getattr(kind, "__origin__", None)
     if origin is tuple:
         items = _typed(list, list(data) if isinstance(data, tuple) else data, where)
         if kind.__args__[-1] is Ellipsis:
-            return tuple(_decode(kind.__args__[0], one, where) for one in items)
+            return tuple(_decode(kind.__args__[0], item, where) for item in items)
         if len(items) != len(kind.__args__):
             raise Malformed(f"{where}: {len(kind.__args__)} values are needed, not {len(items)}")
-        return tuple(_decode(*one, where) for one in zip(kind.__args__, items, strict=True))
+        return tuple(_decode(*item, where) for item in zip(kind.__args__, items, strict=True))
     if origin is dict:
         name, inner = kind.__args__
         values = _typed(dict, data, where).items()
         # JSON has no keys but texts.
-        named = ((_number(key, where) if name is int else key, one) for key, one in values)
-        return {key: _decode(inner, one, f"{where}.{_shown(key)}") for key, one in named}
+        named = ((_number(key, where) if name is int else key, item) for key, item in values)
+        return {key: _decode(inner, item, f"{where}.{_shown(key)}") for key, item in named}
     if kind is float and type(data) is int:
         return float(_typed(int, data, where))
     if hasattr(kind, "__members__"):  # an enumeration, by its value
@@ -106,10 +106,10 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
 def _record(cls: Any, data: Any, where: str) -> Any:
     given = _typed(dict, data, where)
     values = {}
-    for name, (kind, one) in _fields(cls).items():
+    for name, (kind, item) in _fields(cls).items():
         if name in given:
             values[name] = _decode(kind, given[name], f"{where}.{name}")
-        elif one.default is MISSING and one.default_factory is MISSING:
+        elif item.default is MISSING and item.default_factory is MISSING:
             raise Malformed(f"{where}: {name} is missing")
     return cls(**values)
 
@@ -124,9 +124,9 @@ def _typed(kind: type[T], data: Any, where: str) -> T:
 
 def _number(key: Any, where: str) -> int:
     """A key that is a number: no more digits than it can have."""
-    said = str(key)[:21]
-    if said.isascii() and said.isdigit() and len(said) <= 20:
-        return int(said)
+    text = str(key)[:21]
+    if text.isascii() and text.isdigit() and len(text) <= 20:
+        return int(text)
     raise Malformed(f"{where}: {_shown(key, quoted=True)} is not of type int")
 
 

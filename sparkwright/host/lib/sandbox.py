@@ -48,7 +48,7 @@ def properties(*others: str) -> tuple[str, ...]:
         others: ``Name=value``: in place of what the set has under that name, or beyond the set.
     """
     named = set(map(_name, others))
-    return (*(one for one in SET if _name(one) not in named), *others)
+    return (*(item for item in SET if _name(item) not in named), *others)
 
 
 def lines(*others: str) -> str:
@@ -58,7 +58,7 @@ def lines(*others: str) -> str:
 
 def arguments(others: Iterable[str]) -> list[str]:
     """The same as arguments of ``systemd-run``."""
-    return [f"--property={one}" for one in properties(*others)]
+    return [f"--property={item}" for item in properties(*others)]
 
 
 def _name(one: str) -> str:

@@ -120,12 +120,12 @@ def write_files(texts: Mapping[str, tuple[str, int]], *, parents: int = 0o755) -
 
     systemd reads its units anew only where it knew one of them with another text.
     """
-    known = {path for path in texts if Path(path).parent == UNITS and Path(path).exists()}
+    paths = {path for path in texts if Path(path).parent == UNITS and Path(path).exists()}
     changed = {
         path
         for path, (text, mode) in texts.items()
         if files.write(Path(path), text, mode, parents=parents)
     }
-    if changed & known:
+    if changed & paths:
         reload()
     return changed

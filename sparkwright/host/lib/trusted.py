@@ -81,15 +81,15 @@ def exposed(path: str | Path) -> ExposedPath | None:
     parent, _, name = str(path).rstrip("/").rpartition("/")
     try:
         with directory(parent or "/") as folder:
-            found = os.lstat(name or ".", dir_fd=folder)
-            if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
+            result = os.lstat(name or ".", dir_fd=folder)
+            if stat.S_ISDIR(result.st_mode) or stat.S_ISLNK(result.st_mode):
                 with directory(path):
                     return None
     except Exposed as error:
         return ExposedPath(str(error.filename), str(error.strerror))
     except OSError:
         return None
-    reason = why(found)
+    reason = why(result)
     return None if reason is None else ExposedPath(str(path), reason)
 
 
@@ -121,9 +121,9 @@ def give(handle: int, mode: int, ids: tuple[int, int] | None = None) -> None:
             os.fchown(handle, *ids)
         os.fchmod(handle, mode)
     except PermissionError:
-        found = os.fstat(handle)
-        other = ids is not None and (found.st_uid, found.st_gid) != ids
-        if other or found.st_mode & ~mode & 0o066:
+        result = os.fstat(handle)
+        other = ids is not None and (result.st_uid, result.st_gid) != ids
+        if other or result.st_mode & ~mode & 0o066:
             raise
 
 
@@ -149,9 +149,9 @@ def _walk(path: str, make: int | None, own: bool) -> int:
             name = left.pop()
             place = f"{place.rstrip('/')}/{name}"
             below = _open(at, name, None if make is None else (0o755 if left else make))
-            found = os.fstat(below)
-            if stat.S_ISLNK(found.st_mode):
-                target, reason, links = os.readlink("", dir_fd=below), why(found), links + 1
+            result = os.fstat(below)
+            if stat.S_ISLNK(result.st_mode):
+                target, reason, links = os.readlink("", dir_fd=below), why(result), links + 1
                 os.close(below)
                 if reason or links > _LINKS:
                     raise Exposed(1, f"is a link that {reason or 'leads in circles'}", place)
@@ -161,7 +161,7 @@ def _walk(path: str, make: int | None, own: bool) -> int:
                     below, place = os.open("/", _HANDLE | os.O_DIRECTORY), "/"
                 else:
                     continue
-            elif not stat.S_ISDIR(found.st_mode):
+            elif not stat.S_ISDIR(result.st_mode):
                 os.close(below)
                 raise NotADirectoryError(20, "is not a directory", place)
             os.close(at)

@@ -186,9 +186,9 @@ def main(path: str) -> int:
     while True:
         now = {service.config.name: (service.well, service.said) for service in services}
         if now != reported:
-            for name, (well, said) in now.items():
+            for name, (well, text) in now.items():
                 if name not in reported or reported[name][0] != well:
-                    print(f"{name}: {'well' if well else 'NOT well'}: {said}", flush=True)
+                    print(f"{name}: {'well' if well else 'NOT well'}: {text}", flush=True)
             reported = now
             state = json.dumps({"at": time.time(), "services": now})
             files.write(Path(config.state), state, 0o644, durable=False)

@@ -89,14 +89,14 @@ def write_sleeping(place: Path) -> None:
 
 def tell_sleeping(state: Path) -> None:
     """Have file and worker as the host's state says, in one step for those who ask."""
-    place = state.parent / "gateway" / ASLEEP_MAP
-    if not place.exists():
+    path = state.parent / "gateway" / ASLEEP_MAP
+    if not path.exists():
         return  # no proxy has it, or not yet
-    write_sleeping(place)
+    write_sleeping(path)
     admin = exclusive.groups(state).admin
     with contextlib.suppress(OSError):  # HAProxy reads the file when it starts
-        made = _VERSION.search(haproxy.ask(admin, f"prepare map {place}"))
+        made = _VERSION.search(haproxy.ask(admin, f"prepare map {path}"))
         if made:
-            for line in place.read_text().splitlines():
-                haproxy.ask(admin, f"add map @{made[1]} {place} {line}")
-            haproxy.ask(admin, f"commit map @{made[1]} {place}")
+            for line in path.read_text().splitlines():
+                haproxy.ask(admin, f"add map @{made[1]} {path} {line}")
+            haproxy.ask(admin, f"commit map @{made[1]} {path}")

@@ -39,14 +39,14 @@ def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
 
     Where both cages of a pair have a cable, the one with addresses counts.
     """
-    up = [one for one in state.rails if one.carrier and one.rdma]
+    up = [rail for rail in state.rails if rail.carrier and rail.rdma]
     if shape == "ring":
         return tuple(up)
     cages = sorted(
-        {one.cage for one in up},
-        key=lambda cage: -sum(one.ipv4 is not None for one in up if one.cage == cage),
+        {item.cage for item in up},
+        key=lambda cage: -sum(item.ipv4 is not None for item in up if item.cage == cage),
     )
-    return tuple(one for one in up if cages and one.cage == cages[0])
+    return tuple(item for item in up if cages and item.cage == cages[0])
 
 
 def entrance(state: FabricState, shape: str) -> tuple[str, str]:
@@ -83,13 +83,13 @@ def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) ->
         NoFabric: where no port is up with RDMA and an address.
     """
     interface, _ = entrance(state, shape)
-    found = {**dict.fromkeys(_INTERFACE, interface), **_ROCE}
-    found["NCCL_IB_HCA"] = ",".join(
+    result = {**dict.fromkeys(_INTERFACE, interface), **_ROCE}
+    result["NCCL_IB_HCA"] = ",".join(
         rail.rdma.name for rail in used_rails(state, shape) if rail.rdma
     )
     if shape != "ring":
-        return {**found, "NCCL_CROSS_NIC": "1"}
-    return {**found, **_RING, **({"NCCL_ALGO": "Ring"} if ranks > 3 else {})}
+        return {**result, "NCCL_CROSS_NIC": "1"}
+    return {**result, **_RING, **({"NCCL_ALGO": "Ring"} if ranks > 3 else {})}
 
 
 def plain_environment(interface: str) -> dict[str, str]:
@@ -99,4 +99,4 @@ def plain_environment(interface: str) -> dict[str, str]:
 
 
 def _ipv4(addresses: tuple[str, ...]) -> str | None:
-    return next((one.partition("/")[0] for one in addresses if "." in one), None)
+    return next((address.partition("/")[0] for address in addresses if "." in address), None)

@@ -33,7 +33,7 @@ def close(service: str, rank: RankConfig) -> None:
     """
     open_again(service)
     chain = chain_of(service)
-    ours = [("-s", one, "-j", "RETURN") for one in rank.addresses]
+    ours = [("-s", address, "-j", "RETURN") for address in rank.addresses]
     _rules("iptables", chain, [("-i", "lo", "-j", "RETURN"), *ours, ("-j", "DROP")], _jumps(rank))
     if _has_ipv6():
         _rules("ip6tables", chain, [("-i", "lo", "-j", "RETURN"), ("-j", "DROP")], [_ports(rank)])
@@ -45,9 +45,9 @@ def open_again(service: str) -> None:
     for program in ("iptables", "ip6tables"):
         listed = run(program, "-w", "-S", "INPUT", timeout=20).out.splitlines()
         for rule in listed:
-            words = rule.split()
-            if words[:2] == ["-A", "INPUT"] and words[-2:] == ["-j", chain]:
-                run(program, "-w", "-D", *words[1:], timeout=20)
+            parts = rule.split()
+            if parts[:2] == ["-A", "INPUT"] and parts[-2:] == ["-j", chain]:
+                run(program, "-w", "-D", *parts[1:], timeout=20)
         for action in ("-F", "-X"):
             run(program, "-w", action, chain, timeout=20)
 
@@ -56,7 +56,7 @@ def _has_ipv6() -> bool:
     """Whether anything but this host and its containers could come by IPv6."""
     lines = (documents.text(_IPV6) or "").splitlines()
     devices = {line.split()[-1] for line in lines}
-    return any(not one.startswith(("lo", "docker", "veth", "br-")) for one in devices)
+    return any(not device.startswith(("lo", "docker", "veth", "br-")) for device in devices)
 
 
 def _ports(rank: RankConfig) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _rules(
 ) -> None:
     made = [("-N", chain), *(("-A", chain, *rule) for rule in rules)]
     made += [("-I", "INPUT", *jump, "-j", chain) for jump in jumps]
-    for words in made:
-        done = run(program, "-w", *words, timeout=20)
+    for arguments in made:
+        done = run(program, "-w", *arguments, timeout=20)
         if not done.ok:
             raise SystemExit(f"the ranks' ports can't be closed to others: {program}: {done.said}")

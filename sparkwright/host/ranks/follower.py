@@ -96,11 +96,11 @@ class Follower(Rank):
 
     def _other(self, link: Link, release: str) -> int:
         """The head runs another release: go there, as soon as it is here."""
-        told, heard = 0.0, time.monotonic()
+        message, heard = 0.0, time.monotonic()
         while not self._staged(release):
             self.say(WAITING, f"release {release}, which {self._head} runs, is not here")
-            if time.monotonic() - told > BEAT:
-                told = time.monotonic()
+            if time.monotonic() - message > BEAT:
+                message = time.monotonic()
                 link.send(lacks=release)
             try:
                 link.receive(BEAT / 2)
@@ -108,9 +108,9 @@ class Follower(Rank):
             except Late:
                 if time.monotonic() - heard > PATIENCE:
                     raise Lost(f"nothing was heard for {PATIENCE:.0f} s") from None
-        place = Path(self._service.home, "releases", release)
+        path = Path(self._service.home, "releases", release)
         unit = systemd.UNITS / self._service.unit
-        text = files.read(place / "unit.service")
+        text = files.read(path / "unit.service")
         if text is not None and files.write(unit, text, 0o644):
             systemd.reload()
         files.point(Path(self._service.home, "current"), f"releases/{release}")
@@ -125,12 +125,12 @@ class Follower(Rank):
 
     def _together(self, link: Link) -> int:
         """As long as head and engine are there."""
-        heard, told = time.monotonic(), 0.0
+        heard, message = time.monotonic(), 0.0
         while True:
             now = time.monotonic()
             try:
-                if now - told > BEAT:
-                    told = now
+                if now - message > BEAT:
+                    message = now
                     link.send(beat=1)
                 link.receive(0.5)
                 heard = now

@@ -179,8 +179,8 @@ class Head(Rank):
         """
         rank, mine = self._rank, nonce()
         link.send(nonce=mine)
-        said = link.receive(GREETING)
-        number, theirs = said.get("rank"), said.get("nonce")
+        text = link.receive(GREETING)
+        number, theirs = text.get("rank"), text.get("nonce")
         if (
             type(number) is not int
             or not 0 < number < len(rank.hosts)
@@ -188,7 +188,7 @@ class Head(Rank):
             or rank.addresses[number] != address
         ):
             raise Lost("it is no rank of this cluster")
-        check_proof(said, follower_proof(self._key, self._service.name, number, mine))
+        check_proof(text, follower_proof(self._key, self._service.name, number, mine))
         mac = head_proof(self._key, self._service.name, theirs, self._session, self._release)
         link.send(session=self._session, release=self._release, mac=mac)
         with self._changed:
@@ -205,18 +205,18 @@ class Head(Rank):
     def _heard(self, link: Link, number: int) -> None:
         name = f"rank {number} ({self._rank.hosts[number]})"
         while True:
-            said = link.receive(PATIENCE)
+            text = link.receive(PATIENCE)
             with self._changed:
                 if self._links.get(number) is not link:
                     return
-                if "lacks" in said:
+                if "lacks" in text:
                     self._lacking[number] = f"does not have release {self._release}"
-                elif said.get("ready") == self._session:
+                elif text.get("ready") == self._session:
                     self._ready.add(number)
-                elif said.get("started") == self._session:
+                elif text.get("started") == self._session:
                     self._started.add(number)
-                elif "ended" in said:
-                    self._end(FAILED, f"{name}: {str(said['ended'])[:300]}")
+                elif "ended" in text:
+                    self._end(FAILED, f"{name}: {str(text['ended'])[:300]}")
                 self._changed.notify_all()
 
     def _left(self, link: Link, number: int, why: str) -> None:

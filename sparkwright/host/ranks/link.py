@@ -72,7 +72,7 @@ class Link:
                 raise Lost("it says more than a rank does")
             try:
                 self._connection.settimeout(max(0.01, until - time.monotonic()))
-                said = self._connection.recv(_MOST)
+                text = self._connection.recv(_MOST)
             except TimeoutError:
                 raise Late from None
             except OSError as error:
@@ -80,19 +80,19 @@ class Link:
             finally:
                 with contextlib.suppress(OSError):
                     self._connection.settimeout(PATIENCE)
-            if not said:
+            if not text:
                 raise Lost("it closed the connection")
-            self._said += said
+            self._said += text
             if time.monotonic() > until and b"\n" not in self._said:
                 raise Late
         line, _, self._said = self._said.partition(b"\n")
         try:
-            found = json.loads(line)
+            data = json.loads(line)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            data = None
+        if not isinstance(data, dict):
             raise Lost("it does not speak as a rank does")
-        return found
+        return data
 
     def close(self) -> None:
         """End it."""

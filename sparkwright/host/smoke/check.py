@@ -30,7 +30,7 @@ class SmokeAnswer:
 
     def failures(self, service: str) -> list[str]:
         """What failed, as lines."""
-        return [f"{service}: {one.name}: {one.detail}" for one in self.checks if not one.ok]
+        return [f"{service}: {check.name}: {check.detail}" for check in self.checks if not check.ok]
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,13 @@ def concurrency(client: DeepClient) -> str:
         while wait(asked, timeout=0.1).not_done:
             with suppress(Fault):  # if the server is busy, or ended, the answers show it
                 peak = max(peak, client.metrics().values.get(metrics.RUNNING, 0.0))
-    wrong = [text for text in (request.result() for request in asked) if text]
-    first = wrong[0] if wrong else "complete"
+    texts = [text for text in (request.result() for request in asked) if text]
+    first = texts[0] if texts else "complete"
     health = _health(client)
     died = f"after {count} requests at once, /health answers {health}; one answer: {first}"
     fail_if(health != "HTTP 200", "died", died)
-    dropped = f"{len(wrong)} of {count} answers are not complete; one: {first}"
-    fail_if(wrong, "dropped", dropped)
+    dropped = f"{len(texts)} of {count} answers are not complete; one: {first}"
+    fail_if(texts, "dropped", dropped)
     return f"{count} at once, all complete; {peak:.0f} of them observed running together"
 
 

@@ -91,8 +91,8 @@ def image(client: DeepClient) -> str:
     fail_if_only_marks(answer.text or "", "the answer to a picture")
     if answer.only_reasoning:
         answer = client.ask(body["messages"], 128)
-    words = re.findall(r"\w+", (answer.text or "").lower())
-    named = [fact for fact in picture.facts if fact in words]
+    matches = re.findall(r"\w+", (answer.text or "").lower())
+    named = [fact for fact in picture.facts if fact in matches]
     unseen = len(named) < len(picture.facts) - 1
     fail_if(unseen, "unseen", f"drawn: {picture}; answer: {clip(answer.text)!r}")
     return f"{len(named)} of {len(picture.facts)} facts: {picture}{answer.note}"

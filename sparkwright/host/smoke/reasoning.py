@@ -19,8 +19,8 @@ def switched_off(client: DeepClient) -> str:
     thinks = f"it reasons although enable_thinking is false: {clip(thoughts)}"
     fail_if(thoughts, "thinks", thinks)
     right = "42" in (answer.text or "")
-    wrong = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
-    fail_if(not right, "wrong", wrong)
+    problems = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
+    fail_if(not right, "wrong", problems)
     return f"{answer.tokens} tokens, none of them reasoning"
 
 
@@ -40,8 +40,8 @@ def switched_on(client: DeepClient) -> str:
     fail_if(leaked, "leaks", f"its reasoning is in the content: {clip(leaked)}")
     thoughtless = f"no reasoning although enable_thinking is true: {text}"
     fail_if(not answer.reasoning, "thoughtless", thoughtless)
-    wrong = f"with reasoning, the answer to 17 * 23 is {text!r}"
-    fail_if(_RIGHT not in (answer.text or ""), "wrong", wrong)
+    problems = f"with reasoning, the answer to 17 * 23 is {text!r}"
+    fail_if(_RIGHT not in (answer.text or ""), "wrong", problems)
     cut = small.finish == "length"
     unsaid = f"{_SMALL} tokens cut its reasoning, but finish_reason is {small.finish}"
     fail_if(not cut and _RIGHT not in (small.text or ""), "unsaid", unsaid)

@@ -38,18 +38,18 @@ def misfits(value: Any, schema: dict[str, Any]) -> list[str]:
     if not isinstance(value, dict):
         return [f"$ is {type(value).__name__}, not object"]
     properties = schema["properties"]
-    wrong = [f"$.{name} is not in the schema" for name in value if name not in properties]
+    problems = [f"$.{name} is not in the schema" for name in value if name not in properties]
     for name, rule in properties.items():
         part = value.get(name)
         if name not in value:
-            wrong.append(f"$.{name} is missing")
+            problems.append(f"$.{name} is missing")
         elif type(part) is not _TYPES[rule["type"]]:  # in Python a bool is an int, too
-            wrong.append(f"$.{name} is {type(part).__name__}, not {rule['type']}")
+            problems.append(f"$.{name} is {type(part).__name__}, not {rule['type']}")
         elif part not in rule.get("enum", [part]):
-            wrong.append(f"$.{name} is {part!r}; allowed: {rule['enum']}")
+            problems.append(f"$.{name} is {part!r}; allowed: {rule['enum']}")
         elif "minimum" in rule and part < rule["minimum"]:
-            wrong.append(f"$.{name} is {part}, below {rule['minimum']}")
-    return wrong
+            problems.append(f"$.{name} is {part}, below {rule['minimum']}")
+    return problems
 
 
 def tools(client: DeepClient) -> str:
@@ -93,9 +93,9 @@ def _call(client: DeepClient, answer: Completion) -> dict[str, Any]:
         arguments = json.loads(given)
     except ValueError:
         raise Fault("garbled", f"arguments that are not JSON: {clip(given)}") from None
-    wrong = misfits(arguments, _PARAMETERS)
-    right = name == _TOOL and not wrong and "oslo" in arguments["city"].lower()
-    other = f"the call is not what the tool requires: {name}({given}) {'; '.join(wrong)}"
+    problems = misfits(arguments, _PARAMETERS)
+    right = name == _TOOL and not problems and "oslo" in arguments["city"].lower()
+    other = f"the call is not what the tool requires: {name}({given}) {'; '.join(problems)}"
     fail_if(not right, "garbled", other)
     finish = f"a call with finish_reason {answer.finish}, not tool_calls"
     fail_if(answer.finish != "tool_calls", "garbled", finish)
@@ -113,6 +113,6 @@ def json_schema(client: DeepClient) -> str:
         cut = f"256 tokens end within the JSON: {clip(answer.text)}"
         fail_if(answer.finish == "length", "endless", cut)
         raise Fault("prose", f"the answer is not JSON: {clip(answer.text)}") from None
-    wrong = misfits(value, _SCHEMA)
-    fail_if(wrong, "misfit", f"JSON that does not fit the schema: {'; '.join(wrong)}")
+    problems = misfits(value, _SCHEMA)
+    fail_if(problems, "misfit", f"JSON that does not fit the schema: {'; '.join(problems)}")
     return clip(json.dumps(value))

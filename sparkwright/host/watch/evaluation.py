@@ -31,15 +31,15 @@ def kept(ring: list[Sample]) -> list[Sample]:
     if not ring:
         return []
     now = ring[-1].at
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for sample in ring:
         age = now - sample.at
         if not 0 <= age <= _DAY:
             continue
-        if age > _HOUR and found and sample.at - found[-1].at < _COARSE:
+        if age > _HOUR and samples and sample.at - samples[-1].at < _COARSE:
             continue
-        found.append(sample)
-    return found
+        samples.append(sample)
+    return samples
 
 
 def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) -> list[WatchFinding]:
@@ -50,18 +50,18 @@ def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) ->
     """
     if not ring:
         return []
-    found = [*_gpu(ring, limits), *_disks(ring, limits)]
+    watch_findings = [*_gpu(ring, limits), *_disks(ring, limits)]
     for name, seconds in boots.items():
-        found += _service(name, seconds, _of(ring, name), limits)
-    return found
+        watch_findings += _service(name, seconds, _of(ring, name), limits)
+    return watch_findings
 
 
 def carried(
     found: Iterable[WatchFinding], before: Iterable[WatchFinding], now: float
 ) -> list[WatchFinding]:
     """The same with ``since``: when each was first held to be wrong without a break."""
-    known = {(one.name, one.service): one.since for one in before}
-    return [replace(one, since=known.get((one.name, one.service), now)) for one in found]
+    known = {(item.name, item.service): item.since for item in before}
+    return [replace(item, since=known.get((item.name, item.service), now)) for item in found]
 
 
 def _of(ring: list[Sample], name: str) -> list[Timed]:
@@ -69,13 +69,13 @@ def _of(ring: list[Sample], name: str) -> list[Timed]:
 
     A switch begins it anew: it stops and starts services on purpose, and judges them by itself.
     """
-    found: list[Timed] = []
+    timeds: list[Timed] = []
     for sample in ring:
         if sample.switching:
-            found.clear()
+            timeds.clear()
         elif name in sample.services:
-            found.append((sample.at, sample.services[name]))
-    return found
+            timeds.append((sample.at, sample.services[name]))
+    return timeds
 
 
 def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
@@ -99,14 +99,14 @@ def _service(
         yield WatchFinding("given-up", name, _ERROR, seen)
     else:
         yield from _restarted(name, samples, limits)
-    seconds = _lasting(samples, lambda one: one.active == "active" and one.health != 200)
+    seconds = _lasting(samples, lambda item: item.active == "active" and item.health != 200)
     if seconds > boot:
-        said = now.health or "nothing"
+        text = now.health or "nothing"
         yield WatchFinding(
-            "not-serving", name, _ERROR, f"/health says {said} for {_minutes(seconds)}"
+            "not-serving", name, _ERROR, f"/health says {text} for {_minutes(seconds)}"
         )
     yield from _wedged(name, samples, limits)
-    seconds = _lasting(samples, lambda one: (one.cache or 0) >= limits.cache_full)
+    seconds = _lasting(samples, lambda item: (item.cache or 0) >= limits.cache_full)
     if seconds >= limits.cache_seconds:
         seen = f"KV cache full for {_minutes(seconds)}, {now.waiting or 0:.0f} requests wait"
         yield WatchFinding("kv-cache-full", name, _WARNING, seen)
@@ -117,7 +117,7 @@ def _service(
 
 
 def _restarted(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
-    counts = [one.restarts for at, one in samples if samples[-1][0] - at <= _HOUR]
+    counts = [item.restarts for at, item in samples if samples[-1][0] - at <= _HOUR]
     risen = sum(max(0, now - before) for before, now in pairwise(counts))
     if risen >= limits.restarts_hour:
         severity = _ERROR if risen > 1 else _WARNING
@@ -151,16 +151,16 @@ def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator
     if drafted < limits.drafted:
         return
     share = accepted / drafted
-    earlier = [_drafted(one, next_) for (_, one), (_, next_) in pairwise(samples[: index + 1])]
-    known = [one for one in earlier if one is not None]
-    total = sum(one[0] for one in known)
-    before = sum(one[1] for one in known) / total if total >= limits.drafted else None
-    words = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
+    earlier = [_drafted(item, next_) for (_, item), (_, next_) in pairwise(samples[: index + 1])]
+    items = [item for item in earlier if item is not None]
+    total = sum(item[0] for item in items)
+    before = sum(item[1] for item in items) / total if total >= limits.drafted else None
+    arguments = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
     if share < limits.collapsed:
-        yield WatchFinding("acceptance-collapse", name, _ERROR, words)
+        yield WatchFinding("acceptance-collapse", name, _ERROR, arguments)
     elif before is not None and share < min(limits.low, limits.decayed * before):
         yield WatchFinding(
-            "acceptance-decays", name, _WARNING, f"{words}, after {before:.0%} before"
+            "acceptance-decays", name, _WARNING, f"{arguments}, after {before:.0%} before"
         )
 
 
@@ -175,38 +175,38 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
 
 def gpu_state(answer: Gpus, limits: Thresholds) -> GpuSample:
     """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
-    found = {"silent": "" if answer.gpus else answer.said[:200] or "no GPU"}
-    for one in answer.gpus:
-        if one.event_reasons & HEAT:
-            found["heat"] = _words(one)
-        elif one.event_reasons & BRAKE:
-            found["brake"] = _words(one)
-        slow = one.clock_mhz is not None and one.clock_mhz < limits.gb10_busy_mhz
-        if "GB10" in one.name and slow and (one.busy_percent or 0) >= 80:
-            found["low"] = _words(one)
-    return GpuSample(**found)
+    result = {"silent": "" if answer.gpus else answer.said[:200] or "no GPU"}
+    for gpu in answer.gpus:
+        if gpu.event_reasons & HEAT:
+            result["heat"] = _words(gpu)
+        elif gpu.event_reasons & BRAKE:
+            result["brake"] = _words(gpu)
+        slow = gpu.clock_mhz is not None and gpu.clock_mhz < limits.gb10_busy_mhz
+        if "GB10" in gpu.name and slow and (gpu.busy_percent or 0) >= 80:
+            result["low"] = _words(gpu)
+    return GpuSample(**result)
 
 
 def _words(one: Gpu) -> str:
     values = {"C": one.temperature_c, "W": one.power_w, "MHz": one.clock_mhz}
     values["% busy"] = one.busy_percent
-    said = (
+    texts = (
         f"{'?' if value is None else format(value, 'g')} {unit}" for unit, value in values.items()
     )
-    return f"{one.name}: {', '.join(said)}"
+    return f"{one.name}: {', '.join(texts)}"
 
 
 def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
-    lately = [one.gpu for one in ring if ring[-1].at - one.at <= _COARSE and one.gpu]
-    if len(lately) >= 3 and all(one.silent for one in lately[-3:]):
+    lately = [item.gpu for item in ring if ring[-1].at - item.at <= _COARSE and item.gpu]
+    if len(lately) >= 3 and all(item.silent for item in lately[-3:]):
         yield WatchFinding("gpu-silent", None, _ERROR, f"nvidia-smi: {lately[-1].silent}")
     if len(lately) < 5:
         return
     for key, name in _HELD_BACK:
-        seen = [words for one in lately if (words := getattr(one, key))]
+        seen = [arguments for item in lately if (arguments := getattr(item, key))]
         if len(seen) >= limits.throttled_share * len(lately):
-            words = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
-            yield WatchFinding(name, None, _ERROR, words)
+            arguments = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
+            yield WatchFinding(name, None, _ERROR, arguments)
 
 
 def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
@@ -215,7 +215,7 @@ def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
         if free < limits.disk_least * total:
             yield WatchFinding("disk-full", None, _ERROR, left)
             continue
-        hours = _hours_left([(one.at, one.disks[path][0]) for one in ring if path in one.disks])
+        hours = _hours_left([(item.at, item.disks[path][0]) for item in ring if path in item.disks])
         if hours is not None and hours < limits.disk_hours:
             severity = _ERROR if hours < limits.disk_urgent_hours else _WARNING
             yield WatchFinding("disk-fills", None, severity, f"{left}, full in about {hours:.0f} h")
@@ -227,8 +227,8 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
     The last half hour has to go the same way: a fetch that has ended fills nothing any more.
     """
     now = points[-1][0]
-    long = [one for one in points if now - one[0] <= 6 * _HOUR]
-    short = [one for one in points if now - one[0] <= _HOUR / 2]
+    long = [point for point in points if now - point[0] <= 6 * _HOUR]
+    short = [point for point in points if now - point[0] <= _HOUR / 2]
     if len(long) < 10 or long[-1][0] - long[0][0] < _HOUR:
         return None
     slope = max(_slope(long), _slope(short))

@@ -101,16 +101,20 @@ def look(config: WatchConfig, now: float) -> list[str]:
     before = documents.record(WatchState, config.report) or WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
     boots = {watched.name: watched.boot_seconds for watched in config.services}
-    found = evaluation.judge(ring, boots, thresholds.THRESHOLDS)
-    found = evaluation.carried(found, before.findings, round(now))
-    state = WatchState(round(now), tuple(found), tuple(ring))
+    result = evaluation.judge(ring, boots, thresholds.THRESHOLDS)
+    result = evaluation.carried(result, before.findings, round(now))
+    state = WatchState(round(now), tuple(result), tuple(ring))
     text = json.dumps(encode(state), separators=(",", ":"))
     files.write(Path(config.report), text, 0o600, durable=False)
     exports = Path(config.services_root, "watch/metrics/sparkwright.prom")
-    files.write(exports, exported(found, round(now)), 0o644, durable=False)
+    files.write(exports, exported(result, round(now)), 0o644, durable=False)
     return [
-        *(_line(one) for one in found if _key(one) not in map(_key, before.findings)),
-        *(f"over: {_line(one)}" for one in before.findings if _key(one) not in map(_key, found)),
+        *(_line(item) for item in result if _key(item) not in map(_key, before.findings)),
+        *(
+            f"over: {_line(finding)}"
+            for finding in before.findings
+            if _key(finding) not in map(_key, result)
+        ),
     ]
 
 
@@ -123,8 +127,10 @@ def exported(found: Iterable[WatchFinding], now: int) -> str:
         "# HELP sparkwright_finding What the watch holds to be wrong.",
         "# TYPE sparkwright_finding gauge",
     ]
-    for one in found:
-        labels = f'diagnosis="{one.name}",service="{one.service or ""}",severity="{one.severity}"'
+    for item in found:
+        labels = (
+            f'diagnosis="{item.name}",service="{item.service or ""}",severity="{item.severity}"'
+        )
         lines.append(f"sparkwright_finding{{{labels}}} 1")
     return "\n".join([*lines, ""])
 

@@ -13,10 +13,10 @@ from sparkwright.host.fabric import FabricRequest, FabricState
 
 def state_of(host: Host, image: str | None = None) -> FabricState:
     """What it is now, and the id of an image. One remote execution. Raises HostError."""
-    found = ask(
+    fabric_state = ask(
         host, fabric, FabricRequest(image=image), FabricState, sudo=Sudo.IF_POSSIBLE, timeout=60,
         secrets=False,
     )  # fmt: skip
-    if why := wrong(found):
+    if why := wrong(fabric_state):
         invalid("sparkwright-fabric", why)
-    return found
+    return fabric_state

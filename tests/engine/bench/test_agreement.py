@@ -62,10 +62,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     except UserError as error:
         pytest.skip(f"{error.findings[0].observed}: {error.findings[0].remedy}")
     folder = tmp_path_factory.mktemp("bench")
-    words = ["--max-model-len", "4096", "--speculative-config", NGRAM]
+    arguments = ["--max-model-len", "4096", "--speculative-config", NGRAM]
     with launched(
         make_model(folder / "model"),
-        *words,
+        *arguments,
         FAKE_VLLM_FIRST_TOKEN_SECONDS="0.2",
         FAKE_VLLM_TOKENS_PER_SECOND="50",
     ) as server:

@@ -18,7 +18,7 @@ from lab.layout import SPARES, USER
 from tests.fleet.site import Run, Site, answers, inside, ssh, until
 from tests.fleet.spares import as_installed
 
-(BARE,) = (one for one in SPARES if one.bare)
+(BARE,) = (spare for spare in SPARES if spare.bare)
 INVENTORY = "inventory/bare.py"
 ALONE = "roles.bootstrap.bootstrap"
 STEPS = ["docker", "nvidia-container-toolkit", "docker-group", "earlyoom", "unattended-upgrades"]
@@ -77,11 +77,11 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
     assert not _has("nvidia-ctk")
     dry = fresh.run("--dry", inventory=INVENTORY)
     assert dry.code == 0, dry.output
-    for words in ("would install docker.io, docker-cli, docker-compose",
+    for name in ("would install docker.io, docker-cli, docker-compose",
                   "would add the repository http://", "would restart Docker",
                   "would make spark a member of the group docker",
                   "judged again when bootstrap is done"):  # fmt: skip
-        assert words in dry.output
+        assert name in dry.output
     assert _packages() == before
     inside(BARE.name, "test", "!", "-e", RECORD)
 
@@ -100,14 +100,14 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
     assert again.changed == set(), again.output
     assert f"remote executions: {BARE.name} 3" in again.output
 
-    said = fresh.sparkwright("remove", INVENTORY, "--weights", "--yes")
-    assert "--bootstrap undoes it" in said
+    text = fresh.sparkwright("remove", INVENTORY, "--weights", "--yes")
+    assert "--bootstrap undoes it" in text
     assert _has("docker")
-    said = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
-    assert "package docker.io" in said
+    text = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
+    assert "package docker.io" in text
     gone = set(_packages().splitlines()) - set(before.splitlines())
     # HAProxy is a deploy's own, and stays; so does what it needs.
-    assert not [one for one in gone if one.endswith(" installed") and "docker" in one]
+    assert not [item for item in gone if item.endswith(" installed") and "docker" in item]
     assert not _has("docker")
     assert not _has("nvidia-ctk")
     assert not _has("earlyoom")
@@ -143,8 +143,8 @@ def test_killed_and_run_again(fresh: Site, moment: str) -> None:
     inside(BARE.name, "sh", "-c", "test $(stat -c %Z /usr/bin/nvidia-container-runtime-hook) -le "
            "$(stat -c %Z /proc/$(pidof dockerd))")  # fmt: skip
     assert _run(fresh, deploy=ALONE).changed == set()
-    said = fresh.sparkwright("remove", INVENTORY, "--bootstrap", "--yes")
-    assert "package docker.io" in said
+    text = fresh.sparkwright("remove", INVENTORY, "--bootstrap", "--yes")
+    assert "package docker.io" in text
     assert not _has("docker")
 
 
@@ -174,27 +174,27 @@ def test_a_first_time_with_a_password(fresh: Site) -> None:
     # Everything that is started there while bootstrap runs, to look for the password in.
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /run/seen 2>/dev/null")
-    words = ["bootstrap", INVENTORY, "--password", "--step", "sudoers", "--step", "docker"]
+    arguments = ["bootstrap", INVENTORY, "--password", "--step", "sudoers", "--step", "docker"]
     leader, follower = pty.openpty()
     done = subprocess.Popen(
-        [sys.executable, "-m", "sparkwright", *words], cwd=fresh.folder, stdin=follower,
+        [sys.executable, "-m", "sparkwright", *arguments], cwd=fresh.folder, stdin=follower,
         stdout=follower, stderr=follower, start_new_session=True,
     )  # fmt: skip
     os.close(follower)
-    said = b""
+    text = b""
     try:
-        while b"assword" not in said:
-            said += os.read(leader, 4096)
+        while b"assword" not in text:
+            text += os.read(leader, 4096)
         os.write(leader, b"a-secret-of-hers\n")
         while chunk := os.read(leader, 4096):
-            said += chunk
+            text += chunk
     except OSError:
         pass  # the terminal is closed with its last process
-    assert done.wait(timeout=200) == 0, said.decode(errors="replace")
+    assert done.wait(timeout=200) == 0, text.decode(errors="replace")
     inside(BARE.name, "systemctl", "stop", "eyes")
     assert "a-secret-of-hers" not in inside(BARE.name, "sh", "-c", "strings -a /run/seen || "
                                             "tr -c '[:print:]' '\\n' < /run/seen")  # fmt: skip
-    assert b"a-secret-of-hers" not in said
+    assert b"a-secret-of-hers" not in text
     assert ssh(BARE.name, "sudo -k -n id -u") == "0"
     assert _has("docker")
 

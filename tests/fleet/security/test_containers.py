@@ -69,8 +69,8 @@ def test_it_serves_and_nothing_changes_in_a_second_run(site: Site, hardening: st
     assert answers(site, HOST)
     assert site.deploy("--limit", HOST).changed == set()
     assert "error" not in [
-        one["severity"]
-        for one in json.loads(
+        load["severity"]
+        for load in json.loads(
             site.call("doctor", "inventory/virtual.py", "--limit", HOST, "--json").stdout
         )
     ]
@@ -112,9 +112,9 @@ def test_no_process_has_a_capability_or_can_get_one(hardening: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_root_in_the_container_is_not_root_on_the_host(hardening: str, attack: str) -> None:
-    said = within(ATTACKS[attack])
-    assert said.endswith("ended 1"), said
-    assert "PermissionError" in said or "Read-only file system" in said, said
+    text = within(ATTACKS[attack])
+    assert text.endswith("ended 1"), text
+    assert "PermissionError" in text or "Read-only file system" in text, text
 
 
 def test_strict_has_places_to_write_to_and_no_others(hardening: str) -> None:
@@ -157,8 +157,8 @@ def test_a_fork_bomb_stops_at_its_limit(site: Site, hardening: str) -> None:
     if ssh(HOST, "docker info -f '{{.PidsLimit}}'") == "false":
         pytest.skip("the kernel of this machine gives its hosts no control group for processes")
     assert limit == "4096"
-    said = within(FORK_BOMB)
-    assert 0 < int(said.split()[0]) < 4096, said
+    text = within(FORK_BOMB)
+    assert 0 < int(text.split()[0]) < 4096, text
     assert answers(site, HOST)
 
 

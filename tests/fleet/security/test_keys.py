@@ -67,8 +67,8 @@ def test_the_fleets_own_key_is_rotated_too(clients: Site) -> None:
 
 def test_a_revoked_key_opens_nothing_and_the_others_do(clients: Site) -> None:
     key = named(clients)
-    said = clients.sparkwright("key", "revoke", "openclaw", INVENTORY)
-    assert key not in said
+    text = clients.sparkwright("key", "revoke", "openclaw", INVENTORY)
+    assert key not in text
     assert statuses(key) == {401}
     assert statuses(named(clients, "laptop")) == statuses(clients.key) == {200}
     deploy(clients)
@@ -89,9 +89,9 @@ def test_a_host_has_names_and_no_clients_key(clients: Site) -> None:
     for host in (*REPLICAS, "hopper-1"):
         log = inside(host, "journalctl", "--no-pager", "-o", "cat", "-u", "sparkwright-gateway")
         places = "/opt /etc /tmp /var/tmp /home /run"
-        found = [inside(host, "sh", "-c", f"grep -rlF -e {key} {places} 2>/dev/null || true")
+        result = [inside(host, "sh", "-c", f"grep -rlF -e {key} {places} 2>/dev/null || true")
                  for key in keys]  # fmt: skip
-        assert found == ["", ""], host
+        assert result == ["", ""], host
         for text in (log, inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")):
             assert not any(key in text for key in keys)
         if host in ("spark-1", "rtx-1", "hopper-1"):

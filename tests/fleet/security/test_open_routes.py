@@ -44,9 +44,9 @@ def _from_here(address: str) -> set[int]:
     """The ports of a host that take a connection from the controller."""
 
     def taken(port: int) -> bool:
-        with socket.socket() as one:
-            one.settimeout(2)
-            return one.connect_ex((address, port)) == 0
+        with socket.socket() as item:
+            item.settimeout(2)
+            return item.connect_ex((address, port)) == 0
 
     ports = range(1, 65536)
     with ThreadPoolExecutor(64) as pool:
@@ -71,9 +71,9 @@ def proxied(site: Site) -> Site:
 def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
     address = MACHINES["spark-1"].address
     ssh("spark-1", "sudo systemctl stop 'sparkwright-share*' || true")
-    for found in (_from_here(address), _from_neighbour("spark-2", address)):
-        assert {SSH, PROXY} <= found
-        assert found <= {SSH, PROXY, PEERS}, found
+    for result in (_from_here(address), _from_neighbour("spark-2", address)):
+        assert {SSH, PROXY} <= result
+        assert result <= {SSH, PROXY, PEERS}, result
     # And inside they are there: what was scanned for exists.
     for port in (18000, 28000):
         ssh("spark-1", f"curl -fsS -o /dev/null localhost:{port}/health")
@@ -108,9 +108,9 @@ def test_vllm_itself_leaves_them_open(proxied: Site) -> None:
     """Why the proxy is there: on the host, past it, they answer without a key."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
-        words = body if path in ("/invocations", "/tokenize") else ""
+        arguments = body if path in ("/invocations", "/tokenize") else ""
         code = ssh("spark-1", "curl -s -o /dev/null -w '%{http_code}' "
-                   f"localhost:18000{path} {words}")  # fmt: skip
+                   f"localhost:18000{path} {arguments}")  # fmt: skip
         assert code not in ("401", "403", "404"), (path, code)
 
 

@@ -25,8 +25,8 @@ def seed(site: Site) -> Iterator[str]:
 
 
 def _unit(host: str) -> str:
-    words = ("systemctl", "list-units", "--plain", "--no-legend", "sparkwright-share-*.service")
-    return inside(host, *words).partition(" ")[0]
+    arguments = ("systemctl", "list-units", "--plain", "--no-legend", "sparkwright-share-*.service")
+    return inside(host, *arguments).partition(" ")[0]
 
 
 def _process(host: str) -> str:
@@ -46,8 +46,8 @@ def test_the_server_is_not_root_and_sees_nothing_else(seed: str) -> None:
         assert gone == "gone", path
     shown = inside(seed, "ls", f"{root}/opt/sparkwright", f"{root}/opt/sparkwright/state")
     assert "services" not in shown.split()
-    said = inside(seed, "systemd-analyze", "security", "--no-pager", _unit(seed))
-    exposure = re.search(r"exposure level for \S+ ([\d.]+)", said)
+    text = inside(seed, "systemd-analyze", "security", "--no-pager", _unit(seed))
+    exposure = re.search(r"exposure level for \S+ ([\d.]+)", text)
     assert exposure is not None
     assert float(exposure[1]) <= 3.0
 
@@ -100,7 +100,7 @@ def test_the_fleets_secret_is_on_no_host(seed: str, site: Site) -> None:
     secret = (site.folder / ".sparkwright/peer_secret").read_text().strip()
     for host in GOOD:
         places = "/opt /etc /run /tmp /var/tmp /home /var/lib/systemd"
-        found = ssh(host, f"sudo grep -rlF --devices=skip -e '{secret}' {places} || true")
-        assert found == ""
+        result = ssh(host, f"sudo grep -rlF --devices=skip -e '{secret}' {places} || true")
+        assert result == ""
     keys = ssh(seed, "sudo stat -c '%a %U' /run/sparkwright/peers/served/*")
     assert set(keys.splitlines()) == {"600 root"}

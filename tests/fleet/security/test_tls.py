@@ -76,8 +76,8 @@ def test_a_host_s_key_is_root_s_and_nowhere_else(secured: Site) -> None:
         assert len(line) == 64
         # Held while it is searched for in no argument: the pattern comes from the file itself.
         pattern = f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}"
-        found = ssh(host, f"{pattern} | sudo grep -rlF -f - /opt /etc /tmp /var/tmp /home || true")
-        assert found == PEM
+        result = ssh(host, f"{pattern} | sudo grep -rlF -f - /opt /etc /tmp /var/tmp /home || true")
+        assert result == PEM
         assert line not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
         assert line not in inside(host, "journalctl", "--no-pager", "-o", "cat")
 

@@ -24,10 +24,10 @@ def test_every_unit_is_closed() -> None:
     units = _units()
     assert {"sparkwright-qwen36.service", "sparkwright-watch.service"} <= set(units)
     for unit in units:
-        said = inside(HOST, "systemd-analyze", "security", "--no-pager", unit)
-        match = re.search(r"Overall exposure level for \S+ ([\d.]+)", said)
-        assert match, said
-        assert float(match[1]) <= MOST.get(unit, 2.0), said
+        text = inside(HOST, "systemd-analyze", "security", "--no-pager", unit)
+        match = re.search(r"Overall exposure level for \S+ ([\d.]+)", text)
+        assert match, text
+        assert float(match[1]) <= MOST.get(unit, 2.0), text
 
 
 def test_the_watch_sees_docker_and_systemd_from_within(converged: Site) -> None:

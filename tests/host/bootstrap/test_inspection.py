@@ -29,8 +29,8 @@ def _device(place: Path, vendor: str, device: str, kind: str) -> None:
 def test_gpus_on_the_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], found: list[bool]
 ) -> None:
-    for number, one in enumerate(devices):
-        _device(tmp_path / f"pci/{number}", *one)
+    for number, item in enumerate(devices):
+        _device(tmp_path / f"pci/{number}", *item)
     monkeypatch.setattr(inspection, "_PCI", tmp_path / "pci")
     assert list(inspection.gpus_on_bus()) == found
 
@@ -55,7 +55,7 @@ def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "user.rules").write_text(text)
     assert inspection.firewall() is None
     (tmp_path / "ufw.conf").write_text("ENABLED=yes\n")
-    rules = tuple(one for one in text.splitlines() if one.startswith("### tuple"))
+    rules = tuple(line for line in text.splitlines() if line.startswith("### tuple"))
     assert inspection.firewall() == Firewall("ufw", rules)
 
 
@@ -108,10 +108,10 @@ def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_this_machine_is_looked_at_and_not_changed() -> None:
-    found = as_json(
+    result = as_json(
         inspection.main(
             BootstrapRequest(ObservationRequest(directories=("/etc",)), ("bash", "no-such-package"))
         )
     )
-    assert found["observed"]["architecture"] == os.uname().machine
-    assert "no-such-package" not in found["packages"]
+    assert result["observed"]["architecture"] == os.uname().machine
+    assert "no-such-package" not in result["packages"]

@@ -38,18 +38,18 @@ class Apt:
         if words[0] in self.fails:
             return Outcome(1, err="it broke")
         if words[0] == "dpkg-query":
-            named = [one for one in words[4:] if not one.startswith("-")]
-            found = [one for one in sorted(self.installed) if not named or one in named]
-            installed = [f"{one} installed" for one in found]
+            named = [word for word in words[4:] if not word.startswith("-")]
+            items = [item for item in sorted(self.installed) if not named or item in named]
+            installed = [f"{item} installed" for item in items]
             return Outcome(0, "\n".join([*installed, "gone config-files\n"]))
         if words[:2] == ("apt-get", "-s"):
-            return Outcome(0, "".join(f"Purg {one} [1.0]\n" for one in self._goes(words)))
+            return Outcome(0, "".join(f"Purg {goe} [1.0]\n" for goe in self._goes(words)))
         if words[:2] == ("apt-get", "purge"):
             self.installed -= set(self._goes(words))
         return Outcome(0)
 
     def _goes(self, words: tuple[str, ...]) -> list[str]:
-        names = [one for one in words[2:] if not one.startswith("-") and one != "purge"]
+        names = [word for word in words[2:] if not word.startswith("-") and word != "purge"]
         goes = set(names)
         for name in names:
             goes |= self.needed_by.get(name, set())
@@ -59,18 +59,18 @@ class Apt:
 
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
-    found = Apt()
+    result = Apt()
     for module in (prepare, undo, program):
-        monkeypatch.setattr(module, "run", found.run)
+        monkeypatch.setattr(module, "run", result.run)
     for module in (prepare, undo):
         monkeypatch.setattr(module, "RECORD", str(tmp_path / "lib/bootstrap.json"))
     monkeypatch.setattr(program, "_LOCKS", (str(tmp_path / "lock"),))
     monkeypatch.setattr(program, "_JOURNAL", tmp_path / "updates")
     monkeypatch.setattr(docker, "containers", list)
     monkeypatch.setattr(docker, "get", lambda *_: [])
-    monkeypatch.setattr(systemd, "reload", lambda: found.ran.append(("daemon-reload",)))
-    monkeypatch.setattr(systemd, "disable", lambda *u: found.ran.append(("disable", *u)))
-    return found
+    monkeypatch.setattr(systemd, "reload", lambda: result.ran.append(("daemon-reload",)))
+    monkeypatch.setattr(systemd, "disable", lambda *u: result.ran.append(("disable", *u)))
+    return result
 
 
 def recorded(tmp_path: Path) -> Record:
@@ -90,9 +90,9 @@ def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_p
     apt.installed.add("docker.io")
     step("docker", packages=("docker-compose",))
     (name,) = recorded(tmp_path).steps
-    one = recorded(tmp_path).steps[name]
-    assert one.before == ("bash", "curl")
-    assert one.undo.packages == DOCKER
+    item = recorded(tmp_path).steps[name]
+    assert item.before == ("bash", "curl")
+    assert item.undo.packages == DOCKER
     assert (tmp_path / "lib/bootstrap.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -241,7 +241,7 @@ def test_installing_that_was_cut_off_is_brought_to_its_end_first(apt: Apt, tmp_p
     (tmp_path / "updates").mkdir()
     (tmp_path / "updates/tmp.i").touch()
     prepare.main(PrepareRequest("docker", apt=True))
-    assert not [one for one in apt.ran if one[0] == "dpkg"]
+    assert not [item for item in apt.ran if item[0] == "dpkg"]
     (tmp_path / "updates/0001").touch()
     prepare.main(PrepareRequest("docker", apt=True))
     assert apt.ran[-1][0] == "dpkg"
@@ -256,28 +256,28 @@ class TestSudoers:
 
     @pytest.fixture(autouse=True)
     def folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-        place = tmp_path / "sudoers.d"
-        monkeypatch.setattr(prepare, "_SUDOERS", place)
-        return place
+        path = tmp_path / "sudoers.d"
+        monkeypatch.setattr(prepare, "_SUDOERS", path)
+        return path
 
     def test_it_is_checked_and_then_written(
         self, apt: Apt, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         text = "me ALL=(ALL) NOPASSWD: ALL\n"
-        place = folder / "sparkwright-me"
+        path = folder / "sparkwright-me"
         checked: list[str] = []
 
         def run(*words: str, **_: Any) -> Outcome:
             if words[0] == "visudo":
                 checked.append(Path(words[2]).read_text())
-                assert not place.exists()
+                assert not path.exists()
             return apt.run(*words)
 
         monkeypatch.setattr(prepare, "run", run)
-        told = prepare.main(PrepareRequest("sudoers", sudoers=(str(place), text)))
-        assert (checked, told) == ([text], (f"wrote {place}",))
-        assert place.read_text() == text
-        assert place.stat().st_mode & 0o777 == 0o440
+        message = prepare.main(PrepareRequest("sudoers", sudoers=(str(path), text)))
+        assert (checked, message) == ([text], (f"wrote {path}",))
+        assert path.read_text() == text
+        assert path.stat().st_mode & 0o777 == 0o440
 
     def test_what_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
         apt.fails = ("visudo",)

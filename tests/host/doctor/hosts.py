@@ -39,8 +39,8 @@ class _Handler(Handler):
     said: Vllm
 
     def do_GET(self) -> None:
-        said = self.said
-        status, text = (200, said.page()) if self.path == "/metrics" else (said.health, "")
+        message = self.said
+        status, text = (200, message.page()) if self.path == "/metrics" else (message.health, "")
         self.reply(status, text.encode())
 
     def do_POST(self) -> None:
@@ -52,9 +52,9 @@ class _Handler(Handler):
 @contextmanager
 def vllm() -> Iterator[Vllm]:
     """A server on a free port."""
-    said = Vllm()
-    with listening(_Handler, said=said) as said.port:
-        yield said
+    text = Vllm()
+    with listening(_Handler, said=text) as text.port:
+        yield text
 
 
 def inspected(**changes: Any) -> dict[str, Any]:

@@ -128,14 +128,14 @@ def test_a_service_that_hangs_is_given_time_and_then_reported(
     monkeypatch.setattr(collect, "_LOOK", 0.1)
     with vllm() as server:
         server.values["num_requests_running"] = 2.0
-        one = Server("127.0.0.1", server.port)
+        item = Server("127.0.0.1", server.port)
         began = time.monotonic()
-        looks = list(collect.looks(one, 0.1, metric_names()))
+        looks = list(collect.looks(item, 0.1, metric_names()))
         assert time.monotonic() - began > 0.5
         assert not collect.moved(looks[0], looks[-1])
         server.step = 5.0
         began = time.monotonic()
-        looks = list(collect.looks(one, 0.1, metric_names()))
+        looks = list(collect.looks(item, 0.1, metric_names()))
         assert time.monotonic() - began < 0.4
         assert collect.moved(looks[0], looks[-1])
 
@@ -146,15 +146,15 @@ def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.Mon
     for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
         program(programs, name, "echo broken >&2; exit 1")
     answer = ask(Vllm(port=9), tmp_path)
-    found = {one.id for one in diagnose("spark-1", facts({**answer, "planned": PLANNED}))}
-    assert {"docker-silent", "gpu-silent"} <= found
+    ids = {item.id for item in diagnose("spark-1", facts({**answer, "planned": PLANNED}))}
+    assert {"docker-silent", "gpu-silent"} <= ids
 
 
 def test_a_command_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin", "slow", "exec sleep 30")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    said = processes.run("slow", timeout=0.2)
-    assert said == Outcome(None, err="slow: no answer within 0 s")
+    text = processes.run("slow", timeout=0.2)
+    assert text == Outcome(None, err="slow: no answer within 0 s")
 
 
 def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
 
 
 def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
-    said = []
+    texts = []
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
         server.step = 50.0
@@ -88,7 +88,7 @@ def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
                 exported = (tmp_path / "watch/metrics/sparkwright.prom").read_text()
             if minute == 10:
                 server.step = 50.0
-            said += program.look(config, NOW + 60 * minute)
+            texts += program.look(config, NOW + 60 * minute)
     state = json.loads((tmp_path / "state/watch.json").read_text())
     assert (tmp_path / "state/watch.json").stat().st_mode & 0o777 == 0o600
     labels = 'diagnosis="wedge",service="qwen36",severity="error"'
@@ -96,9 +96,9 @@ def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
     assert f"sparkwright_watch_seconds {NOW + 60 * 8}\n" in exported
     assert len(state["ring"]) == 12
     assert state["findings"] == []
-    words = "qwen36: error: wedge: 3 requests run, and no token for"
-    assert [line.startswith(words) for line in said] == [True, False]
-    assert said[1].startswith(f"over: {words}")
+    arguments = "qwen36: error: wedge: 3 requests run, and no token for"
+    assert [line.startswith(arguments) for line in texts] == [True, False]
+    assert texts[1].startswith(f"over: {arguments}")
 
 
 def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:

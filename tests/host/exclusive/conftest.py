@@ -15,5 +15,5 @@ def night(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
     """``llm`` sleeps behind its proxy, and ``coder`` runs."""
     if HAPROXY is None:
         pytest.skip("no haproxy on this machine (apt-get install haproxy)")
-    with waking(monkeypatch) as found:
-        yield found
+    with waking(monkeypatch) as result:
+        yield result

@@ -65,7 +65,7 @@ def _switch(host: Host) -> transaction.Switch:
 def _state(host: Host) -> tuple[set[str], set[str], str]:
     """What runs, what starts at boot, and what the host says is active."""
     return (
-        {one.name.removeprefix("running-") for one in host.place.glob("running-*")},
+        {path.name.removeprefix("running-") for path in host.place.glob("running-*")},
         {
             name
             for name in ("a", "b")
@@ -89,8 +89,8 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert _switch(pair).run() == "good"
     assert _state(pair) == B
     assert exclusive.sleeping(pair.place / "state") == {"a": "b"}
-    found = exclusive.active(pair.place / "state")["evening"]
-    assert (found.service, found.by) == ("b", "ann@laptop")
+    result = exclusive.active(pair.place / "state")["evening"]
+    assert (result.service, result.by) == ("b", "ann@laptop")
     # And back, and there is nothing to do for the one that runs.
     _ask(pair, "a")
     assert _switch(pair).run() == "good"
@@ -205,8 +205,8 @@ def test_a_deploy_that_was_decided_before_another_activation_touches_nothing(pai
     exclusive.activate(pair.place / "state", {"evening": "b"}, "calendar", "")
     assert pair.switch(pair.service("a"), active={"evening": "a"}).run() == "failed"
     assert pair.journal()["reasons"] == ["evening: b was activated meanwhile: run again"]
-    said = pair.place / "said"
-    assert "stop" not in (said.read_text() if said.exists() else "")
+    text = pair.place / "said"
+    assert "stop" not in (text.read_text() if text.exists() else "")
 
 
 def test_a_name_of_no_group_is_nothing(pair: Host) -> None:

@@ -42,15 +42,15 @@ def test_a_stream_hears_comments_and_then_its_tokens(
     assert answer.readline() == b": llm is being started\n"
     night.go.set()
     night.backend.go.release()  # {"stream": true} is one chunk
-    said = whole(answer).body
-    assert b"data: 0 of llm\n\n" in said
+    text = whole(answer).body
+    assert b"data: 0 of llm\n\n" in text
 
 
 def test_several_wait_for_one_switch(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT) for _ in range(4)]
     until(lambda: night.begun, "the switch")
     night.go.set()
-    assert [one.result(60).status for one in asked] == [200] * 4
+    assert [item.result(60).status for item in asked] == [200] * 4
     assert night.begun == ["llm"]
 
 
@@ -64,9 +64,9 @@ def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.Mo
     answer = asked.result(60)
     assert (answer.status, answer.headers["retry-after"]) == (503, "300")
     assert answer.data["error"]["running"] == "coder"
-    said = whole(stream).body.decode()
-    assert '"code": 503' in said
-    assert said.endswith("data: [DONE]\n\n")
+    text = whole(stream).body.decode()
+    assert '"code": 503' in text
+    assert text.endswith("data: [DONE]\n\n")
 
 
 def test_a_request_waits_no_longer_than_it_may(night: Waking) -> None:

@@ -29,9 +29,9 @@ def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     declare(pair.place, known)
 
     def started(*_: object) -> object:
-        place = pair.place / "state/switch"
-        request = decode(SwitchRequest, json.loads((place / "request.json").read_text()))
-        transaction.Switch(place, request).run()
+        path = pair.place / "state/switch"
+        request = decode(SwitchRequest, json.loads((path / "request.json").read_text()))
+        transaction.Switch(path, request).run()
         return type("Done", (), {"ok": True})()
 
     monkeypatch.setattr(activate, "run", started)
@@ -52,8 +52,8 @@ def test_the_calendar_is_followed_there_and_back(
         assert unattended.main(str(calendar.place)) == 0
         assert _state(calendar) == ({runs}, {runs}, runs)
     assert "b: a makes room for it" in capsys.readouterr().out
-    found = exclusive.active(calendar.place / "state")["evening"]
-    assert found.by.startswith("calendar@")
+    result = exclusive.active(calendar.place / "state")["evening"]
+    assert result.by.startswith("calendar@")
     # The lock is let go, and says who was here: a deploy that looked before knows it.
     assert not (calendar.place / "state/lock.json").exists()
     last = json.loads((calendar.place / "state/lock-last.json").read_text())

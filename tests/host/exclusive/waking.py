@@ -89,37 +89,37 @@ def declare(place: Path, known: Groups) -> None:
 @contextmanager
 def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
     """The host, as long as the block runs."""
-    place = Path(tempfile.mkdtemp(prefix="wake-"))
-    place.chmod(0o755)
+    path = Path(tempfile.mkdtemp(prefix="wake-"))
+    path.chmod(0o755)
     made = socket.socket(socket.AF_UNIX)
-    made.bind(str(place / "wake.sock"))
-    (place / "wake.sock").chmod(0o660)
+    made.bind(str(path / "wake.sock"))
+    (path / "wake.sock").chmod(0o660)
     if os.geteuid() == 0:
-        shutil.chown(place / "wake.sock", group="haproxy")
+        shutil.chown(path / "wake.sock", group="haproxy")
     made.listen()
-    server = on_request.Server(made, place)
+    server = on_request.Server(made, path)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         with serving("llm") as backend:
-            home = place / "services/llm"
-            kept = kept_service("r", "llm", place, port=backend.port)
+            home = path / "services/llm"
+            kept = kept_service("r", "llm", path, port=backend.port)
             files.write(home / "releases/r/release.json", kept.record, 0o640)
             files.point(home / "current", "releases/r")
-            proxies = proxies_of(place, (replica(backend),))
+            proxies = proxies_of(path, (replica(backend),))
             (own,) = proxies.proxies
             own = replace(own, exclusive="evening", on_request=True, engine_key=True)
             proxies = replace(
-                proxies, proxies=(own,), home=f"{place}/gateway", wake=str(place / "wake.sock")
+                proxies, proxies=(own,), home=f"{path}/gateway", wake=str(path / "wake.sock")
             )
-            declare(place, replace(GROUPS, admin=proxies.admin_socket))
-            (place / "gateway").mkdir()
-            proxy_place.write_sleeping(place / "gateway/asleep.map")
+            declare(path, replace(GROUPS, admin=proxies.admin_socket))
+            (path / "gateway").mkdir()
+            proxy_place.write_sleeping(path / "gateway/asleep.map")
             with opened(proxies) as proxy:
-                found = Waking(place, proxy, backend)
-                monkeypatch.setattr(unattended, "run", found.run)
-                yield found
-                found.go.set()
+                result = Waking(path, proxy, backend)
+                monkeypatch.setattr(unattended, "run", result.run)
+                yield result
+                result.go.set()
     finally:
         server.shutdown()
         server.server_close()
-        shutil.rmtree(place)
+        shutil.rmtree(path)

@@ -23,13 +23,13 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     times = count()
 
     def looked(sparks: Iterable[Spark]) -> dict[str, FabricState]:
-        found = {}
+        fabric_states = {}
         folder = tmp_path / str(next(times))
         for spark in sparks:
             root = folder / f"spark-{spark.number}"
             tree.write(spark, root)
             monkeypatch.setenv("PATH", f"{root}/bin:/usr/bin:/bin")
-            found[root.name] = fabric.main(FabricRequest(str(root), ask=False))
-        return found
+            fabric_states[root.name] = fabric.main(FabricRequest(str(root), ask=False))
+        return fabric_states
 
     return looked

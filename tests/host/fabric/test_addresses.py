@@ -74,16 +74,16 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
     (tools / "netplan").symlink_to(_ROOT / "lab/fabric/netplan")
     for name in ("netplan", "systemd/system"):
         (tmp_path / "over/etc" / name).mkdir(parents=True)
-    words = ["unshare", "--net", "--mount", "sh", "-c", _HOST, "sh", str(tmp_path / "over"),
+    arguments = ["unshare", "--net", "--mount", "sh", "-c", _HOST, "sh", str(tmp_path / "over"),
              str(_ROOT), sys.executable, f"{_PROGRAM}{steps}\nprint(json.dumps(out))"]  # fmt: skip
     done = subprocess.run(
-        words, capture_output=True, text=True, check=False, timeout=120,
+        arguments, capture_output=True, text=True, check=False, timeout=120,
         env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
+    data = json.loads(done.stdout)
+    assert isinstance(data, dict)
+    return data
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
 )
 def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str, why: str) -> None:
     out = _run(tmp_path, f"arm(text())\nput(text())\nout['said'] = {call}, now()")
-    wrong, now = out["said"]
-    assert wrong[0].startswith("ping -M do -s ")
-    assert wrong[0].endswith(why) or "unreachable" in wrong[0].lower()
-    assert wrong[-1] == "the addresses of before are back"
+    problem, now = out["said"]
+    assert problem[0].startswith("ping -M do -s ")
+    assert problem[0].endswith(why) or "unreachable" in problem[0].lower()
+    assert problem[-1] == "the addresses of before are back"
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
@@ -146,7 +146,7 @@ out["now"] = now()["addresses"], Path(NETPLAN).read_text() == before
 
 def test_what_netplan_does_not_accept_changes_nothing(tmp_path: Path) -> None:
     out = _run(tmp_path, 'out["said"] = arm(text(key="mtuu")), now()')
-    (wrong,), now = out["said"]
-    assert wrong.startswith("netplan generate does not accept the new file: ")
+    (problem,), now = out["said"]
+    assert problem.startswith("netplan generate does not accept the new file: ")
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
     assert not (tmp_path / "systemctl").exists()

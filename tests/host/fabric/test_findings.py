@@ -85,7 +85,7 @@ APART = {
 
 
 def _said(found: list[Finding]) -> list[tuple[str, str, str]]:
-    return [(one.id, one.subject.host or "", one.observed) for one in found]
+    return [(item.id, item.subject.host or "", item.observed) for item in found]
 
 
 def test_every_check_is_provoked() -> None:
@@ -97,10 +97,10 @@ def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
     host, observed = OBSERVED[id_]
     sparks = pair()
     PLANTED[id_](sparks)
-    found = CHECKS.findings(Fabric(look(sparks), "pair"))
-    assert (id_, host, observed) in _said(found)
-    assert {one.id for one in found} == {id_}
-    assert all(one.reason and one.remedy and one.source and one.expected for one in found)
+    result = CHECKS.findings(Fabric(look(sparks), "pair"))
+    assert (id_, host, observed) in _said(result)
+    assert {item.id for item in result} == {id_}
+    assert all(item.reason and item.remedy and item.source and item.expected for item in result)
 
 
 @pytest.mark.parametrize(
@@ -118,30 +118,32 @@ def test_all_faults_are_found_at_once(look: Look) -> None:
     sparks = pair()
     for plant in (_slow, _small, _no_gid, _no_cma, _kernels):
         plant(sparks)
-    found = [one.id for one in CHECKS.findings(Fabric(look(sparks), "pair"))]
-    assert set(found) == {
+    ids = [finding.id for finding in CHECKS.findings(Fabric(look(sparks), "pair"))]
+    assert set(ids) == {
         "fabric-speed", "fabric-mtu", "fabric-no-gid", "fabric-cma", "fabric-kernels-differ",
     }  # fmt: skip
-    assert found.index("fabric-mtu") < found.index("fabric-speed")  # errors first
+    assert ids.index("fabric-mtu") < ids.index("fabric-speed")  # errors first
 
 
 def test_a_pair_in_different_ports(look: Look) -> None:
-    found = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
-    assert _said(found) == [
+    result = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
+    assert _said(result) == [
         ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
     ]
-    assert found[0].remedy == "move the cable of spark-2 to port 0"
+    assert result[0].remedy == "move the cable of spark-2 to port 0"
 
 
 def test_a_ring_with_equal_ports_joined(look: Look) -> None:
-    one, two, three = ring(3)
+    item, two, three = ring(3)
     # The cable between the first two in port 0 of both.
-    for spark, far in ((one, two), (two, one)):
+    for spark, far in ((item, two), (two, item)):
         for twin in (0, 1):
             spark.ports[0, twin].sees = (far.mac(0, twin),)
     two.ports[1, 0].sees = two.ports[1, 1].sees = ()
-    found = CHECKS.findings(Fabric(look((one, two, three)), "ring"))
-    assert ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 0 of spark-2") in _said(found)
+    result = CHECKS.findings(Fabric(look((item, two, three)), "ring"))
+    assert ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 0 of spark-2") in _said(
+        result
+    )
 
 
 def test_a_ring_that_is_open(look: Look) -> None:
@@ -149,9 +151,9 @@ def test_a_ring_that_is_open(look: Look) -> None:
     for spark, cage in ((sparks[0], 1), (sparks[3], 0)):
         for twin in (0, 1):
             spark.ports[cage, twin] = Port()
-    said = _said(CHECKS.findings(Fabric(look(sparks), "ring")))
-    assert ("fabric-link-down", "spark-1", "port 0 alone has a link") in said
-    assert ("fabric-ring-open", "spark-4", "it is cabled to spark-3") in said
+    text = _said(CHECKS.findings(Fabric(look(sparks), "ring")))
+    assert ("fabric-link-down", "spark-1", "port 0 alone has a link") in text
+    assert ("fabric-ring-open", "spark-4", "it is cabled to spark-3") in text
 
 
 def test_no_card_and_no_cable(look: Look) -> None:

@@ -13,8 +13,8 @@ _LOOK = "from sparkwright.host.lib import icmp; print(icmp.{})"
 def _said(mtu: int, call: str) -> str:
     """What a call says in a network namespace of its own, whose loopback has this MTU."""
     ready = f"ip link set lo mtu {mtu} up && exec {sys.executable} -c '{_LOOK.format(call)}'"
-    words = ["unshare", "--net", "--map-root-user", "sh", "-c", ready]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    arguments = ["unshare", "--net", "--map-root-user", "sh", "-c", ready]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

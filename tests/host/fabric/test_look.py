@@ -21,7 +21,7 @@ from tests.libyaml import safe_load
 
 def test_the_ports_of_a_pair(look: Look) -> None:
     state = look(pair())["spark-1"]
-    assert [(one.name, one.cage, one.twin, one.carrier) for one in state.rails] == [
+    assert [(rail.name, rail.cage, rail.twin, rail.carrier) for rail in state.rails] == [
         ("enp1s0f0np0", 0, 0, False),
         ("enP2p1s0f0np0", 0, 1, False),
         ("enp1s0f1np1", 1, 0, True),
@@ -48,9 +48,9 @@ def test_a_host_without_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_another_makers_card_is_no_rail(look: Look, tmp_path: Path) -> None:
     sparks = pair()
     tree.write(sparks[0], tmp_path / "other")
-    for place in (tmp_path / "other/sys/devices/pci").iterdir():
-        (place / "driver").unlink()
-        (place / "driver").symlink_to("/sys/bus/pci/drivers/ice")
+    for path in (tmp_path / "other/sys/devices/pci").iterdir():
+        (path / "driver").unlink()
+        (path / "driver").symlink_to("/sys/bus/pci/drivers/ice")
     assert fabric.main(FabricRequest(str(tmp_path / "other"), ask=False)).rails == ()
 
 
@@ -67,12 +67,12 @@ def test_a_tool_that_says_something_else(
 
 def test_lldp_names_the_other_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.write(pair()[0], tmp_path)
-    said = (
+    text = (
         '{"lldp": {"interface": [{"enp1s0f1np1": {"via": "LLDP", "chassis": {"spark-2": {}}, '
         '"port": {"id": {"type": "mac", "value": "4C:BB:47:00:02:02"}, '
         '"descr": "enp1s0f1np1"}}}]}}'
     )
-    program(tmp_path / "bin", "lldpcli", f"cat <<'E'\n{said}\nE")
+    program(tmp_path / "bin", "lldpcli", f"cat <<'E'\n{text}\nE")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     rail = fabric.main(FabricRequest(str(tmp_path), ask=False)).rails[2]
     assert Neighbour("4c:bb:47:00:02:02", "lldp", name="spark-2 enp1s0f1np1") in rail.neighbours
@@ -83,7 +83,7 @@ def test_two_nccl_libraries_in_one_process(tmp_path: Path, monkeypatch: pytest.M
     ours = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2"
     system = "/usr/lib/aarch64-linux-gnu/libnccl.so.2.28.3"
     for pid, loaded in ((7, [ours, ours]), (8, [ours, system])):
-        maps = "".join(f"ffff0000-ffff1000 r-xp 00000000 00:2a 12   {one}\n" for one in loaded)
+        maps = "".join(f"ffff0000-ffff1000 r-xp 00000000 00:2a 12   {item}\n" for item in loaded)
         (tmp_path / f"proc/{pid}").mkdir(parents=True)
         (tmp_path / f"proc/{pid}/maps").write_text(maps)
     assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
@@ -98,9 +98,9 @@ def test_shapes_are_seen(look: Look) -> None:
 
 
 def test_a_cable_to_somebody_else(look: Look) -> None:
-    one, two = pair()
-    one.ports[1, 0].sees = ("aa:bb:cc:dd:ee:ff",)
-    assert unknown_neighbours(look([one, two])) == {
+    item, two = pair()
+    item.ports[1, 0].sees = ("aa:bb:cc:dd:ee:ff",)
+    assert unknown_neighbours(look([item, two])) == {
         "spark-1": ("aa:bb:cc:dd:ee:ff",),
         "spark-2": (),
     }
@@ -116,14 +116,14 @@ def test_variables_of_a_pair(look: Look) -> None:
 @pytest.mark.parametrize("number", [3, 4])
 def test_variables_of_a_ring(look: Look, number: int) -> None:
     state = look(ring(number))["spark-2"]
-    found = collective_environment(state, "ring", ranks=number)
+    result = collective_environment(state, "ring", ranks=number)
     assert entrance(state, "ring") == ("enP7s7", "192.168.1.22")
-    assert {found[f"{one}_SOCKET_IFNAME"] for one in ("NCCL", "GLOO", "TP")} == {"enP7s7"}
-    assert found["NCCL_IB_HCA"] == "rocep1s0f0,roceP2p1s0f0,rocep1s0f1,roceP2p1s0f1"
-    assert found["NCCL_NET_PLUGIN"] == "none"
-    assert (found["NCCL_IB_SUBNET_AWARE_ROUTING"], found["NCCL_IB_MERGE_NICS"]) == ("1", "0")
-    assert found.get("NCCL_ALGO") == ("Ring" if number == 4 else None)
-    assert "NCCL_CROSS_NIC" not in found
+    assert {result[f"{name}_SOCKET_IFNAME"] for name in ("NCCL", "GLOO", "TP")} == {"enP7s7"}
+    assert result["NCCL_IB_HCA"] == "rocep1s0f0,roceP2p1s0f0,rocep1s0f1,roceP2p1s0f1"
+    assert result["NCCL_NET_PLUGIN"] == "none"
+    assert (result["NCCL_IB_SUBNET_AWARE_ROUTING"], result["NCCL_IB_MERGE_NICS"]) == ("1", "0")
+    assert result.get("NCCL_ALGO") == ("Ring" if number == 4 else None)
+    assert "NCCL_CROSS_NIC" not in result
 
 
 @pytest.mark.parametrize("shape", ["pair", "ring", "switch"])

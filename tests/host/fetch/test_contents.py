@@ -22,8 +22,8 @@ MODELS = {
 
 
 def _miniature(repository: str) -> Miniature:
-    (found,) = [miniature for miniature in MINIATURES if miniature.id == repository]
-    return found
+    (result,) = [miniature for miniature in MINIATURES if miniature.id == repository]
+    return result
 
 
 def _write(folder: Path, repository: str, revision: int) -> list[str]:
@@ -115,8 +115,8 @@ def test_another_format_than_the_catalogs(
 ) -> None:
     config = {"quantization_config": {"quant_method": method}} if method else {}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    found = contents.faults(tmp_path, ["config.json"], ExpectedContents(name))
-    assert found == ([f"the weights are {what}, but {name} in the catalog"] if what else [])
+    result = contents.faults(tmp_path, ["config.json"], ExpectedContents(name))
+    assert result == ([f"the weights are {what}, but {name} in the catalog"] if what else [])
 
 
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:

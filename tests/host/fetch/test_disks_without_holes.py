@@ -28,11 +28,11 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system"
 
 @pytest.fixture
 def ramfs(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "models"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "ramfs", "ramfs", place], check=True)
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+    path = tmp_path / "models"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "ramfs", path], check=True)
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)
 
 
 def _part(fetch: Fetch) -> Path:
@@ -130,10 +130,10 @@ def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
     with holes.writing(part) as writer:
         writer.write(memoryview(bytes(MIB)), MIB)
     store = peer_files.Store(PeerRoots(models=str(ramfs), images=str(ramfs)))
-    found = store.find(place, ("weights",))
-    assert found is not None
-    with found:
-        assert peer_files.available(found) == [(MIB, 2 * MIB)]
+    index = store.find(place, ("weights",))
+    assert index is not None
+    with index:
+        assert peer_files.available(index) == [(MIB, 2 * MIB)]
 
 
 def test_only_whole_pages_are_marked(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ def test_all_repositories(lab: LabHub, fetch: Fetch) -> None:
         changes = lab.request(fetch, name, token_file=str(token), allow_token_over_http=True)
         output = fetch.complete(**changes)
         assert "hf_transfer ended" not in output
-        found = {
+        result = {
             path.relative_to(lab.directory(fetch, name)).as_posix(): path.stat().st_size
             for path in lab.directory(fetch, name).rglob("*")
             if path.is_file() and not path.name.startswith(".sparkwright")
         }
-        assert found == {f.path: f.size for f in lab.repositories[name].commits[-1].files}
+        assert result == {f.path: f.size for f in lab.repositories[name].commits[-1].files}
     assert lab.counters()["tokens_at_cdn"] == 0
 
 

@@ -30,8 +30,8 @@ BASIC = "Basic " + base64.b64encode(":".join(DOCKER).encode()).decode()
 
 @pytest.fixture
 def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
-    with peer_sharing(Fetch(fetch.hub, tmp_path / "seed")) as one:
-        yield one
+    with peer_sharing(Fetch(fetch.hub, tmp_path / "seed")) as item:
+        yield item
 
 
 @pytest.fixture
@@ -152,10 +152,10 @@ def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
 
 
 def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
-    place = seed.fetch.root / "images" / DIGEST / DIGEST
-    place.parent.mkdir(parents=True)
+    path = seed.fetch.root / "images" / DIGEST / DIGEST
+    path.parent.mkdir(parents=True)
     kind = "application/vnd.oci.image.index.v1+json"
-    place.write_text(json.dumps({"mediaType": kind}))
+    path.write_text(json.dumps({"mediaType": kind}))
     status, text, headers = seed.plain(f"/v2/a/b/manifests/sha256:{DIGEST}", Authorization=BASIC)
     assert (status, headers["Content-Type"]) == (200, kind)
     assert headers["Docker-Content-Digest"] == f"sha256:{DIGEST}"
@@ -180,9 +180,9 @@ def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
             self.waited += timeout or 0.0
             return False
 
-    clock, one = Clock(), limit(1_000_000)
+    clock, item = Clock(), limit(1_000_000)
     for _ in range(4):
-        one.take(1_000_000, clock)
+        item.take(1_000_000, clock)
     # Nobody really waits here: four seconds' bytes are asked for in an instant, and the later
     # ones must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
     assert clock.waited == pytest.approx(8.0, abs=0.2)
@@ -207,8 +207,8 @@ def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
             file = plain / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-    wrong = plain / "small.safetensors"
-    wrong.write_bytes(wrong.read_bytes()[::-1])
+    problems = plain / "small.safetensors"
+    problems.write_bytes(problems.read_bytes()[::-1])
     mine = {path: path.read_bytes() for path in plain.rglob("*") if path.is_file()}
     fetch.complete(apart=True, adopt=[str(fetch.root / "pl*"), str(fetch.root / "cache")])
     fetched = {hit.path.rpartition("/")[2] for hit in fetch.hub.hits if hit.where == "cdn"}
@@ -228,10 +228,10 @@ def test_who_tries_tls_is_answered_in_http(seed: Seed) -> None:
     with contextlib.suppress(ssl.SSLWantReadError):
         hello.do_handshake()
     began = time.monotonic()
-    with socket.create_connection(("127.0.0.1", seed.port), 5) as one:
-        one.sendall(outgoing.read())
+    with socket.create_connection(("127.0.0.1", seed.port), 5) as item:
+        item.sendall(outgoing.read())
         answer = b""
-        while block := one.recv(4096):
+        while block := item.recv(4096):
             answer += block
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert time.monotonic() - began < 2

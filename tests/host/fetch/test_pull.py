@@ -55,20 +55,20 @@ class Docker:
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
-    one = Docker(tmp_path / "docker")
-    (one.place / "root/image/overlay2").mkdir(parents=True)
+    item = Docker(tmp_path / "docker")
+    (item.place / "root/image/overlay2").mkdir(parents=True)
     command = program(
-        one.place / "bin",
+        item.place / "bin",
         "docker",
-        f'echo "$@" >> {one.place}/commands\n'
-        f'[ "$1" != build ] || cp -a "$4" {one.place}/context\n'
-        f'[ "$1" != --config ] || cp "$2/config.json" {one.place}/account\n'
-        f'[ "$3" != pull -o ! -e {one.place}/full ] || {{ echo no space left >&2; exit 1; }}\n',
+        f'echo "$@" >> {item.place}/commands\n'
+        f'[ "$1" != build ] || cp -a "$4" {item.place}/context\n'
+        f'[ "$1" != --config ] || cp "$2/config.json" {item.place}/account\n'
+        f'[ "$3" != pull -o ! -e {item.place}/full ] || {{ echo no space left >&2; exit 1; }}\n',
     )
     monkeypatch.setenv("PATH", str(command.parent), prepend=":")
-    root = {"DockerRootDir": str(one.place / "root"), "Driver": "overlay2"}
-    docker_api.serve(one.place, monkeypatch, lambda _: {**root, **one.info})
-    return one
+    root = {"DockerRootDir": str(item.place / "root"), "Driver": "overlay2"}
+    docker_api.serve(item.place, monkeypatch, lambda _: {**root, **item.info})
+    return item
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def request_(registry: Registry, tmp_path: Path) -> PullRequest:
         revision=digest(MANIFEST),
         destination=str(tmp_path / "images" / digest(MANIFEST)),
         state_dir=str(tmp_path / "state"),
-        files=tuple(FetchFile(digest(one), len(one), digest(one)) for one in (LAYER, MANIFEST)),
+        files=tuple(FetchFile(digest(item), len(item), digest(item)) for item in (LAYER, MANIFEST)),
         manifests=(digest(MANIFEST),),
         downloader="http",
         token_file=str(tmp_path / "account"),
@@ -99,9 +99,9 @@ def pull(request: PullRequest) -> tuple[int, str, dict[str, Any]]:
     """Run the task. Returns exit code, the last line on stderr, and progress.json."""
     state = Path(request.fetch.state_dir)
     (state / "request.json").write_text(document(request))
-    words = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "pull"]
+    arguments = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "pull"]
     done = subprocess.run(
-        [*words, str(state / "request.json")],
+        [*arguments, str(state / "request.json")],
         capture_output=True, text=True, check=False, env=os.environ, timeout=60,
     )  # fmt: skip
     progress: dict[str, Any] = json.loads((state / "progress.json").read_text())

@@ -25,8 +25,8 @@ def model(tmp_path: Path) -> Path:
     files = {}
     for name in ("a.bin", "sub/b.bin"):
         (directory / name).write_bytes(b"content")
-        found = (directory / name).stat()
-        files[name] = {"size": 7, "mtime_ns": found.st_mtime_ns, "sha256": SHA256}
+        result = (directory / name).stat()
+        files[name] = {"size": 7, "mtime_ns": result.st_mtime_ns, "sha256": SHA256}
     document = {"version": 1, "repo": "o/m", "endpoint": "x", "commit": COMMIT, "files": files}
     (directory / ".sparkwright-receipt.json").write_text(json.dumps(document), encoding="utf-8")
     return directory

@@ -123,9 +123,9 @@ def test_an_account_opens_a_private_image_and_goes_to_its_own_host_alone(
 ) -> None:
     code, output = pull(fetch, registry)
     assert code == 0, output
-    place = fetch.root / "images" / digest(MANIFEST)
-    assert (place / digest(LAYER)).read_bytes() == LAYER
-    assert (place / digest(MANIFEST)).read_bytes() == MANIFEST
+    path = fetch.root / "images" / digest(MANIFEST)
+    assert (path / digest(LAYER)).read_bytes() == LAYER
+    assert (path / digest(MANIFEST)).read_bytes() == MANIFEST
     assert registry.seen_at_cdn
     assert set(registry.seen_at_cdn) == {None}
 
@@ -145,6 +145,6 @@ def test_without_the_right_account_the_remedy_is_reported(
 ) -> None:
     code, output = pull(fetch, registry, account)
     assert code == 1
-    assert any(words in output for words in remedy.split("|"))
+    assert any(part in output for part in remedy.split("|"))
     assert ACCOUNT not in output
     assert not (fetch.root / "images" / digest(MANIFEST)).exists()

@@ -119,9 +119,9 @@ def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: P
         (tmp_path / path).write_text(text)
     document = written(tmp_path, {})
     for task in ("run", "pull", "peer-server"):
-        words = runtime.command(str(tmp_path), task, str(document))
+        arguments = runtime.command(str(tmp_path), task, str(document))
         done = subprocess.run(
-            [sys.executable, *words[1:]], capture_output=True, text=True, check=False
+            [sys.executable, *arguments[1:]], capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stderr.startswith("The request")) == (1, True), done.stderr
     late = "import sparkwright.host.fetch.job, sparkwright.host.fetch.worker"

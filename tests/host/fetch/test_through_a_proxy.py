@@ -29,9 +29,9 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
             asked.append(to.hostname or "")
             headers = {name: value for name, value in self.headers.items() if name != "Host"}
             at = f"http://127.0.0.1:{to.port}{to.path}?{to.query}".rstrip("?")
-            one = urllib.request.Request(at, headers=headers, method=self.command)
+            request = urllib.request.Request(at, headers=headers, method=self.command)
             try:
-                answer = DIRECT.open(one, timeout=10)
+                answer = DIRECT.open(request, timeout=10)
             except urllib.error.HTTPError as error:
                 answer = error
             body = answer.read()

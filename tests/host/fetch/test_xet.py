@@ -13,12 +13,12 @@ from tests.host.fetch.conftest import Fetch, LabHub
 
 def _largest(lab: LabHub) -> tuple[str, File]:
     """The repository with the largest file, and that file."""
-    found = {
+    result = {
         name: max(repository.commits[-1].files, key=lambda file: file.size)
         for name, repository in lab.repositories.items()
     }
-    name = max(found, key=lambda key: found[key].size)
-    return name, found[name]
+    name = max(result, key=lambda key: result[key].size)
+    return name, result[name]
 
 
 def _request(lab: LabHub, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:

@@ -102,9 +102,9 @@ class Server:
     def metric(self, name: str) -> float:
         """The sum of a metric's values."""
         _, _, text = self.ask("GET", "/metrics")
-        found = [line for line in text.splitlines() if line.split("{")[0] == name]
-        assert found, name
-        return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+        lines = [line for line in text.splitlines() if line.split("{")[0] == name]
+        assert lines, name
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 
 
 @contextlib.contextmanager

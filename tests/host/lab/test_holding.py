@@ -68,14 +68,14 @@ def test_another_one_is_reported_at_once_who_holds_it_since_when_and_what_to_do(
     with another(file) as other:
         time.sleep(1.1)
         began = time.monotonic()
-        code, said = ended(start(file, code=TRY))
+        code, text = ended(start(file, code=TRY))
         assert time.monotonic() - began < 2
         assert code == 1
-        assert f"held by process {other.pid} (tests) of {ROOT} since 20" in said
-        assert re.search(r"\([1-9] s ago\)", said)
-        assert f"end process {other.pid}" in said
-        assert "--wait" in said
-        assert "Traceback" not in said
+        assert f"held by process {other.pid} (tests) of {ROOT} since 20" in text
+        assert re.search(r"\([1-9] s ago\)", text)
+        assert f"end process {other.pid}" in text
+        assert "--wait" in text
+        assert "Traceback" not in text
         with pytest.raises(LabIsHeldError), held("tests", file=file):
             pass
 
@@ -84,9 +84,9 @@ def test_the_file_is_of_its_owner_alone_and_gone_afterwards(file: Path) -> None:
     with held("tests", file=file):
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700
-        found = holder(file)
-        assert found is not None
-        assert found.process.pid == os.getpid()
+        result = holder(file)
+        assert result is not None
+        assert result.process.pid == os.getpid()
     assert holder(file) is None
     assert not file.parent.exists()
 
@@ -106,13 +106,13 @@ def test_what_a_holder_starts_works_for_it_and_environment_is_not_asked(file: Pa
     with held("tests", file=file):
         with held("lab up", file=file):
             pass
-        found = holder(file)
-        assert found is not None
-        assert found.purpose == "tests"  # the inner one has released nothing
-        words = ["env", "-i", "sh", "-c", '"$@"; exit $?', "sh", *python(TRY, file)]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        result = holder(file)
+        assert result is not None
+        assert result.purpose == "tests"  # the inner one has released nothing
+        arguments = ["env", "-i", "sh", "-c", '"$@"; exit $?', "sh", *python(TRY, file)]
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr
-        assert holder(file) == found
+        assert holder(file) == result
 
 
 def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path
         killed.wait()
         with another(file) as other:
             go.touch()
-            _, said = killed.communicate(timeout=20)
-            assert f"held by process {other.pid}" in said
+            _, text = killed.communicate(timeout=20)
+            assert f"held by process {other.pid}" in text
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -144,8 +144,8 @@ def test_one_who_waits_gets_it_when_the_holder_ends(file: Path, number: signal.S
         assert f"held by process {other.pid}" in waiting.stderr.readline()
         assert waiting.poll() is None
         other.send_signal(number)
-        code, said = ended(waiting)
-        assert (code, said.splitlines()[0]) == (0, "held")
+        code, text = ended(waiting)
+        assert (code, text.splitlines()[0]) == (0, "held")
     assert not file.exists()
 
 
@@ -156,7 +156,7 @@ def test_one_at_a_time_of_many_who_wait(file: Path, tmp_path: Path) -> None:
         "\n  os.mkdir(sys.argv[2]); time.sleep(0.02); os.rmdir(sys.argv[2])"
     )
     many = [start(file, tmp_path / "mark", code=alone) for _ in range(8)]
-    assert [(code, "Error" in said) for code, said in map(ended, many)] == [(0, False)] * 8
+    assert [(code, "Error" in text) for code, text in map(ended, many)] == [(0, False)] * 8
 
 
 def test_what_a_dead_holder_wrote_is_not_who_holds_it(file: Path) -> None:
@@ -179,9 +179,9 @@ class TestThroughAKeeper:
 
     def test_it_holds_for_the_one_who_asked(self, file: Path) -> None:
         with kept(python(KEEP, file, os.getpid())):
-            found = holder(file)
-            assert found is not None
-            assert (found.purpose, found.process.pid) == ("demo", os.getpid())
+            result = holder(file)
+            assert result is not None
+            assert (result.purpose, result.process.pid) == ("demo", os.getpid())
             with held("lab up", file=file):  # works for the one who asked
                 pass
         assert not file.exists()
@@ -202,10 +202,10 @@ class TestThroughAKeeper:
     def test_it_reports_who_else_holds_it(self, file: Path) -> None:
         code = START + "\nwith kept(sys.argv[1:]): print('held')"
         with another(file) as other:
-            result, said = ended(start(*python(KEEP, file, os.getpid()), code=code))
+            result, text = ended(start(*python(KEEP, file, os.getpid()), code=code))
         assert result == 1
-        assert said.count(f"held by process {other.pid} (tests)") == 1
-        assert "Traceback" not in said
+        assert text.count(f"held by process {other.pid} (tests)") == 1
+        assert "Traceback" not in text
 
 
 class TestCall:

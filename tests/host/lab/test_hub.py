@@ -32,9 +32,9 @@ class Lab:
         self.store = Store(data)
 
     def main(self, name: str) -> Commit:
-        found = self.store.load(name)
-        assert found is not None
-        return found.commits[-1]
+        result = self.store.load(name)
+        assert result is not None
+        return result.commits[-1]
 
     def content(self, name: str, path: str) -> bytes:
         file = self.main(name).file(path)
@@ -83,11 +83,11 @@ def test_model_info_has_sizes_and_hashes(served: Lab) -> None:
     assert info.sha == commit.id
     assert info.last_modified is not None
     assert info.last_modified.isoformat() == "2026-06-19T16:45:00+00:00"
-    found = {
+    result = {
         entry.rfilename: (entry.size, entry.blob_id, entry.lfs and entry.lfs.sha256)
         for entry in info.siblings or []
     }
-    assert found == {
+    assert result == {
         file.path: (file.size, file.blob_id, file.sha256 if file.lfs else None)
         for file in commit.files
     }
@@ -100,15 +100,15 @@ def test_file_metadata(origin: str, request: pytest.FixtureRequest) -> None:
     for path in (SHARD, "config.json"):
         file = lab.main(BODY).file(path)
         assert file is not None
-        found = get_hf_file_metadata(f"{lab.url}/{BODY}/resolve/main/{path}", token=False)
-        assert found.commit_hash == BODY_COMMIT
-        assert found.etag == (file.sha256 if path == SHARD else file.blob_id)
-        assert found.size == file.size
-        assert requests.get(found.location, timeout=10).content == lab.content(BODY, path)
-        assert ("/cdn/" if file.lfs else "/resolve/") in found.location
-        assert ("localhost" in found.location) == (origin == "apart" and file.lfs)
+        result = get_hf_file_metadata(f"{lab.url}/{BODY}/resolve/main/{path}", token=False)
+        assert result.commit_hash == BODY_COMMIT
+        assert result.etag == (file.sha256 if path == SHARD else file.blob_id)
+        assert result.size == file.size
+        assert requests.get(result.location, timeout=10).content == lab.content(BODY, path)
+        assert ("/cdn/" if file.lfs else "/resolve/") in result.location
+        assert ("localhost" in result.location) == (origin == "apart" and file.lfs)
         # What leads to Xet storage is in the hub's own answer, and lost where the CDN's is taken.
-        assert (found.xet_file_data is not None) == (origin == "apart" and file.lfs)
+        assert (result.xet_file_data is not None) == (origin == "apart" and file.lfs)
 
 
 # --- downloads --------------------------------------------------------------------------------

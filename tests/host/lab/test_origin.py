@@ -42,12 +42,12 @@ def test_a_digest_is_of_names_and_contents_and_not_of_what_python_compiled(tmp_p
     for folder in ("one/hub", "two/hub"):
         (tmp_path / folder / "__pycache__").mkdir(parents=True)
         (tmp_path / folder / "a.py").write_text("a")
-    one, two = tmp_path / "one/hub", tmp_path / "two/hub"
-    (one / "__pycache__/a.pyc").write_text("x")
-    assert origin.digest([one]) == origin.digest([two])
+    item, two = tmp_path / "one/hub", tmp_path / "two/hub"
+    (item / "__pycache__/a.pyc").write_text("x")
+    assert origin.digest([item]) == origin.digest([two])
     (two / "a.py").rename(two / "b.py")
-    assert origin.digest([one]) != origin.digest([two])
+    assert origin.digest([item]) != origin.digest([two])
     (two / "b.py").rename(two / "a.py")
     (two / "a.py").write_text("b")
-    assert origin.digest([one]) != origin.digest([two])
+    assert origin.digest([item]) != origin.digest([two])
     assert origin.digest([tmp_path / "none"]) == origin.digest([tmp_path / "none"])

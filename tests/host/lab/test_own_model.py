@@ -37,9 +37,9 @@ def test_what_the_hub_says_is_enough_to_start_it(hub: str, tmp_path: Path) -> No
     assert host.catalog.models[service.body.name].capabilities == ("tools", "thinking")
 
     text = render_service(host.plan, service, resolution(host.plan)).compose
-    words = yaml.safe_load(text)["services"]["engine"]["command"][1:]
+    arguments = yaml.safe_load(text)["services"]["engine"]["command"][1:]
     folder = str(Folders(tmp_path)(REPOSITORY))
-    said = [folder if word == service.body.mount else word for word in words]
-    settings = settings_of(said, "0.32.0", "stock")
+    texts = [folder if word == service.body.mount else word for word in arguments]
+    settings = settings_of(texts, "0.32.0", "stock")
     assert settings.model.quant_method == "fp8"
     assert settings.reasoning_parser == "qwen3"

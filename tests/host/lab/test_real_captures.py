@@ -21,8 +21,8 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A fake for 0.32.0, which drafts as the lab's recipe does."""
     model = make_model(tmp_path_factory.mktemp("captures") / "model")
     speculation = {"method": "ngram", "num_speculative_tokens": 11}
-    words = ["--reasoning-parser", "qwen3", "--speculative-config", json.dumps(speculation)]
-    with launched(model, *words, FAKE_VLLM_VERSION="0.32.0") as started:
+    arguments = ["--reasoning-parser", "qwen3", "--speculative-config", json.dumps(speculation)]
+    with launched(model, *arguments, FAKE_VLLM_VERSION="0.32.0") as started:
         yield started
 
 
@@ -31,28 +31,28 @@ def captured(name: str) -> str:
 
 
 def test_models_have_the_shape_of_the_real_ones(fake: Server) -> None:
-    said = json.loads(fake.ask("GET", "/v1/models")[2])
+    data = json.loads(fake.ask("GET", "/v1/models")[2])
     real = json.loads(captured("v1_models.json"))
-    assert shape(said)[1][1][0] == shape(real)[1][1][0]
-    assert [name for name, _ in shape(said)] == [name for name, _ in shape(real)]
+    assert shape(data)[1][1][0] == shape(real)[1][1][0]
+    assert [name for name, _ in shape(data)] == [name for name, _ in shape(real)]
 
 
 def test_answers_have_the_shape_of_the_real_ones(fake: Server) -> None:
-    said = fake.chat("Hello", max_tokens=5, chat_template_kwargs={"enable_thinking": False})
+    text = fake.chat("Hello", max_tokens=5, chat_template_kwargs={"enable_thinking": False})
     real = json.loads(captured("chat.json"))
-    for answer in (said, real):
+    for answer in (text, real):
         group, key = _NOT_COUNTED
         answer[group][key] = None
-    assert shape(said) == shape(real)
+    assert shape(text) == shape(real)
 
 
 def test_metrics_have_the_real_names_and_labels(fake: Server) -> None:
     fake.chat("Hello", max_tokens=5)
     real = set(captured("metric_series.txt").splitlines())
-    known = {name for name in real if name.startswith(_NOT_IN_FAKE)}
-    assert series(fake.ask("GET", "/metrics")[2]) == real - known
+    names = {name for name in real if name.startswith(_NOT_IN_FAKE)}
+    assert series(fake.ask("GET", "/metrics")[2]) == real - names
 
 
 def test_every_metric_that_the_smoke_program_reads_is_there() -> None:
-    names = {one.partition("{")[0] for one in captured("metric_series.txt").splitlines()}
+    names = {line.partition("{")[0] for line in captured("metric_series.txt").splitlines()}
     assert {own.partition("{")[0] for own in metric_names()} <= names

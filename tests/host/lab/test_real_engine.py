@@ -48,8 +48,8 @@ def test_no_rule_has_anything_against_it(tmp_path: Path) -> None:
     }
     inventory = tmp_path / "inventory.py"
     inventory.write_text(f"sparks = [('a', {host!r})]\nrtx50 = [('b', {host!r})]\n")
-    words = [sys.executable, "-m", "sparkwright", "check", str(inventory)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-m", "sparkwright", "check", str(inventory)]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "2 hosts, 2 services: 0 errors, 0 warnings, 0 silenced\n", done.stderr
 
 

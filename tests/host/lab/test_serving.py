@@ -46,9 +46,9 @@ def shared_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(shared_model: Path) -> Iterator[Server]:
     """The server most tests ask: 0.24.0 with reasoning, tools, a key and n-gram speculation."""
-    words = ["--reasoning-parser", "qwen3", "--speculative-config", NGRAM]
-    words += ["--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"]
-    with launched(shared_model, *words) as started:
+    arguments = ["--reasoning-parser", "qwen3", "--speculative-config", NGRAM]
+    arguments += ["--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"]
+    with launched(shared_model, *arguments) as started:
         yield started
 
 
@@ -151,11 +151,11 @@ def test_the_key_guards_what_it_guards_in_vllm(server: Server) -> None:
     for line in (CAPTURES / "0.24.0/apikey_matrix.txt").read_text().splitlines():
         method, path, *expected = line.split()
         sent = body if method == "POST" else None
-        found = [
+        result = [
             f"{name}={server.ask(method, path, sent, key)[0]}"
             for name, key in (("nokey", ""), ("wrong", "wrong"), ("key", KEY))
         ]
-        assert (path, found) == (path, expected)
+        assert (path, result) == (path, expected)
     status, headers, text = server.ask("GET", "/v1/models", key="wrong")
     _, names, expected_body = captured("0.24.0/v1_models_401.txt")
     assert (status, names_of(headers), text) == (401, names, expected_body)

@@ -15,9 +15,9 @@ from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import catalog, plan, resolution
 
 RECIPES = [
-    one
-    for one in catalog().recipes.values()
-    if int(one.system.partition(".")[0]) > 9 and one.ranks is None
+    recipe
+    for recipe in catalog().recipes.values()
+    if int(recipe.system.partition(".")[0]) > 9 and recipe.ranks is None
 ]
 VERSIONS = {name: tag.version for tag in TAGS if tag.repository == STOCK for name in tag.names}
 
@@ -27,7 +27,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     return Folders(tmp_path_factory.mktemp("stock"))
 
 
-@pytest.mark.parametrize("recipe", [one.name for one in RECIPES])
+@pytest.mark.parametrize("recipe", [recipe.name for recipe in RECIPES])
 def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folders) -> None:
     entry = catalog().recipes[recipe]
     body = catalog().models[entry.body.model]
@@ -35,10 +35,10 @@ def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folder
     (service,) = host.services
     text = render_service(host, service, resolution(host, architectures=("amd64",))).compose
     rendered = yaml.safe_load(text)["services"]["engine"]
-    words = [str(folders(body.repository)) if word == entry.body.mount else word
+    arguments = [str(folders(body.repository)) if word == entry.body.mount else word
              for word in rendered["command"][1:]]  # fmt: skip
 
-    settings = settings_of(words, VERSIONS[service.image.tag], "stock")
+    settings = settings_of(arguments, VERSIONS[service.image.tag], "stock")
 
     assert settings.model.quant_method == ("modelopt" if body.format == "modelopt" else None)
     asked = entry.arguments.get("speculative_config")
@@ -54,4 +54,4 @@ def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folder
 def test_the_lab_has_every_tag_and_body_of_stock_vllm() -> None:
     assert set(catalog().images["vllm-openai"].tags) <= set(VERSIONS)
     made = {miniature.id for miniature in MINIATURES}
-    assert {catalog().models[one.body.model].repository for one in RECIPES} <= made
+    assert {catalog().models[recipe.body.model].repository for recipe in RECIPES} <= made

@@ -125,10 +125,10 @@ class RunningProxy:
 
     def command(self) -> list[str]:
         """The command line of the unit."""
-        found = re.search(r"^ExecStart=(.*)$", render_proxies(self.proxies).unit, re.MULTILINE)
-        assert found
+        match = re.search(r"^ExecStart=(.*)$", render_proxies(self.proxies).unit, re.MULTILINE)
+        assert match
         assert HAPROXY
-        return [HAPROXY, *shlex.split(found[1])[1:]]
+        return [HAPROXY, *shlex.split(match[1])[1:]]
 
     def start(self) -> None:
         """Start it; returns when it says that it is ready."""

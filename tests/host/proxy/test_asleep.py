@@ -24,8 +24,8 @@ def evening(place: Path, one: Backend) -> Iterator[RunningProxy]:
     proxies = replace(proxies_of(place, (replica(one),)), home=f"{place}/gateway")
     (own,) = proxies.proxies
     proxies = replace(proxies, proxies=(replace(own, exclusive="evening", engine_key=True),))
-    known = Groups({"evening": Group(("coder", "llm"))}, admin=proxies.admin_socket)
-    declare(place, known)
+    groups = Groups({"evening": Group(("coder", "llm"))}, admin=proxies.admin_socket)
+    declare(place, groups)
     (place / "gateway").mkdir()
     assert proxies.asleep == str(place / "gateway/asleep.map")
     proxy_place.write_sleeping(Path(proxies.asleep))

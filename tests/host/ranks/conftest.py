@@ -18,5 +18,5 @@ def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.stop()
+    for item in made:
+        item.stop()

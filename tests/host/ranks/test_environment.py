@@ -39,10 +39,10 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
 
     monkeypatch.setattr(fabric, "main", main)
     rank.write_environment(unit.service.home, config)
-    place = unit.home / FABRIC
-    if not place.exists():
+    path = unit.home / FABRIC
+    if not path.exists():
         return config, None
-    return config, dict(line.split("=", 1) for line in place.read_text().splitlines())
+    return config, dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
 def test_the_cage_with_the_cable_is_the_one_that_is_used(
@@ -50,26 +50,26 @@ def test_the_cage_with_the_cable_is_the_one_that_is_used(
 ) -> None:
     """It is planned in the outer one, and somebody has put it into the other."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
-    _, found = _written(tmp_path, seen, monkeypatch)
-    assert found is not None
-    assert found["NCCL_SOCKET_IFNAME"] == found["GLOO_SOCKET_IFNAME"] == "enp1s0f0np0"
-    assert len(found["NCCL_IB_HCA"].split(",")) == 2
-    assert found["VLLM_HOST_IP"] == "192.168.177.12"
+    _, result = _written(tmp_path, seen, monkeypatch)
+    assert result is not None
+    assert result["NCCL_SOCKET_IFNAME"] == result["GLOO_SOCKET_IFNAME"] == "enp1s0f0np0"
+    assert len(result["NCCL_IB_HCA"].split(",")) == 2
+    assert result["VLLM_HOST_IP"] == "192.168.177.12"
     # One index for all hosts is wrong on some of them, and an empty one is read as 0.
-    assert "NCCL_IB_GID_INDEX" not in found
+    assert "NCCL_IB_GID_INDEX" not in result
 
 
 @pytest.mark.parametrize("seen", [FabricState(), OSError("no such device"), ValueError("odd")])
 def test_without_a_fabric_it_is_as_planned(
     tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, found = _written(tmp_path, seen, monkeypatch)
-    assert found == PLANNED
+    _, result = _written(tmp_path, seen, monkeypatch)
+    assert result == PLANNED
 
 
 def test_a_plain_network_has_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, found = _written(tmp_path, FabricState(), monkeypatch, shape=None)
-    assert found is None
+    _, result = _written(tmp_path, FabricState(), monkeypatch, shape=None)
+    assert result is None
 
 
 def test_a_device_with_an_odd_name_adds_no_variable(
@@ -77,7 +77,7 @@ def test_a_device_with_an_odd_name_adds_no_variable(
 ) -> None:
     """Who names a device names no line of the file, and has Compose fill nothing in."""
     seen = FabricState((_rail("x\nLD_PRELOAD=/a", 0), _rail("$HOME", 1)))
-    _, found = _written(tmp_path, seen, monkeypatch)
-    assert found is not None
-    assert "LD_PRELOAD" not in found
-    assert not any("$" in value for value in found.values())
+    _, result = _written(tmp_path, seen, monkeypatch)
+    assert result is not None
+    assert "LD_PRELOAD" not in result
+    assert not any("$" in value for value in result.values())

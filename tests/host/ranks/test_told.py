@@ -20,8 +20,8 @@ from tests.host.ranks.units import Cluster
 
 def _state(home: Path, *, number: int = 1, step: str = SERVING, missing: str = "") -> None:
     home.mkdir(exist_ok=True)
-    found = RankState(number, "a" * 12, step, 1.0, (missing,) if missing else ())
-    (home / STATE).write_text(json.dumps(encode(found)))
+    rank_state = RankState(number, "a" * 12, step, 1.0, (missing,) if missing else ())
+    (home / STATE).write_text(json.dumps(encode(rank_state)))
 
 
 def _request(home: Path) -> SmokeRequest:
@@ -42,24 +42,24 @@ def active(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_follower_that_serves_is_well(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
     answer = check.run(_request(tmp_path))
-    (one,) = answer.checks
-    assert (one.name, one.ok, one.detail) == ("rank", True, "rank 1 serves with its head")
-    found = ranks.health(tmp_path)
-    assert found is not None
-    assert found.code == 200
+    (item,) = answer.checks
+    assert (item.name, item.ok, item.detail) == ("rank", True, "rank 1 serves with its head")
+    result = ranks.health(tmp_path)
+    assert result is not None
+    assert result.code == 200
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_rank_that_waits_says_for_whom(tmp_path: Path, active: None, number: int) -> None:
     _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not there")
-    found = ranks.health(tmp_path)
-    assert found is not None
-    assert (found.code, found.said) == (
+    result = ranks.health(tmp_path)
+    assert result is not None
+    assert (result.code, result.said) == (
         None, "it waits for the other ranks: rank 1 (spark-2) is not there",
     )  # fmt: skip
-    (one,) = check.run(_request(tmp_path)).checks
-    assert not one.ok
-    assert "rank 1 (spark-2) is not there" in one.detail
+    (item,) = check.run(_request(tmp_path)).checks
+    assert not item.ok
+    assert "rank 1 (spark-2) is not there" in item.detail
 
 
 def test_a_head_that_serves_is_asked_like_any_service(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_a_rank_has_its_own_failures_for_restarts(
 ) -> None:
     """It starts with every session of its cluster, and systemd counts that."""
     monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
-    known = WatchedService("chat", "127.0.0.1", 1, 600)
-    assert watch.service(known, tmp_path, {}).restarts == 7
+    watched_service = WatchedService("chat", "127.0.0.1", 1, 600)
+    assert watch.service(watched_service, tmp_path, {}).restarts == 7
     _state(tmp_path)
-    assert watch.service(known, tmp_path, {}).restarts == 0
+    assert watch.service(watched_service, tmp_path, {}).restarts == 0
     unit = Cluster(tmp_path / "other").followers[0]
     for _ in range(2):
         Rank(unit.service, unit.config, "", unit.service.release).failed(

@@ -126,36 +126,36 @@ class Unit:
     @property
     def engines(self) -> list[tuple[int, str]]:
         """Process and release of every engine that was started, oldest first."""
-        place = self.place / "engines"
-        lines = place.read_text().splitlines() if place.exists() else []
-        return [(int(one.split()[0]), one.split()[1]) for one in lines]
+        path = self.place / "engines"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(int(line.split()[0]), line.split()[1]) for line in lines]
 
     @property
     def runs(self) -> bool:
         """Whether its last engine is alive."""
         try:
-            said = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
+            text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
         except (OSError, IndexError):
             return False
-        return not said.rpartition(") ")[2].startswith("Z")
+        return not text.rpartition(") ")[2].startswith("Z")
 
     @property
     def began(self) -> int:
         """When its last engine began, in the kernel's ticks."""
-        said = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
-        return int(said.rpartition(")")[2].split()[19])
+        text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
+        return int(text.rpartition(")")[2].split()[19])
 
     @property
     def state(self) -> dict[str, Any]:
         """What it says of itself."""
-        place = self.home / STATE
-        return dict(json.loads(place.read_text())) if place.exists() else {}
+        path = self.home / STATE
+        return dict(json.loads(path.read_text())) if path.exists() else {}
 
     @property
     def forgiven(self) -> int:
         """Ends that systemd was told not to count."""
-        place = self.place / "systemctl"
-        return place.read_text().count("reset-failed") if place.exists() else 0
+        path = self.place / "systemctl"
+        return path.read_text().count("reset-failed") if path.exists() else 0
 
     def _keep(self) -> None:
         while not self._stopped.is_set():
@@ -193,7 +193,7 @@ class Cluster:
                 ),
                 RankConfig(
                     number=number,
-                    hosts=tuple(f"spark-{one + 1}" for one in range(ranks)),
+                    hosts=tuple(f"spark-{number + 1}" for number in range(ranks)),
                     addresses=addresses,
                     port=port,
                     command=_engine(place / f"host-{number}/engines", number, answers_at),
@@ -222,16 +222,16 @@ class Cluster:
     def session(self) -> str | None:
         """The one session that all ranks serve; None where there is none."""
         states = [unit.state for unit in self.units]
-        sessions = {one.get("session") for one in states}
-        serving = all(one.get("step") == "serving" for one in states)
+        sessions = {state.get("session") for state in states}
+        serving = all(state.get("step") == "serving" for state in states)
         return sessions.pop() if serving and len(sessions) == 1 else None
 
     def whole(self, before: str | None = None) -> str:
         """Wait until all ranks serve one session, another one than before."""
-        until(lambda: self.session not in (None, before) and all(one.runs for one in self.units))
-        found = self.session
-        assert found
-        return found
+        until(lambda: self.session not in (None, before) and all(unit.runs for unit in self.units))
+        result = self.session
+        assert result
+        return result
 
 
 def until(held: Callable[[], object], seconds: float = 20.0) -> None:

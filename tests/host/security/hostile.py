@@ -96,5 +96,5 @@ def client(code: str, *words: str, path: str = "", timeout: float = 60) -> tuple
         env={**os.environ, "NO_PROXY": "*"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    *said, peak = done.stdout.splitlines()
-    return "\n".join(said), int(peak) << 10
+    *text, peak = done.stdout.splitlines()
+    return "\n".join(text), int(peak) << 10

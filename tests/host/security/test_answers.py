@@ -32,9 +32,9 @@ CALLS = {
 @pytest.mark.parametrize("attack", [hostile.body, hostile.head, hostile.line, hostile.going_on])
 def test_a_service_that_answers_without_end(attack: object, call: str) -> None:
     with hostile.serving(attack) as port:
-        said, peak = hostile.client(ASK.format(call=CALLS[call]), str(port))
-    assert said.startswith("NoAnswer ")
-    assert any(words in said for words in ("more than", "got more than 100 headers")), said
+        text, peak = hostile.client(ASK.format(call=CALLS[call]), str(port))
+    assert text.startswith("NoAnswer ")
+    assert any(name in text for name in ("more than", "got more than 100 headers")), text
     assert peak < LITTLE
 
 
@@ -42,32 +42,32 @@ def test_a_service_that_answers_for_ever() -> None:
     with hostile.serving(hostile.silent) as port:
         began = time.monotonic()
         call = 'server.ask("GET", "/metrics", timeout=1)'
-        said, _ = hostile.client(ASK.format(call=call), str(port))
-    assert said.startswith("Late ")
+        text, _ = hostile.client(ASK.format(call=call), str(port))
+    assert text.startswith("Late ")
     assert time.monotonic() - began < 10
 
 
 def test_docker_that_answers_without_end(tmp_path: Path) -> None:
-    place = tmp_path / "docker.sock"
+    path = tmp_path / "docker.sock"
     code = (
         "import os\nos.environ['DOCKER_HOST'] = 'unix://' + sys.argv[1]\n"
         "from sparkwright.host.lib import docker\nprint(docker.containers())"
     )
-    with hostile.serving(hostile.body, place):
-        said, peak = hostile.client(code, str(place))
-    assert (said, peak < LITTLE) == ("[]", True)
+    with hostile.serving(hostile.body, path):
+        text, peak = hostile.client(code, str(path))
+    assert (text, peak < LITTLE) == ("[]", True)
 
 
 def test_a_proxy_that_answers_without_end(tmp_path: Path) -> None:
-    place = tmp_path / "admin.sock"
+    path = tmp_path / "admin.sock"
     code = (
         "from sparkwright.host.proxy import runtime_api\n"
         "try:\n    runtime_api.ask(sys.argv[1], 'show stat')\n"
         "except OSError as error:\n    print(error)"
     )
-    with hostile.serving(hostile.body, place):
-        said, peak = hostile.client(code, str(place))
-    assert said == "the answer has more than 8 MiB"
+    with hostile.serving(hostile.body, path):
+        text, peak = hostile.client(code, str(path))
+    assert text == "the answer has more than 8 MiB"
     assert peak < LITTLE
 
 
@@ -76,8 +76,8 @@ def test_a_command_that_prints_without_end() -> None:
     code = (
         "from sparkwright.host.lib.processes import run\nprint(run('cat', '/dev/zero', timeout=30))"
     )
-    said, peak = hostile.client(code)
-    assert "cat: more than 64 MiB of output" in said
+    text, peak = hostile.client(code)
+    assert "cat: more than 64 MiB of output" in text
     assert peak < 2 * LITTLE
 
 
@@ -125,9 +125,9 @@ ATTACKS = [
 def test_a_source_that_answers_without_end(call: str, attack: object, tmp_path: Path) -> None:
     with hostile.serving(attack) as port:
         code = REQUEST.format(call=call.format())
-        words = (str(port), hashlib.sha1(b"").hexdigest(), str(tmp_path))
-        said, peak = hostile.client(code, *words, path=str(RUNTIME))
-    assert said.startswith("Failed "), said
+        arguments = (str(port), hashlib.sha1(b"").hexdigest(), str(tmp_path))
+        text, peak = hostile.client(code, *arguments, path=str(RUNTIME))
+    assert text.startswith("Failed "), text
     assert peak < 2 * LITTLE
 
 
@@ -137,7 +137,7 @@ def test_a_token_service_that_answers_without_end(tmp_path: Path) -> None:
             "from sparkwright.host.fetch.sources import Registry; "
             'Registry(request, None, Event())._token({"realm": request.endpoint + "/token"}, None)'
         )
-        words = (str(port), "0" * 40, str(tmp_path))
-        said, peak = hostile.client(REQUEST.format(call=call), *words)
-    assert "answers with no token (the answer has more than 1 MiB)" in said
+        arguments = (str(port), "0" * 40, str(tmp_path))
+        text, peak = hostile.client(REQUEST.format(call=call), *arguments)
+    assert "answers with no token (the answer has more than 1 MiB)" in text
     assert peak < LITTLE

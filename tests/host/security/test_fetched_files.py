@@ -119,7 +119,7 @@ def test_a_stage_that_was_made_before_and_a_forged_note_are_removed(fetching: Fe
     (fetching.stage / "files").mkdir(parents=True)
     file = fetching.stage / "files" / ONE
     file.write_bytes(evil)
-    listed = next(one for one in fetching.hub.listing() if one["path"] == ONE)
+    listed = next(item for item in fetching.hub.listing() if item["path"] == ONE)
     entry = {key: listed[key] for key in ("size", "sha256", "blob_id")}
     entry["mtime_ns"] = file.stat().st_mtime_ns
     (fetching.stage / "verified.json").write_text(json.dumps({ONE: entry}))

@@ -18,11 +18,11 @@ from tests.host.serving import free_port
 @pytest.fixture
 def port() -> int:
     """A health check's port."""
-    found = free_port()
-    service = health.Service(HealthService("qwen36", 9, found, "/nothing", "m", 5), 30, {})
+    result = free_port()
+    service = health.Service(HealthService("qwen36", 9, result, "/nothing", "m", 5), 30, {})
     service.well = True
-    health.serve(service, found)
-    return found
+    health.serve(service, result)
+    return result
 
 
 def test_connections_that_ask_nothing_keep_nobody_out(port: int) -> None:

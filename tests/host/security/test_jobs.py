@@ -47,10 +47,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _systemd_run(root: Path, code: int = 0) -> Path:
-    said = root / "said.json"
-    text = SYSTEMD_RUN.format(python=sys.executable, place=str(said), code=code)
+    message = root / "said.json"
+    text = SYSTEMD_RUN.format(python=sys.executable, place=str(message), code=code)
     program(root / "bin", "systemd-run", text)
-    return said
+    return message
 
 
 def _job(root: Path) -> Job:
@@ -70,17 +70,17 @@ def _files_with(root: Path, text: str) -> list[Path]:
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_token_is_loaded_by_systemd_and_in_no_file(root: Path, code: int) -> None:
-    said = _systemd_run(root, code)
+    text = _systemd_run(root, code)
     request = JobsRequest(start=(_job(root),))
     if code:
         with pytest.raises(SystemExit, match="a fetch"):
             jobs.main(request)
     else:
         jobs.main(request)
-    found = json.loads(said.read_text())
-    assert found["loaded"] == {"hub-token": TOKEN, "mode": 0o700}
-    assert TOKEN not in str(found["words"])
-    said.unlink()
+    data = json.loads(text.read_text())
+    assert data["loaded"] == {"hub-token": TOKEN, "mode": 0o700}
+    assert TOKEN not in str(data["words"])
+    text.unlink()
     assert _files_with(root, TOKEN) == []
     assert (root / "models").is_dir()
 
@@ -92,8 +92,8 @@ def test_a_token_that_nobody_fetches_does_not_hold_the_start(root: Path) -> None
 
 
 def test_no_job_starts_without_the_sandbox(root: Path) -> None:
-    said = _systemd_run(root)
+    text = _systemd_run(root)
     jobs.start(_job(root))
-    words = said.read_text()
-    for one in sandbox.properties("ProtectHome=read-only", f"ReadWritePaths={root}/models"):
-        assert f'"--property={one}"' in words
+    arguments = text.read_text()
+    for item in sandbox.properties("ProtectHome=read-only", f"ReadWritePaths={root}/models"):
+        assert f'"--property={item}"' in arguments

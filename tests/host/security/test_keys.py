@@ -43,8 +43,8 @@ def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator
 @pytest.fixture
 def proxy(place: Path, one: Backend) -> Iterator[RunningProxy]:
     """A host's own proxy."""
-    with own_proxy(place, one) as found:
-        yield found
+    with own_proxy(place, one) as result:
+        yield result
 
 
 def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, one: Backend) -> None:
@@ -61,18 +61,18 @@ def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, one: Bac
 
 
 def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
-    wrong = "sk-a-wrong-key-that-somebody-tries"
+    problems = "sk-a-wrong-key-that-somebody-tries"
     assert proxy.post(CHAT, key=OPENCLAW).status == 200
     assert proxy.post(f"{CHAT}?key={LAPTOP}", key=LAPTOP).status == 200
-    assert proxy.post(CHAT, key=wrong).status == 401
+    assert proxy.post(CHAT, key=problems).status == 401
     assert proxy.post(CHAT, key="sk-x\r\nkey=laptop"[:4] + "key=laptop").status == 401
     proxy.stop()
     lines = [line.split() for line in proxy.log.read_text().splitlines() if CHAT in line]
     assert [line[1] for line in lines] == ["key=openclaw", "key=laptop", "key=-", "key=-"]
-    said = proxy.log.read_text()
-    for key in (KEY, OPENCLAW, LAPTOP, wrong, ENGINE.value):
-        assert key not in said
-        assert key_hash(Secret(key)) not in said
+    text = proxy.log.read_text()
+    for key in (KEY, OPENCLAW, LAPTOP, problems, ENGINE.value):
+        assert key not in text
+        assert key_hash(Secret(key)) not in text
 
 
 def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> None:

@@ -25,18 +25,18 @@ def _in_their_directory(users: Path) -> Path:
 
 
 def _for_everybody_to_write(users: Path) -> Path:
-    place = users.parent / "open"
-    place.mkdir()
-    place.chmod(0o777)
-    as_user(WRITE, MARK, place / "maintenance.json")
-    return place / "maintenance.json"
+    path = users.parent / "open"
+    path.mkdir()
+    path.chmod(0o777)
+    as_user(WRITE, MARK, path / "maintenance.json")
+    return path / "maintenance.json"
 
 
 def _their_file_in_roots_directory(users: Path) -> Path:
-    place = users.parent / "maintenance.json"
-    place.write_text(MARK)
-    os.chown(place, UID, UID)
-    return place
+    path = users.parent / "maintenance.json"
+    path.write_text(MARK)
+    os.chown(path, UID, UID)
+    return path
 
 
 def _a_link_of_theirs(users: Path) -> Path:
@@ -78,6 +78,6 @@ def test_who_stopped_a_service_is_roots_to_say(users: Path, place: Path) -> None
     as_user(WRITE, MARK, users / homes.STOPPED)
     assert homes.stopped(users) is None
     files.write(place / homes.STOPPED, MARK, 0o644)
-    found = homes.stopped(place)
-    assert found is not None
-    assert found.why == "it is mine now"
+    result = homes.stopped(place)
+    assert result is not None
+    assert result.why == "it is mine now"

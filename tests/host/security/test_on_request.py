@@ -45,13 +45,13 @@ def test_two_clients_do_not_drive_each_other_out(night: Waking) -> None:
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)
     # The time of the change is kept in whole seconds, and may be the next one.
-    place = night.place / "state/active.json"
-    files.write(place, place.read_text().replace(str(_at(night)), str(int(time.time()) + 1)), 0o600)
+    path = night.place / "state/active.json"
+    files.write(path, path.read_text().replace(str(_at(night)), str(int(time.time()) + 1)), 0o600)
     for _ in range(20):
-        said = night.direct("writer")
-        assert said.startswith(b"HTTP/1.1 503")
-        assert b"llm was started just now" in said
-        seconds = int(said.partition(b"Retry-After: ")[2].split()[0])
+        text = night.direct("writer")
+        assert text.startswith(b"HTTP/1.1 503")
+        assert b"llm was started just now" in text
+        seconds = int(text.partition(b"Retry-After: ")[2].split()[0])
         assert 500 < seconds <= 601
     assert night.begun == ["llm"]
 
@@ -72,9 +72,9 @@ def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
 def test_while_one_is_started_no_other_one_of_its_group_is(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT)
     until(lambda: night.begun, "the switch")
-    said = night.direct("writer")
-    assert b"503" in said.split(b"\r\n")[0]
-    assert b"llm is being started" in said
+    text = night.direct("writer")
+    assert b"503" in text.split(b"\r\n")[0]
+    assert b"llm is being started" in text
     night.go.set()
     assert asked.result(60).status == 200
 
@@ -88,10 +88,10 @@ def test_only_what_the_owner_has_named_is_woken(night: Waking) -> None:
 
 def test_those_who_wait_are_few_and_small(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT) for _ in range(on_request._WAITING + 6)]
-    until(lambda: sum(one.done() for one in asked) == 6, "the others are turned away")
-    assert {one.result().status for one in asked if one.done()} == {503}
+    until(lambda: sum(item.done() for item in asked) == 6, "the others are turned away")
+    assert {item.result().status for item in asked if item.done()} == {503}
     night.go.set()
-    assert sum(one.result(60).status == 200 for one in asked) == on_request._WAITING
+    assert sum(item.result(60).status == 200 for item in asked) == on_request._WAITING
 
 
 def _answered(night: Waking, length: str) -> bytes:
@@ -124,9 +124,9 @@ def test_a_user_of_the_host_does_not_reach_it(night: Waking) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can be another user, too")
     script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
-    place = Path(night.place, "wake.sock")
+    path = Path(night.place, "wake.sock")
     done = subprocess.run(
-        ["/usr/bin/python3", "-ISc", script, str(place)], user=UID, group=UID, extra_groups=[],
+        ["/usr/bin/python3", "-ISc", script, str(path)], user=UID, group=UID, extra_groups=[],
         cwd="/", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "PermissionError" in done.stderr

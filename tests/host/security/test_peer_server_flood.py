@@ -41,9 +41,9 @@ def _threads(seed: Seed) -> int:
 def test_half_open_requests_keep_nobody_out(seed: Seed, sent: bytes) -> None:
     with ExitStack() as stack:
         for _ in range(400):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", seed.port), 5))
+            item = stack.enter_context(socket.create_connection(("127.0.0.1", seed.port), 5))
             with suppress(OSError):
-                one.sendall(sent)
+                item.sendall(sent)
         assert seed.is_well()
         until = time.monotonic() + 5
         while _threads(seed) > peer_server.MOST_OF_ONE + 8 and time.monotonic() < until:
@@ -57,10 +57,10 @@ def test_a_flood_keeps_nobody_out_and_takes_no_memory(seed: Seed) -> None:
 
     def flood() -> None:
         while time.monotonic() < ends:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", seed.port), 5) as one:
-                one.sendall(b"GET /files/models/a/b HTTP/1.1\r\n\r\n" * 20)
-                one.settimeout(0.2)
-                one.recv(100)
+            with suppress(OSError), socket.create_connection(("127.0.0.1", seed.port), 5) as item:
+                item.sendall(b"GET /files/models/a/b HTTP/1.1\r\n\r\n" * 20)
+                item.settimeout(0.2)
+                item.recv(100)
 
     threads = [Thread(target=flood) for _ in range(8)]
     for thread in threads:
@@ -86,13 +86,13 @@ def test_a_flood_keeps_nobody_out_and_takes_no_memory(seed: Seed) -> None:
     ids=lambda head: repr(head[:24]),
 )  # fmt: skip
 def test_a_head_without_end_ends_the_connection(seed: Seed, head: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", seed.port), 5) as one:
+    with socket.create_connection(("127.0.0.1", seed.port), 5) as item:
         with suppress(OSError):
-            one.sendall(head)
-        one.settimeout(5)
+            item.sendall(head)
+        item.settimeout(5)
         text = b""
         with suppress(ConnectionError):
-            while block := one.recv(4096):
+            while block := item.recv(4096):
                 text += block
     assert text == b"" or text.startswith((b"HTTP/1.1 400", b"HTTP/1.1 401"))
     assert seed.is_well()
@@ -104,11 +104,11 @@ def test_a_trickled_head_has_one_deadline(
 ) -> None:
     """Each byte in time does not make the whole in time."""
     monkeypatch.setattr(peer_server, "UNKNOWN", 1.0)
-    with socket.create_connection(("127.0.0.1", served[1]), 5) as one:
+    with socket.create_connection(("127.0.0.1", served[1]), 5) as item:
         began = time.monotonic()
         with suppress(ConnectionError):
             for byte in b"GET /challenge HTTP/1.1\r\nX: " + b"y" * 100:
-                one.sendall(bytes([byte]))
+                item.sendall(bytes([byte]))
                 time.sleep(0.1)
                 if time.monotonic() - began > 5:
                     break
@@ -164,8 +164,8 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
     connections.leave(ours[0])
     assert connections.admit(ours[6], "10.0.0.5")
     for pair in pairs:
-        for one in pair:
-            one.close()
+        for item in pair:
+            item.close()
 
 
 def test_only_who_has_a_key_keeps_the_server_running(
@@ -175,9 +175,9 @@ def test_only_who_has_a_key_keeps_the_server_running(
     monkeypatch.setattr(server, "_idle", 2.0)
     ends = time.monotonic() + 6
     while not server.ended.is_set() and time.monotonic() < ends:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as one:
-            one.sendall(b"GET /challenge HTTP/1.1\r\n\r\n")
-            one.recv(100)
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as item:
+            item.sendall(b"GET /challenge HTTP/1.1\r\n\r\n")
+            item.recv(100)
         time.sleep(0.1)
     assert server.ended.is_set()
 

@@ -93,12 +93,12 @@ def test_a_request_that_was_heard_is_worth_nothing(seed: Seed) -> None:
 
 
 def test_a_challenge_counts_on_its_own_connection_only(seed: Seed) -> None:
-    one, other = seed.connect(), seed.connect()
+    item, other = seed.connect(), seed.connect()
     challenge(other)
-    shown = header(challenge(one), f"{PATH}?ranges")
+    shown = header(challenge(item), f"{PATH}?ranges")
     other.request("GET", f"{PATH}?ranges", headers={"Authorization": shown})
     assert other.getresponse().status == 401
-    one.close()
+    item.close()
     other.close()
 
 
@@ -177,6 +177,6 @@ def test_an_answer_tells_no_key(seed: Seed) -> None:
     connection = seed.connect()
     _, body, headers = signed(connection, f"{PATH}?ranges")
     connection.close()
-    told = f"{headers}{body!r}"
-    assert not any(key in told for key in (SECRET, SERVER_KEY, KEY, DOCKER[1]))
+    message = f"{headers}{body!r}"
+    assert not any(key in message for key in (SECRET, SERVER_KEY, KEY, DOCKER[1]))
     assert set(json.loads(body)) == {"ranges", "alive", "ended"}

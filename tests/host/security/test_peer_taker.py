@@ -42,8 +42,8 @@ class Asked:
         """The signature of an answer to it."""
         _, _, number, _ = peer_auth.claimed(self.headers["authorization"]) or ("", "", "", "")
         path, wanted = self.line.split(" ")[1], self.headers.get("range", "")
-        words = (self.challenge, "GET", path, wanted, str(status), content_range)
-        return peer_auth.answer(key, number, *words, hashlib.sha256(body).hexdigest())
+        arguments = (self.challenge, "GET", path, wanted, str(status), content_range)
+        return peer_auth.answer(key, number, *arguments, hashlib.sha256(body).hexdigest())
 
 
 #: Answers a request on a connection, whose later requests it answers too.
@@ -80,13 +80,13 @@ class FakePeer:
                     text += block
                     self.heard += block
                 line, *lines = text.decode().strip().split("\r\n")
-                headers = {k.lower(): v for k, _, v in (one.partition(": ") for one in lines)}
-                one = Asked(line, headers, "0" * 32)
-                self.asked.append(one)
+                headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines)}
+                asked = Asked(line, headers, "0" * 32)
+                self.asked.append(asked)
                 if "/challenge " in line:
                     answer(connection, 200, b"")
                 else:
-                    self.behaviour(connection, one)
+                    self.behaviour(connection, asked)
 
 
 def answer(
@@ -133,8 +133,8 @@ def fake() -> Iterator[Callable[[_Behaviour], FakePeer]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for item in made:
+        item.close()
 
 
 def _without_the_key(connection: socket.socket, asked: Asked) -> None:
@@ -188,7 +188,7 @@ def _nothing_like_http(connection: socket.socket, asked: Asked) -> None:
         _large_without_a_length, hostile.head, hostile.going_on, _nested, _ranges_outside,
         _nothing_like_http,
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda item: item.__name__,
 )  # fmt: skip
 def test_a_fetch_goes_on_without_a_hostile_peer(
     fetch: Fetch, fake: Fake, behaviour: _Behaviour
@@ -200,11 +200,11 @@ def test_a_fetch_goes_on_without_a_hostile_peer(
     process = fetch.start(peers=[peer.address], peer_token_file=keys)
     most = _most_memory(process)
     assert process.stderr is not None
-    said = process.stderr.read()
-    assert process.wait() == 0, said
+    text = process.stderr.read()
+    assert process.wait() == 0, text
     fetch.assert_whole()
-    assert f"the peer {peer.address} fails" in said
-    assert "Traceback" not in said
+    assert f"the peer {peer.address} fails" in text
+    assert "Traceback" not in text
     assert fetch.progress()["bytes_peers"] == 0
     assert most < 200 * MIB
     assert time.monotonic() - began < 30
@@ -278,10 +278,10 @@ def test_a_peer_that_is_alive_and_brings_nothing_is_left(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(peers, "WINDOW", 2.0)
-    one = taker(fake(_alive))
-    assert 2 <= one.take() < 4
+    item = taker(fake(_alive))
+    assert 2 <= item.take() < 4
     assert "brought less than 32 KiB/s over 2 s" in capfd.readouterr().err
-    assert not one.peers.any
+    assert not item.peers.any
 
 
 def test_a_peer_that_brings_a_page_now_and_then_is_left(
@@ -334,9 +334,9 @@ def test_a_peer_that_trickles_is_left(
             answer(connection, 206, b"", f"Sparkwright-Answer: {'0' * 64}", length=8 * MIB)
         trickle(connection)
 
-    one = taker(fake(behave))
-    assert one.take() < 12
-    assert not one.peers.any
+    item = taker(fake(behave))
+    assert item.take() < 12
+    assert not item.peers.any
 
 
 def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
@@ -349,11 +349,11 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
         made = f"Sparkwright-Answer: {asked.sign(206, good, content_range)}"
         answer(connection, 206, b"v" + good[1:], f"Content-Range: {content_range}", made)
 
-    one = taker(fake(behave))
-    one.take()
-    assert not one.peers.any
-    assert holes.missing(one.part, 8 * MIB) == [(0, 8 * MIB)]
-    assert one.part.stat().st_blocks == 0
+    item = taker(fake(behave))
+    item.take()
+    assert not item.peers.any
+    assert holes.missing(item.part, 8 * MIB) == [(0, 8 * MIB)]
+    assert item.part.stat().st_blocks == 0
 
 
 def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fake) -> None:
@@ -362,19 +362,19 @@ def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fa
             return
         signed(connection, asked, 206, b"w" * 100, content_range=f"bytes 0-99/{8 * MIB}")
 
-    one = taker(fake(behave))
-    one.take()
-    assert one.part.stat().st_blocks == 0
+    item = taker(fake(behave))
+    item.take()
+    assert item.part.stat().st_blocks == 0
 
 
 def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
     taker: Take, fake: Fake, tmp_path: Path
 ) -> None:
     peer = fake(_alive)
-    one = taker(peer)
+    item = taker(peer)
     keys_for(tmp_path, "http://127.0.0.1:1")
-    peers = Peers(one.request, Event(), Limit(None))
-    peers.fill(one.file, one.part, lambda _: None)
+    peers = Peers(item.request, Event(), Limit(None))
+    peers.fill(item.file, item.part, lambda _: None)
     assert peer.asked == []
     assert not peers.any
 
@@ -387,10 +387,10 @@ def test_a_proxy_of_the_environment_hears_nothing(
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", proxy.address)
-    one = taker(gone)
-    one.take()
+    item = taker(gone)
+    item.take()
     assert proxy.asked == []
-    assert not one.peers.any
+    assert not item.peers.any
 
 
 def test_a_disk_that_loses_what_is_written_ends_the_fetch(

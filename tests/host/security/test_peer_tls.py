@@ -81,15 +81,15 @@ def serving(
     """Makes a host that has the model already and serves it, by TLS or in clear."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     ca = authority(NOW, tmp_path / "ca")
-    place = tmp_path / "host.pem"
-    place.write_text(host_certificate(ca, "seed", (NAME,), NOW))
+    path = tmp_path / "host.pem"
+    path.write_text(host_certificate(ca, "seed", (NAME,), NOW))
     seed = Fetch(fetch.hub, tmp_path / "seed")
     seed.root.mkdir()
     seed.complete(apart=True)
     with ExitStack() as stack:
 
         def make(tls: bool) -> Served:
-            _, port = stack.enter_context(serving_from(seed.root, str(place) if tls else None))
+            _, port = stack.enter_context(serving_from(seed.root, str(path) if tls else None))
             return Served(seed, ca, stack.enter_context(closing(Tapped(port))))
 
         yield make
@@ -163,5 +163,5 @@ def test_who_asks_in_clear_gets_nothing_and_keeps_nobody_waiting(
     served.take(leech, TlsIdentity(NAME, served.ca.pem))
     assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
     assert time.monotonic() - began < 10
-    for one in silent:
-        one.close()
+    for item in silent:
+        item.close()

@@ -22,11 +22,11 @@ from tests.libyaml import safe_load
 
 @pytest.fixture
 def serving(tmp_path: Path) -> Iterator[Cluster]:
-    one = Cluster(tmp_path, 2, port=29601)
-    one.start()
-    one.whole()
-    yield one
-    one.stop()
+    cluster = Cluster(tmp_path, 2, port=29601)
+    cluster.start()
+    cluster.whole()
+    yield cluster
+    cluster.stop()
 
 
 def _connected(one: Cluster, source: str) -> socket.socket:
@@ -71,34 +71,34 @@ def test_a_proof_that_was_overheard_is_worth_nothing(serving: Cluster) -> None:
         overheard = follower_proof(KEY, "chat", 1, nonce)
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         _said(connection)
-        words = {"rank": 1, "nonce": "n", "mac": overheard}
-        connection.sendall(json.dumps(words).encode() + b"\n")
+        arguments = {"rank": 1, "nonce": "n", "mac": overheard}
+        connection.sendall(json.dumps(arguments).encode() + b"\n")
         assert _said(connection) is None
     time.sleep(1)
     assert serving.session == session
 
 
 def test_silent_connections_keep_no_rank_out(tmp_path: Path) -> None:
-    one = Cluster(tmp_path, 2, port=29701)
-    one.head.start()
-    until(lambda: one.head.state)
+    cluster = Cluster(tmp_path, 2, port=29701)
+    cluster.head.start()
+    until(lambda: cluster.head.state)
     held = []
     try:
         for _ in range(100):
-            held.append(_connected(one, one.head.config.addresses[1]))
-        one.followers[0].start()
-        one.whole()
+            held.append(_connected(cluster, cluster.head.config.addresses[1]))
+        cluster.followers[0].start()
+        cluster.whole()
     finally:
         for connection in held:
             connection.close()
-        one.stop()
+        cluster.stop()
 
 
 def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path: Path) -> None:
     """Whoever has the head's address can't send followers to another release."""
-    one = Cluster(tmp_path, 2, port=29801)
-    follower = one.followers[0]
-    with socket.create_server(one.address) as server:
+    cluster = Cluster(tmp_path, 2, port=29801)
+    follower = cluster.followers[0]
+    with socket.create_server(cluster.address) as server:
         server.settimeout(10)
         follower.start()
         for _ in range(2):
@@ -109,27 +109,27 @@ def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path:
                 false = {"session": "s", "release": "../../../tmp", "mac": "0" * 64}
                 connection.sendall(json.dumps(false).encode() + b"\n")
                 until(lambda: "does not know the ranks' key" in str(follower.state))
-    one.stop()
+    cluster.stop()
     assert (follower.home / "current").readlink().name == OLD
     assert not follower.engines
 
 
 def test_a_release_is_a_name_of_what_lies_there(tmp_path: Path) -> None:
     """Even a head that knows the key can lead a follower nowhere else."""
-    one = Cluster(tmp_path, 2, port=29901)
-    away = one.followers[0].home / "elsewhere"
+    cluster = Cluster(tmp_path, 2, port=29901)
+    away = cluster.followers[0].home / "elsewhere"
     away.mkdir()
     (away / "release.json").write_text("{}")
-    (one.head.home / "current").unlink()
-    (one.head.home / "releases/elsewhere").mkdir()
-    strange = one.head.home / "releases/elsewhere"
-    record = one.head.home / "releases" / OLD / "release.json"
+    (cluster.head.home / "current").unlink()
+    (cluster.head.home / "releases/elsewhere").mkdir()
+    strange = cluster.head.home / "releases/elsewhere"
+    record = cluster.head.home / "releases" / OLD / "release.json"
     (strange / "release.json").write_text(record.read_text())
-    (one.head.home / "current").symlink_to("releases/elsewhere")
-    one.start()
-    until(lambda: "does not have release" in str(one.head.state.get("missing")))
-    assert (one.followers[0].home / "current").readlink().name == OLD
-    one.stop()
+    (cluster.head.home / "current").symlink_to("releases/elsewhere")
+    cluster.start()
+    until(lambda: "does not have release" in str(cluster.head.state.get("missing")))
+    assert (cluster.followers[0].home / "current").readlink().name == OLD
+    cluster.stop()
 
 
 def test_the_key_is_in_no_command_line_and_no_state(serving: Cluster) -> None:
@@ -162,9 +162,9 @@ class Kernel:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    found = Kernel()
-    monkeypatch.setattr(firewall, "run", found.run)
-    return found
+    result = Kernel()
+    monkeypatch.setattr(firewall, "run", result.run)
+    return result
 
 
 def _config(tmp_path: Path, **changes: Any) -> RankConfig:
@@ -175,8 +175,8 @@ def test_the_engines_ports_are_open_to_ranks_alone(tmp_path: Path, kernel: Kerne
     config = _config(tmp_path)
     firewall.close("chat", config)
     chain = firewall.chain_of("chat")
-    said = [" ".join(words) for words in kernel.told]
-    mine = [one for one in said if one.startswith("iptables") and f" {chain}" in one]
+    texts = [" ".join(arguments) for arguments in kernel.told]
+    mine = [item for item in texts if item.startswith("iptables") and f" {chain}" in item]
     made = mine[mine.index(f"iptables -w -N {chain}") :]
     first, second = config.addresses
     assert made == [
@@ -196,7 +196,7 @@ def test_a_rail_of_the_ranks_own_is_closed_as_a_whole(tmp_path: Path, kernel: Ke
     config = _config(tmp_path, shape="pair")
     firewall.close("chat", config)
     jump = f"-I INPUT -d {config.addresses[0]} -p tcp --syn -j"
-    assert any(jump in " ".join(words) for words in kernel.told)
+    assert any(jump in " ".join(arguments) for arguments in kernel.told)
 
 
 @pytest.mark.parametrize("failing", ["-N", "-A", "-I"])
@@ -214,5 +214,9 @@ def test_rules_are_taken_away_and_nobody_elses_with_them(tmp_path: Path, kernel:
         f"-A INPUT -p tcp -m tcp --dport 1:2 -j {chain}",
     ]
     firewall.open_again("chat")
-    deleted = [words[3:] for words in kernel.told if "-D" in words and words[0] == "iptables"]
+    deleted = [
+        arguments[3:]
+        for arguments in kernel.told
+        if "-D" in arguments and arguments[0] == "iptables"
+    ]
     assert deleted == [tuple(f"INPUT -p tcp -m tcp --dport 1:2 -j {chain}".split())]

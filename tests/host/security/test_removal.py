@@ -18,10 +18,10 @@ COMMIT = "c" * 40
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """What Docker was told; systemd's units are in a folder of the test's."""
-    told: list[tuple[str, ...]] = []
+    texts: list[tuple[str, ...]] = []
 
     def command(*words: str, **_: object) -> Outcome:
-        told.append(words)
+        texts.append(words)
         return Outcome(0)
 
     for name in ("units", "run"):
@@ -31,7 +31,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]
     monkeypatch.setattr(systemd, "systemctl", lambda *_: Outcome(0))
     monkeypatch.setattr(docker, "docker", command)
     monkeypatch.setattr(docker, "image_names", lambda: ["somebody/else:latest"])
-    return told
+    return texts
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def test_what_links_lead_to_stays(tmp_path: Path, ran: list[tuple[str, ...]], mi
     (models / "a--b").symlink_to(mine.parent)
     (models / "c--d").mkdir()
     (models / "c--d" / COMMIT).symlink_to(mine)
-    one = RemovalRequest(str(models), str(root), ("qwen36",))
-    removal.main(one)
+    removal_request = RemovalRequest(str(models), str(root), ("qwen36",))
+    removal.main(removal_request)
     assert (mine / "kept").read_text() == "mine"
     answer = removal.main(RemovalRequest(str(models), str(root), None, weights=True))
     assert (mine / "kept").read_text() == "mine"

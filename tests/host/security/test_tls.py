@@ -196,12 +196,12 @@ def test_a_replica_that_nobody_can_verify_gets_no_request(
         posing = served(pem(ca, "spark-9", ("localhost", own_name("spark-9"))), place)
         neighbour = stack.enter_context(serving("neighbour", posing))
         clear = stack.enter_context(serving("clear"))
-        replicas = tuple(balancing(one, ca) for one in (right, alien, neighbour, clear))
+        replicas = tuple(balancing(item, ca) for item in (right, alien, neighbour, clear))
         proxy = stack.enter_context(opened(proxies_of(place, replicas)))
         for bad in ("alien", "neighbour", "clear"):
             proxy.until_status(bad, "DOWN")
         assert {proxy.post(CHAT).data["replica"] for _ in range(8)} == {"right"}
-        assert [one.seen for one in (alien, neighbour, clear)] == [[], [], []]
+        assert [item.seen for item in (alien, neighbour, clear)] == [[], [], []]
 
 
 def test_who_takes_a_replica_s_port_gets_no_request(

@@ -113,7 +113,7 @@ def test_a_jobs_directory_is_not_made_where_a_user_decides(
     monkeypatch.setattr(systemd, "unit", lambda _: {})
     monkeypatch.setattr(systemd, "systemctl", lambda *_: None)
     started: list[str] = []
-    monkeypatch.setattr(jobs, "run", lambda *words: started.append(words[0]))
+    monkeypatch.setattr(jobs, "run", lambda *arguments: started.append(arguments[0]))
     directory = _linked_directory(users, victim)
     job = Job("sparkwright-x", "a fetch", ("true",), writable=(f"{directory}/models",))
     with pytest.raises(SystemExit, match=f"a fetch: {users} belongs to user nobody"):
@@ -146,10 +146,10 @@ def test_what_another_user_can_change_is_named(
         (place / "mine" / name).touch()
     os.chown(place / "mine/theirs", UID, UID)
     (place / "mine/for-all").chmod(0o666)
-    found = trusted.exposed(place / path)
-    assert found is not None
-    assert found.path == str(place / where)
-    assert found.why
+    result = trusted.exposed(place / path)
+    assert result is not None
+    assert result.path == str(place / where)
+    assert result.why
 
 
 def test_what_lies_in_tmp_is_roots_if_root_made_it(place: Path) -> None:

@@ -51,4 +51,4 @@ def ask(
     """Every check's result, by name."""
     limits = {"boot_seconds": 1, "first_answer_seconds": 20, "unit": "sparkwright-none.service"}
     answer = deep.run(replace(at(server.port, place, asked), **{**limits, **changes}))
-    return {one.name: one for one in answer.checks}
+    return {check.name: check for check in answer.checks}

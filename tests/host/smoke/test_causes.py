@@ -47,9 +47,9 @@ def chat(text: str | None = None, *, finish: str = "stop", **message: Any) -> Re
 
 
 def fault(check: Callable[[DeepClient], str], client: DeepClient) -> tuple[str, str]:
-    with pytest.raises(Fault) as found:
+    with pytest.raises(Fault) as result:
         check(client)
-    return found.value.cause, str(found.value)
+    return result.value.cause, str(result.value)
 
 
 def always(answer: Reply) -> Callable[[str, Any], Reply]:
@@ -91,9 +91,9 @@ def test_an_answer_is_of_its_own_cause(
         later = body["messages"][-1]["role"] == "tool"
         return reply(answers[-1 if later else 0])
 
-    said = fault(CHECKS[check], scripted(answered))
-    assert said[0] == cause
-    assert words in said[1]
+    text = fault(CHECKS[check], scripted(answered))
+    assert text[0] == cause
+    assert words in text[1]
 
 
 class Streaming(Scripted):
@@ -122,8 +122,8 @@ USAGE = {"choices": [], "usage": {"completion_tokens": 3}}
 def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
     for kind in ("content", "reasoning", "reasoning_content"):
         texts = [delta(role="assistant", content=""), *(delta(**{kind: "a"}) for _ in range(3))]
-        said = routes.stream(streaming(*texts, USAGE, "[DONE]"))
-        assert said == "3 tokens in 3 events over 0.20 s, first at 0.10 s"
+        text = routes.stream(streaming(*texts, USAGE, "[DONE]"))
+        assert text == "3 tokens in 3 events over 0.20 s, first at 0.10 s"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
     ],
 )
 def test_stream(events: list[Any], cause: str, words: str) -> None:
-    said = fault(routes.stream, streaming(*events))
-    assert said[0] == cause
-    assert words in said[1]
+    text = fault(routes.stream, streaming(*events))
+    assert text[0] == cause
+    assert words in text[1]
 
 
 def test_a_name_that_says_nothing() -> None:
@@ -148,9 +148,9 @@ def test_a_name_that_says_nothing() -> None:
             return 200, {"data": [{"id": "tiny"}, {"id": "tiny2"}]}
         return chat("", usage={"completion_tokens": int(body["model"] == "tiny")})
 
-    cause, words = fault(routes.names, scripted(answers))
+    cause, arguments = fault(routes.names, scripted(answers))
     assert cause == "mute"
-    assert "tiny2 is listed, but its answer has no token" in words
+    assert "tiny2 is listed, but its answer has no token" in arguments
 
 
 def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> None:
@@ -184,9 +184,9 @@ def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
     def answers(_: str, body: Any) -> Reply:
         return lost if body["max_tokens"] < 4000 else chat("391", reasoning_content="hm")
 
-    said = reasoning.switched_on(scripted(answers))
-    assert "content: null at 2048 tokens, a budget too small for its reasoning" in said
-    assert "within 8192" in said
+    text = reasoning.switched_on(scripted(answers))
+    assert "content: null at 2048 tokens, a budget too small for its reasoning" in text
+    assert "within 8192" in text
 
 
 def long(answer: Reply) -> Callable[[str, Any], Reply]:
@@ -200,8 +200,8 @@ def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> Non
     def answers(path: str, body: Any) -> Reply:
         if path == "/tokenize":
             return 404, ""
-        words = body["messages"][0]["content"].split()
-        return 400, f"This model's maximum context length is 24576, not {len(words)}"
+        parts = body["messages"][0]["content"].split()
+        return 400, f"This model's maximum context length is 24576, not {len(parts)}"
 
     assert "maximum context length" in lengths.limit(scripted(answers))
 
@@ -212,18 +212,18 @@ def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
     def answers(path: str, body: Any) -> Reply:
         return (200, metrics) if path == "/metrics" else long(chat("yes"))(path, body)
 
-    cause, words = fault(load.prefix_cache, scripted(answers, context=65536))
+    cause, arguments = fault(load.prefix_cache, scripted(answers, context=65536))
     assert cause == "unkept"
-    assert "(blocks of 2096 tokens)" in words
+    assert "(blocks of 2096 tokens)" in arguments
 
 
 def test_an_engine_that_dies_of_its_load() -> None:
     def answers(path: str, _: Any) -> Reply:
         return {"/metrics": (200, ""), "/health": (503, "")}.get(path, (500, "dead"))
 
-    cause, words = fault(load.concurrency, scripted(answers))
+    cause, arguments = fault(load.concurrency, scripted(answers))
     assert cause == "died"
-    assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in words
+    assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in arguments
 
 
 def test_answers_that_are_somebody_elses() -> None:
@@ -235,6 +235,6 @@ def test_answers_that_are_somebody_elses() -> None:
         asked = body["messages"][0]["content"].partition(": ")[2]
         return chat(asked.replace("-003", "-004"))
 
-    cause, words = fault(load.concurrency, scripted(answers))
+    cause, arguments = fault(load.concurrency, scripted(answers))
     assert cause == "dropped"
-    assert "1 of 8 answers are not complete; one: the answer to sparrow-003 is" in words
+    assert "1 of 8 answers are not complete; one: the answer to sparrow-003 is" in arguments

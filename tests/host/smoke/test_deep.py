@@ -17,7 +17,7 @@ from tests.host.smoke.deep import WORDS, ask, at, request
 from tests.libyaml import safe_load
 
 LATE = "no answer within {} s while /health answers: the engine hangs"
-ALL = ["health", *(one.name for one in deep.CHECKS)]
+ALL = ["health", *(check.name for check in deep.CHECKS)]
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,11 @@ def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def test_all_is_well(well: Server, tmp_path: Path) -> None:
-    found = ask(well, tmp_path, request())
-    assert {name: (one.verdict, one.detail) for name, one in found.items()} == {
-        name: ("passed", found[name].detail) for name in ALL
+    result = ask(well, tmp_path, request())
+    assert {name: (item.verdict, item.detail) for name, item in result.items()} == {
+        name: ("passed", result[name].detail) for name in ALL
     }
-    details = {name: one.detail for name, one in found.items()}
+    details = {name: item.detail for name, item in result.items()}
     assert details["aliases"] == "tiny, tiny2"
     assert details["chat"] == "17 + 25 = 42"
     assert "5 of 5 facts: a " in details["image"]
@@ -60,34 +60,34 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) -> None:
-    failing, cause, words = FAULTS[fault]
+    failing, cause, arguments = FAULTS[fault]
     # A hang has to be waited for.
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
     # Requests that are over at once would not meet each other.
     first = "0.2" if fault == "drops-at-concurrency" else "0"
     env = {"FAKE_VLLM_FAULT": fault, "FAKE_VLLM_FIRST_TOKEN_SECONDS": first}
     with launched(model, *WORDS, healthy=True, **env) as server:
-        found = ask(server, tmp_path, request(), **patience)
-    failed = {name: one for name, one in found.items() if one.verdict != "passed"}
+        result = ask(server, tmp_path, request(), **patience)
+    failed = {name: item for name, item in result.items() if item.verdict != "passed"}
     assert list(failed) == failing.split(), failed
-    for one in failed.values():
-        assert (one.verdict, one.cause) == ("failed", cause)
-        assert words in one.detail
+    for entry in failed.values():
+        assert (entry.verdict, entry.cause) == ("failed", cause)
+        assert arguments in entry.detail
 
 
 def test_a_server_that_is_not_there_is_asked_for_nothing_else(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, healthy=False, FAKE_VLLM_FAULT="never-healthy") as server:
-        found = ask(server, tmp_path, request())
-    assert list(found) == ["health"]
-    assert found["health"].cause == "down"
-    assert "not healthy after 1 s" in found["health"].detail
+        result = ask(server, tmp_path, request())
+    assert list(result) == ["health"]
+    assert result["health"].cause == "down"
+    assert "not healthy after 1 s" in result["health"].detail
 
 
 def test_a_host_without_the_service_says_so(well: Server, tmp_path: Path) -> None:
     answer = deep.run(replace(request(), secrets=str(tmp_path / "nothing/secrets.env")))
-    (one,) = answer.checks
-    assert one.cause == "absent"
-    assert "the service is not deployed here" in one.detail
+    (item,) = answer.checks
+    assert item.cause == "absent"
+    assert "the service is not deployed here" in item.detail
     assert answer.journal == ("a line of the journal",)
     assert answer.release is None
 
@@ -98,7 +98,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
     asked = at(well.port, tmp_path, skip=dict.fromkeys(ALL, "not now"), boot_seconds=1)
     answer = deep.run(asked)
     assert answer.release == "0123456789ab"
-    assert {one.verdict for one in answer.checks[1:]} == {"skipped"}
+    assert {check.verdict for check in answer.checks[1:]} == {"skipped"}
     assert answer.journal == ()
 
 
@@ -109,19 +109,19 @@ def test_a_wedge_is_reported_check_by_check_and_soon(
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = replace(request(), skip={"aliases": "not now"})
     with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:
-        found = ask(server, tmp_path, asked, first_answer_seconds=2)
-    assert found["chat"].detail == LATE.format(2)
-    failed = {name: one.cause for name, one in found.items() if one.verdict == "failed"}
-    assert set(found) - set(failed) == {"health", "aliases", "key", "context-limit"}
+        result = ask(server, tmp_path, asked, first_answer_seconds=2)
+    assert result["chat"].detail == LATE.format(2)
+    failed = {name: item.cause for name, item in result.items() if item.verdict == "failed"}
+    assert set(result) - set(failed) == {"health", "aliases", "key", "context-limit"}
     assert {name for name, cause in failed.items() if cause != "late"} == {"concurrency"}
     later = {name for name, cause in failed.items() if cause == "late"} - {"chat"}
-    assert {name: found[name].detail for name in later} == dict.fromkeys(later, LATE.format(1))
+    assert {name: result[name].detail for name in later} == dict.fromkeys(later, LATE.format(1))
 
 
 def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, FAKE_VLLM_FAULT="garbage") as server:
-        found = ask(server, tmp_path, request())
-    marked = [name for name, one in found.items() if one.cause == "marks"]
+        result = ask(server, tmp_path, request())
+    marked = [name for name, item in result.items() if item.cause == "marks"]
     assert {"chat", "completion", "stream", "image", "json-schema"} <= set(marked)
 
 
@@ -151,11 +151,11 @@ def test_what_the_plan_leaves_open_the_server_is_asked(
     keep = ("prefix-cache", "long-2k", "context-limit")
     skip = {name: "not now" for name in ALL if name not in keep}
     with launched(model, *WORDS, *words) as server:
-        found = ask(server, tmp_path, request(), skip=skip, **changes)
-    assert found["prefix-cache"].verdict == "skipped"
-    assert skipped in found["prefix-cache"].detail
-    assert found["context-limit"].verdict == "passed"
-    assert found["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
+        result = ask(server, tmp_path, request(), skip=skip, **changes)
+    assert result["prefix-cache"].verdict == "skipped"
+    assert skipped in result["prefix-cache"].detail
+    assert result["context-limit"].verdict == "passed"
+    assert result["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
 
 
 def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
 
     with listening(Other) as port:
         answer = deep.run(at(port, tmp_path))
-    results = {one.name: one for one in answer.checks}
+    results = {check.name: check for check in answer.checks}
     assert results["chat"].cause == "shape"
     assert "'choices'" in results["chat"].detail
     assert set(results) == set(ALL)

@@ -29,14 +29,14 @@ def test_what_is_drawn_is_what_is_seen(word: str) -> None:
     """Two tables of letters, two readings of PNG: neither knows the other's."""
     for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
         drawn = picture.Picture(("red", left), ("blue", right), word)
-        said = described(drawn.data_url())
-        assert said == f"I see a red {left} and a blue {right}, and the word {word}."
+        text = described(drawn.data_url())
+        assert text == f"I see a red {left} and a blue {right}, and the word {word}."
 
 
 def test_no_picture_is_like_the_one_before() -> None:
     drawn = {picture.drawn() for _ in range(40)}
     assert len(drawn) > 10
-    assert all(one.left[0] != one.right[0] and one.left[1] != one.right[1] for one in drawn)
+    assert all(item.left[0] != item.right[0] and item.left[1] != item.right[1] for item in drawn)
 
 
 SCHEMA = _schema(
@@ -92,13 +92,13 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
         'vllm:prefix_cache_hits_total{engine="1"} 1.5e+01\n'
         'vllm:cache_config_info{block_size="528",enable_prefix_caching="True"} 1.0\n'
     )
-    found, nothing = (
+    result, nothing = (
         DeepClient(request(), 1, Page("127.0.0.1", 1, page=text)).metrics() for text in (page, "")
     )
-    assert found.since(nothing, metrics.PREFIX_HITS) == 31
-    assert found.since(found, metrics.DRAFTS) == 0
-    assert (found.block, nothing.block) == (528, 16)
-    assert found.texts[metrics.PREFIX_CACHING] == "True"
+    assert result.since(nothing, metrics.PREFIX_HITS) == 31
+    assert result.since(result, metrics.DRAFTS) == 0
+    assert (result.block, nothing.block) == (528, 16)
+    assert result.texts[metrics.PREFIX_CACHING] == "True"
 
 
 def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
@@ -116,5 +116,5 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
             cwd=tmp_path,
         )
     answer = parse("l", ran.stdout.split("\n"), dict[str, Any])["qwen36"]
-    assert {one["verdict"] for one in answer["checks"]} == {"passed", "skipped"}, answer
+    assert {item["verdict"] for item in answer["checks"]} == {"passed", "skipped"}, answer
     assert server.key not in ran.stdout

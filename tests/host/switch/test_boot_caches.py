@@ -21,9 +21,9 @@ class Host:
         self.home = home
         self.now = 1_000_000.0
         for name, image in (("aaa", "vllm:sha256-1"), ("bbb", "vllm:sha256-1"), ("ccc", "x:2")):
-            place = home / "releases" / name
-            place.mkdir(parents=True)
-            (place / "release.json").write_text(json.dumps({"image": image}))
+            path = home / "releases" / name
+            path.mkdir(parents=True)
+            (path / "release.json").write_text(json.dumps({"image": image}))
         self.release("aaa")
 
     def release(self, name: str) -> None:
@@ -51,15 +51,15 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    found = Host(tmp_path / "qwen36")
-    monkeypatch.setattr("time.time", lambda: found.now)
-    return found
+    result = Host(tmp_path / "qwen36")
+    monkeypatch.setattr("time.time", lambda: result.now)
+    return result
 
 
 def compiled(cache: Path) -> str | None:
     """What a start finds."""
-    place = cache / "compiled"
-    return place.read_text() if place.exists() else None
+    path = cache / "compiled"
+    return path.read_text() if path.exists() else None
 
 
 def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Host) -> None:
@@ -75,7 +75,7 @@ def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Hos
     (host.home / "releases/ccc/release.json").unlink()
     host.start(NEWER)
     kept = [
-        one for one in (host.home / "caches").iterdir() if one.is_dir() and not one.is_symlink()
+        path for path in (host.home / "caches").iterdir() if path.is_dir() and not path.is_symlink()
     ]
     assert len(kept) == 1
 
@@ -135,7 +135,7 @@ def test_only_its_owner_may_look(host: Host) -> None:
         cache = host.start()
     finally:
         os.umask(before)
-    assert {one.stat().st_mode & 0o777 for one in (cache, host.home / "caches")} == {0o700}
+    assert {item.stat().st_mode & 0o777 for item in (cache, host.home / "caches")} == {0o700}
 
 
 @pytest.mark.parametrize("state", ["", "[]", "{}", '{"key": "x"}', "nul\x00"])

@@ -238,8 +238,8 @@ def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
     gone = host.service(to="c" * 12, files={})
     assert host.switch(gone).run() == "failed"
     assert host.state() == WAS
-    said = host.place / "said"
-    assert "stop" not in (said.read_text() if said.exists() else "")
+    text = host.place / "said"
+    assert "stop" not in (text.read_text() if text.exists() else "")
 
 
 @dataclass
@@ -260,8 +260,8 @@ class Boots:
         (caches / "state.json").write_text(json.dumps(state))
 
     def starts(self) -> int:
-        said = (self.host.place / "said").read_text().splitlines()
-        return said.count("start sparkwright-a.service")
+        lines = (self.host.place / "said").read_text().splitlines()
+        return lines.count("start sparkwright-a.service")
 
 
 @pytest.fixture
@@ -319,6 +319,6 @@ def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
     # Unit and `current` are still those of the release that its head runs.
     assert host.state() == (OLD, OLD, "old unit", "new key")
     assert (host.place / "services/a/releases" / NEW / "unit.service").read_text() == "new unit"
-    said = (host.place / "said").read_text()
-    assert "stop" not in said
-    assert "start sparkwright-a.service" in said
+    text = (host.place / "said").read_text()
+    assert "stop" not in text
+    assert "start sparkwright-a.service" in text

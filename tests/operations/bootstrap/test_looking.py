@@ -19,8 +19,8 @@ ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
     host = spark(inspection=state, **answers)
-    one = site(host, spark("spark-2"), bootstrap=list(steps)).hosts[host.name]
-    return host, one
+    item = site(host, spark("spark-2"), bootstrap=list(steps)).hosts[host.name]
+    return host, item
 
 
 @pytest.mark.parametrize(
@@ -33,22 +33,22 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
     ],
 )  # fmt: skip
 def test_what_is_in_the_way_refuses_the_host_alone(state: Any, why: str) -> None:
-    host, one = _host(state, "nvidia-container-toolkit", "driver")
-    assert looking.decided(host, one) is None  # type: ignore[arg-type]
+    host, item = _host(state, "nvidia-container-toolkit", "driver")
+    assert looking.decided(host, item) is None  # type: ignore[arg-type]
     assert host.memory.failure == why
     assert host not in host.state.active_hosts
     assert len(host.state.active_hosts) == 1
 
 
 def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
-    host, one = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
-    looking.decided(host, one)  # type: ignore[arg-type]
+    host, item = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
+    looking.decided(host, item)  # type: ignore[arg-type]
     host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]
-    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    assert preflight.judged(host, item, dry=False)  # type: ignore[arg-type]
     assert host.lines[-1] == "nvidia-container-toolkit: judged again when bootstrap is done"
 
     def again(of: Any) -> Any:
-        return preflight.judged_again(of, one)
+        return preflight.judged_again(of, item)
 
     # It was to be cured, and was not.
     ran = run(host, preflight.passed, 0, again, execute=True)
@@ -62,13 +62,13 @@ def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
 
 def test_what_is_not_cured_still_refuses() -> None:
     seen = probe(time=preflight.time.time(), toolkit=ABSENT, docker=None)  # type: ignore[attr-defined]
-    host, one = _host(BARE, "nvidia-container-toolkit", observe=seen)
-    looking.decided(host, one)  # type: ignore[arg-type]
-    assert not preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    host, item = _host(BARE, "nvidia-container-toolkit", observe=seen)
+    looking.decided(host, item)  # type: ignore[arg-type]
+    assert not preflight.judged(host, item, dry=False)  # type: ignore[arg-type]
     assert host.memory.failure == "refused by preflight: docker"
 
 
 def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:
-    host, one = _host(BARE, "docker", observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
-    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    host, item = _host(BARE, "docker", observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
+    assert preflight.judged(host, item, dry=False)  # type: ignore[arg-type]
     assert "let deploy.py call bootstrap()" in host.lines[0]

@@ -85,7 +85,7 @@ QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "disk-usage": _question("disk-usage"),
     "jobs": _jobs,
     "lock": _jobs,
-    "removal": lambda host, one: run(host, removal.removed, execute=True),
+    "removal": lambda host, item: run(host, removal.removed, execute=True),
 }
 
 
@@ -93,8 +93,8 @@ def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
     evil, good = spark("spark-1"), spark("spark-2", observe=probe())
     run_ = site(evil, good)
     for host in (evil, good):
-        one = run_.hosts[host.name]
-        looked_at(host, one, **running(one), unit_files=["sparkwright-qwen36.service"])
+        item = run_.hosts[host.name]
+        looked_at(host, item, **running(item), unit_files=["sparkwright-qwen36.service"])
     evil.answers[program] = attack
     return evil, run_, good
 
@@ -126,17 +126,17 @@ def test_at_the_first_look(
     assert on == [False, True]
     assert all(map(harmless, evil.lines))
     report.report(run_, as_json=False)
-    said = capsys.readouterr().out
-    assert harmless(said)
-    assert "spark-1: sparkwright-observe: " in said
-    assert "NOT as planned: spark-1\n" in said
+    output = capsys.readouterr().out
+    assert harmless(output)
+    assert "spark-1: sparkwright-observe: " in output
+    assert "NOT as planned: spark-1\n" in output
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_before_going_back(attack: str) -> None:
     evil, run_, good = _two("status", ATTACKS[attack])
-    one = run_.hosts["spark-1"]
-    assert targets_of(evil, one, to=None, service=None) is None  # type: ignore[arg-type]
+    item = run_.hosts["spark-1"]
+    assert targets_of(evil, item, to=None, service=None) is None  # type: ignore[arg-type]
     assert (evil.memory.failure or "").startswith("sparkwright-status: ")
     assert good.memory.failure is None
     assert good in good.state.active_hosts
@@ -146,8 +146,8 @@ def test_before_going_back(attack: str) -> None:
 @pytest.mark.parametrize("field", ["whole", "progress"])
 def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
     evil, run_, good = _two("jobs", ATTACKS[attack])
-    one = run_.hosts["spark-1"]
-    looked_at(evil, one)
+    item = run_.hosts["spark-1"]
+    looked_at(evil, item)
     if field == "progress":
         try:
             inner = json.loads(ATTACKS[attack].out)
@@ -155,7 +155,7 @@ def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
             inner = {"step": ["x"], "result": EVIL, "checks": {"a": 5}}
         job = {"running": False, "failed": False, "progress": {"step": inner, "checks": inner}}
         evil.answers["jobs"] = Said(json.dumps({UNIT: job}))
-    ran = run(evil, services.running, one.services, one.secrets, execute=True)
+    ran = run(evil, services.running, item.services, item.secrets, execute=True)
     assert not ran.well
     assert (evil.memory.failure or "").startswith("sparkwright-jobs: ")
     assert all(map(harmless, evil.lines))
@@ -164,8 +164,8 @@ def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
 
 def test_a_result_that_there_is_none_of_is_a_failure() -> None:
     evil, run_, _ = _two("jobs", Said())
-    one = run_.hosts["spark-1"]
-    looked_at(evil, one)
+    item = run_.hosts["spark-1"]
+    looked_at(evil, item)
 
     def ended(request: Any) -> Any:
         (job,) = request["start"]
@@ -175,7 +175,7 @@ def test_a_result_that_there_is_none_of_is_a_failure() -> None:
         return {UNIT: {"running": False, "failed": False, "progress": progress}}
 
     evil.answers["jobs"] = ended
-    assert not run(evil, services.running, one.services, one.secrets, execute=True).well
+    assert not run(evil, services.running, item.services, item.secrets, execute=True).well
     assert any("nothing that is proved runs here now" in line for line in evil.lines)
     assert all(map(harmless, evil.lines))
 
@@ -205,9 +205,9 @@ def test_a_lock_of_no_run_of_this_machine_is_not_taken_over() -> None:
 
 def test_words_of_changes_are_shown_and_not_obeyed() -> None:
     host = spark("spark-1", install=[EVIL])
-    one = site(host, spark("spark-2")).hosts["spark-1"]
-    looked_at(host, one)
-    ran = run(host, watch.installed, one.watch, execute=True)
+    item = site(host, spark("spark-2")).hosts["spark-1"]
+    looked_at(host, item)
+    ran = run(host, watch.installed, item.watch, execute=True)
     assert ran.well
     assert host.lines
     assert all(map(harmless, host.lines))
@@ -232,10 +232,10 @@ def test_700_mib_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         now = connector.execute_command_with_sudo_retry
         monkeypatch.setattr(connector, "execute_command_with_sudo_retry", now)
     hooks.guard_connections()
-    code, said = util.run_local_process("head -c 734003200 /dev/zero")
+    code, text = util.run_local_process("head -c 734003200 /dev/zero")
     assert code != 0
-    assert len(said.stdout) <= 66 << 20
-    assert "more than 64 MiB of output: the rest was not read" in said.stderr
+    assert len(text.stdout) <= 66 << 20
+    assert "more than 64 MiB of output: the rest was not read" in text.stderr
 
 
 #: As sudo does with -S: a line of standard input where it asks, none where it does not.
@@ -258,7 +258,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
     sudo.write_text(_SUDO)
     sudo.chmod(0o755)
     host = spark("spark-1")
-    one = site(host, spark("spark-2")).hosts["spark-1"]
+    item = site(host, spark("spark-2")).hosts["spark-1"]
     host.state.config.SUDO_PASSWORD = "pass{word"
 
     def shell(command: Any, **arguments: Any) -> Any:
@@ -268,14 +268,14 @@ def test_sudos_password_is_in_no_command_and_no_environment(
             capture_output=True, check=False,
             env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SEEN": str(seen), "ASKS": asks},
         )  # fmt: skip
-        lines = [util.OutputLine("stdout", one) for one in done.stdout.splitlines()]
-        lines += [util.OutputLine("stderr", one) for one in done.stderr.splitlines()]
+        lines = [util.OutputLine("stdout", line) for line in done.stdout.splitlines()]
+        lines += [util.OutputLine("stderr", line) for line in done.stderr.splitlines()]
         return done.returncode == 0, util.CommandOutput(lines)
 
     host.run_shell_command = shell  # type: ignore[method-assign]
     if program == "status":
-        found = observation.status_of(host, one, texts=False)  # type: ignore[arg-type]
-        assert encode(found)["services"] == {}
+        result = observation.status_of(host, item, texts=False)  # type: ignore[arg-type]
+        assert encode(result)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew
         from sparkwright.host.observation import ObservationRequest

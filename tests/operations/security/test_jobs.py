@@ -28,7 +28,7 @@ def _jobs(kind: str) -> list[Job]:
     if kind == "switch":
         host = _host(old=True)
         run(host, services.running, (SERVICE,), SECRETS, execute=True)
-        asked = next(one.request for one in host.asked if one.program == "jobs")
+        asked = next(item.request for item in host.asked if item.program == "jobs")
     elif kind == "fetch":
         host = _model()
         run(host, models.present, execute=True, wait=False, sources=WITH_SECRETS, **MODEL)
@@ -38,8 +38,8 @@ def _jobs(kind: str) -> list[Job]:
         wanted: dict[str, Any] = {**PULL, "account": "me:secret", "sources": WITH_SECRETS}
         run(host, images.present, execute=True, wait=False, **wanted)
         asked = host.request("jobs")
-    found = [decode(Job, one) for one in asked["start"]]
-    return [job for job in found if f"-{kind}" in job.unit]
+    result = [decode(Job, item) for item in asked["start"]]
+    return [job for job in result if f"-{kind}" in job.unit]
 
 
 @pytest.mark.parametrize("kind", MOST)
@@ -66,14 +66,14 @@ def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
     assert job.credentials[secret] in ("hf_secret", "me:secret")
     assert len(keys) == 1
     for text in (*job.files.values(), *job.properties, *job.argv, job.description):
-        for one in (job.credentials[secret], *keys.values()):
-            assert one not in text
+        for key in (job.credentials[secret], *keys.values()):
+            assert key not in text
 
 
 def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:
     host = _host(old=True)
     run(host, services.running, (SERVICE,), SECRETS, execute=True)
-    asked = next(one.request for one in host.asked if one.program == "jobs")
+    asked = next(item.request for item in host.asked if item.program == "jobs")
     (job,) = asked["start"]
     settle = decode(SwitchRequest, _request(asked)).settle
     expected = sandbox.arguments(job["properties"])

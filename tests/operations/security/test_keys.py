@@ -25,13 +25,13 @@ PLACE = "/opt/sparkwright/gateway/keys.map"
 def run(**services: Any) -> tuple[FakeHost, HostRun]:
     """A host with a named key."""
     host = spark(lock=LockAnswer(held=True), keys=[])
-    one = host_run(host, services or BEHIND)
-    return host, replace(one, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
+    item = host_run(host, services or BEHIND)
+    return host, replace(item, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
 
 
 def test_a_host_gets_hashes_and_not_in_a_command() -> None:
-    host, one = run()
-    questions.renewed_keys(host, one)  # type: ignore[arg-type]
+    host, item = run()
+    questions.renewed_keys(host, item)  # type: ignore[arg-type]
     assert host.programs == ["lock", "keys"]
     request = host.request("keys")
     assert request["place"] == PLACE
@@ -44,22 +44,22 @@ def test_a_host_gets_hashes_and_not_in_a_command() -> None:
 
 
 def test_looking_takes_no_lock_and_sends_nothing() -> None:
-    host, one = run()
-    questions.known_keys(host, one)  # type: ignore[arg-type]
+    host, item = run()
+    questions.known_keys(host, item)  # type: ignore[arg-type]
     assert host.programs == ["keys"]
     assert host.request("keys")["text"] is None
 
 
 def test_keys_do_not_change_under_another_run() -> None:
-    host, one = run()
+    host, item = run()
     host.answers["lock"] = HostError("ann@laptop is at work on this host")
     with pytest.raises(HostError, match="at work"):
-        questions.renewed_keys(host, one)  # type: ignore[arg-type]
+        questions.renewed_keys(host, item)  # type: ignore[arg-type]
     assert "keys" not in host.programs
 
 
 def test_a_host_without_a_proxy_is_asked_nothing() -> None:
-    host, one = run(**SPARK)
-    one = replace(one, proxies=None)
-    assert questions.renewed_keys(host, one) == ()  # type: ignore[arg-type]
+    host, item = run(**SPARK)
+    item = replace(item, proxies=None)
+    assert questions.renewed_keys(host, item) == ()  # type: ignore[arg-type]
     assert host.asked == []

@@ -37,23 +37,23 @@ PATHS = {
 @pytest.mark.parametrize("case", PATHS)
 @pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
 def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> None:
-    one, run = unplanned(status=PATHS[case])
+    item, run = unplanned(status=PATHS[case])
     with pytest.raises(HostError, match="is no service") as raised:
-        question(one, run)
-    assert one.programs == ["status"]
+        question(item, run)
+    assert item.programs == ["status"]
     assert "\x1b" not in str(raised.value)
-    one, run = unplanned(status=PATHS[case])
-    assert rollback.targets_of(one, run, to=None, service=None) is None  # type: ignore[arg-type]
+    item, run = unplanned(status=PATHS[case])
+    assert rollback.targets_of(item, run, to=None, service=None) is None  # type: ignore[arg-type]
 
 
 def test_a_release_sends_the_key_of_no_other_file() -> None:
     """A record that names other files and units than its service's is none."""
-    for wrong in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
-        record = gate(**wrong)
-        one, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
-        assert rollback.targets_of(one, run, to=None, service=None) is None  # type: ignore[arg-type]
-        assert "has the record of another service" in str(one.memory.failure)
-        assert one.programs == ["status"]
+    for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
+        record = gate(**problem)
+        item, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
+        assert rollback.targets_of(item, run, to=None, service=None) is None  # type: ignore[arg-type]
+        assert "has the record of another service" in str(item.memory.failure)
+        assert item.programs == ["status"]
 
 
 class Endless(str):

@@ -52,7 +52,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
     monkeypatch.setattr(systemd, "TRANSIENT", tmp_path / "units")
     monkeypatch.setattr(systemd, "unit", lambda name: {"ActiveState": "inactive"})
     monkeypatch.setattr(systemd, "systemctl", systemctl)
-    monkeypatch.setattr(jobs, "run", lambda *words: systemctl(*words[1:]))
+    monkeypatch.setattr(jobs, "run", lambda *arguments: systemctl(*arguments[1:]))
     return asked
 
 
@@ -61,7 +61,7 @@ def _below(root: Path) -> Job:
     made = peers.server_job(f"{root}/opt/runtime/x", how)
     return Job(
         unit=made.unit, description=made.description, argv=(), units=made.units, files=made.files,
-        directories=tuple(one for one in made.directories if one.startswith(str(root))),
+        directories=tuple(path for path in made.directories if path.startswith(str(root))),
         instead_of=made.instead_of,
     )  # fmt: skip
 
@@ -75,9 +75,9 @@ def test_the_server_is_started_from_its_units_and_an_older_one_makes_room(
     (units / "sparkwright-share-old.socket").write_text("old")
     job = _below(tmp_path)
     jobs.start(job)
-    assert {one.name: one.read_text() for one in units.iterdir()} == job.units
+    assert {path.name: path.read_text() for path in units.iterdir()} == job.units
     assert (tmp_path / "opt/state/peers/root").is_dir()
-    assert [one for one in started if one[0] != "reset-failed"] == [
+    assert [item for item in started if item[0] != "reset-failed"] == [
         ("stop", "sparkwright-share-*"),
         ("start", f"{job.unit}.service"),
     ]
@@ -86,9 +86,9 @@ def test_the_server_is_started_from_its_units_and_an_older_one_makes_room(
 def test_a_port_that_another_program_has_is_told(
     tmp_path: Path, started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "Failed to create listening socket (127.0.0.1:18650): Address already in use"
+    text = "Failed to create listening socket (127.0.0.1:18650): Address already in use"
     monkeypatch.setattr(jobs, "run", lambda *_: Outcome(1, err="A dependency job failed."))
-    monkeypatch.setattr(journal, "last", lambda unit, _: [said] if unit.endswith(".socket") else [])
+    monkeypatch.setattr(journal, "last", lambda unit, _: [text] if unit.endswith(".socket") else [])
     with pytest.raises(SystemExit, match="serve models and images to other hosts: Failed to creat"):
         jobs.start(_below(tmp_path))
 
@@ -98,16 +98,16 @@ def test_old_keys_of_a_run_are_forgotten(tmp_path: Path) -> None:
         (tmp_path / name).write_text("key")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
     jobs._forget(tmp_path / "this")
-    assert {one.name for one in tmp_path.iterdir()} == {"new"}
+    assert {path.name for path in tmp_path.iterdir()} == {"new"}
 
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".sparkwright").mkdir()
-    place = tmp_path / "bundle/models/org--model" / ("c" * 40)
-    place.mkdir(parents=True)
-    (place / "config.json").write_text("{}")
+    path = tmp_path / "bundle/models/org--model" / ("c" * 40)
+    path.mkdir(parents=True)
+    (path / "config.json").write_text("{}")
     monkeypatch.setattr(bundle_server, "_running", {})
     yield tmp_path / "bundle"
     for process in bundle_server._running.values():
@@ -118,9 +118,9 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _free() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as item:
+        item.bind(("127.0.0.1", 0))
+        return int(item.getsockname()[1])
 
 
 def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(

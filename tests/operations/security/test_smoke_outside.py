@@ -29,15 +29,15 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("answers", [{"/invocations": 200}, {}])
 def test_an_open_route_fails_the_host_and_one_that_refuses_passes(answers: dict[str, int]) -> None:
-    told: dict[str, Smoke] = {}
+    smokes: dict[str, Smoke] = {}
     host = fake(probe(), check={"chat": WELL})
     with server(answers) as (port, _):
         ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
-                  judged=told.__setitem__, execute=True)  # fmt: skip
-    words = "POST /invocations answers HTTP 200 without the key"
-    assert (ran.well, words in str(ran.memory.failure)) == (not answers, bool(answers))
+                  judged=smokes.__setitem__, execute=True)  # fmt: skip
+    arguments = "POST /invocations answers HTTP 200 without the key"
+    assert (ran.well, arguments in str(ran.memory.failure)) == (not answers, bool(answers))
     assert (ran.memory.failure is None, len(ran.commands)) == (not answers, len(answers))
-    assert (told["chat"].passed, told["chat"].total) == (1 if answers else 2, 2)
+    assert (smokes["chat"].passed, smokes["chat"].total) == (1 if answers else 2, 2)
     assert host.programs == ["check"]  # one remote execution, as before
 
 
@@ -69,22 +69,22 @@ UFW = "Status: active\nDefault: deny (incoming), allow (outgoing), deny (routed)
 
 
 def _closed() -> int:
-    with socket.create_server((HERE, 0)) as one:
-        return int(one.getsockname()[1])
+    with socket.create_server((HERE, 0)) as item:
+        return int(item.getsockname()[1])
 
 
 def test_a_port_that_answers_on_its_host_alone_is_told_with_what_opens_it() -> None:
     port = _closed()
-    found: list[Finding] = []
+    findings: list[Finding] = []
     seen = Firewall(ufw=UFW, interface="lo", network="127.0.0.0/8")
     host = fake(probe(), check={"chat": WELL}, firewall=seen)
     ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
-              needed=[18650], noticed=found.append, execute=True)  # fmt: skip
+              needed=[18650], noticed=findings.append, execute=True)  # fmt: skip
     assert ran.memory.failure is None
     assert host.programs == ["check", "firewall"]
     ports = ",".join(map(str, sorted((port, 18650))))
     command = f"sudo ufw allow proto tcp from 127.0.0.0/8 to any port {ports}"
-    assert [one.remedy for one in found] == [command]
+    assert [item.remedy for item in findings] == [command]
     assert any(command in line for line in host.lines)
 
 
@@ -108,6 +108,6 @@ def test_a_host_that_was_reached_by_ipv6_is_asked_where_it_listens(
     seen = probe(addresses={"lo": [HERE, came], "eth0": ["10.0.0.1"]})
     port = _closed()
     host = fake(seen, check={"chat": WELL}, firewall=Firewall())
-    found = Entrance("chat", bind, port)
-    run(host, smoke.answers, (CHAT,), entrances=[found], execute=True)
+    entrance = Entrance("chat", bind, port)
+    run(host, smoke.answers, (CHAT,), entrances=[entrance], execute=True)
     assert any(f"{asked}:{port} does not answer here" in line for line in host.lines)

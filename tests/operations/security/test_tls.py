@@ -39,8 +39,8 @@ def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostR
     seen = proxied(secured)
     assert proxies.pending(secured.proxies, secured.proxy_files, probe(**seen)) == []
     for state in ({**seen["files"][PEM], "mode": 0o644}, {**seen["files"][PEM], "sha256": "0"}):
-        wrong = probe(**{**seen, "files": {**seen["files"], PEM: state}})
-        assert proxies.pending(secured.proxies, secured.proxy_files, wrong) == [f"write {PEM}"]
+        problems = probe(**{**seen, "files": {**seen["files"], PEM: state}})
+        assert proxies.pending(secured.proxies, secured.proxy_files, problems) == [f"write {PEM}"]
 
 
 def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
@@ -48,8 +48,8 @@ def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
     assert PEM in proxies.request_of(clear.proxies, clear.proxy_files).files
     seen = proxied(clear)
     seen["files"][PEM] = proxied(secured)["files"][PEM]
-    found = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
-    assert found == [f"remove {PEM}"]
+    result = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
+    assert result == [f"remove {PEM}"]
     back = proxies.switched(clear.proxies, clear.proxy_files, probe(**seen), "/opt/sparkwright")
     # A switch that fails brings it back.
     assert back is not None

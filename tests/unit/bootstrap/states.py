@@ -66,7 +66,7 @@ def decided(
     address: str | None = None,
 ) -> Decision:
     """What is left to do on a host that is asked for these steps."""
-    given = {key: PackageSource(**one) for key, one in (sources or {}).items()}
+    given = {key: PackageSource(**item) for key, item in (sources or {}).items()}
     services = SPARK if state.gb10 else RTX
     return decide(
         plan(services, bootstrap=steps, bootstrap_sources=given),

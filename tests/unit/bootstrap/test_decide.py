@@ -46,9 +46,9 @@ def test_another_one_is_refused_with_what_it_is(base: str, changes: dict[str, An
     if "distribution" in changes:
         changes = {**changes, "distribution": Distribution(*changes["distribution"])}
     state = but(BOXES[base], **changes)
-    found = decided(state, *ALL)
-    assert (found.steps, found.reboot) == ((), False)
-    (finding,) = found.findings
+    result = decided(state, *ALL)
+    assert (result.steps, result.reboot) == ((), False)
+    (finding,) = result.findings
     assert (finding.id, finding.stops) == ("bootstrap-system", True)
     assert state.observed.architecture in finding.observed
     assert "Debian 12 or 13" in finding.expected
@@ -64,9 +64,9 @@ def test_docker_and_toolkit_come_from_where_the_box_has_them(
     base: str, packages: list[str]
 ) -> None:
     state, docker = BOXES[base], tuple(packages)
-    found = decided(state, "docker", TOOLKIT)
-    assert found.findings == ()
-    first, second = found.steps
+    result = decided(state, "docker", TOOLKIT)
+    assert result.findings == ()
+    first, second = result.steps
     assert first.packages == docker
     assert (first.repository is not None) == (state is BOOKWORM)
     assert second.packages == (TOOLKIT,)
@@ -75,7 +75,7 @@ def test_docker_and_toolkit_come_from_where_the_box_has_them(
     arch = "arm64" if state is GB10 else "amd64"
     assert second.repository.uri.endswith(f"/libnvidia-container/stable/deb/{arch}")
     assert f"Signed-By: {second.repository.key_file}\n" in second.repository.text
-    assert found.cures == {"docker", "docker-compose", TOOLKIT}
+    assert result.cures == {"docker", "docker-compose", TOOLKIT}
     # What was there stays when it is undone.
     assert first.undo.packages == docker
     there = decided(but(state, packages=docker[:1]), "docker").steps[0]
@@ -86,11 +86,11 @@ def test_docker_and_toolkit_come_from_where_the_box_has_them(
 def test_packages_that_are_left_to_install(
     base: str, changes: dict[str, Any], asked: list[str], packages: list[list[str]], ids: list[str]
 ) -> None:
-    found = decided(but(BOXES[base], **changes), *asked)
-    assert [list(step.packages) for step in found.steps] == packages
-    assert [finding.id for finding in found.findings] == ids
+    result = decided(but(BOXES[base], **changes), *asked)
+    assert [list(step.packages) for step in result.steps] == packages
+    assert [finding.id for finding in result.findings] == ids
     # What DGX OS has comes from its own sources.
-    assert base != "dgx" or not any(step.repository for step in found.steps)
+    assert base != "dgx" or not any(step.repository for step in result.steps)
 
 
 def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
@@ -106,13 +106,13 @@ class TestOnDgxOs:
 
     def test_the_driver_is_never_touched(self) -> None:
         for driver in (None, "570.1"):
-            found = decided(but(DGX, driver=driver), *ALL)
-            assert found.steps == ()
-            assert not found.reboot
-            (finding,) = found.findings
+            result = decided(but(DGX, driver=driver), *ALL)
+            assert result.steps == ()
+            assert not result.reboot
+            (finding,) = result.findings
             assert finding.id == "bootstrap-driver"
             assert "DGX Dashboard" in finding.remedy
-        assert not [one for one in decided(DGX, *ALL).steps if one.name == "driver"]
+        assert not [step for step in decided(DGX, *ALL).steps if step.name == "driver"]
         # Not by a source of the user's own either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
         assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
@@ -125,11 +125,11 @@ class TestDriver:
     def test_it_is_installed_and_wants_a_reboot(self, base: str, packages: list[str]) -> None:
         state = BOXES[base]
         for driver in (None, "550.1"):
-            found = decided(but(state, driver=driver), "driver")
-            (step,) = found.steps
+            result = decided(but(state, driver=driver), "driver")
+            (step,) = result.steps
             assert step.packages == tuple(packages)
-            assert found.reboot
-            assert found.cures == {"nvidia-driver"}
+            assert result.reboot
+            assert result.cures == {"nvidia-driver"}
             # A host without its driver is no host: it is not taken away again.
             assert step.undo.packages == ()
             assert step.undo.apart
@@ -144,9 +144,9 @@ class TestDriver:
     def test_one_that_waits_for_its_reboot(self) -> None:
         names = ("nvidia-driver-580-open",)
         state = but(UBUNTU, driver=None, packages=names, fresh=names)
-        found = decided(state, "driver")
-        assert (found.steps, found.reboot) == ((), True)
-        assert found.cures == {"nvidia-driver"}
+        result = decided(state, "driver")
+        assert (result.steps, result.reboot) == ((), True)
+        assert result.cures == {"nvidia-driver"}
         assert not decided(state, "docker").reboot
         # Installed before this boot, and silent: another reboot cures nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
@@ -156,9 +156,9 @@ class TestDriver:
         self, base: str, changes: dict[str, Any], words: str
     ) -> None:
         state = but(BOXES[base], **changes)
-        found = decided(state, "driver")
-        assert (found.steps, found.reboot) == ((), False)
-        (finding,) = found.findings
+        result = decided(state, "driver")
+        assert (result.steps, result.reboot) == ((), False)
+        (finding,) = result.findings
         assert words in f"{finding.observed} {finding.remedy}"
 
 
@@ -220,17 +220,17 @@ class TestFirewall:
 
     def test_ufw(self) -> None:
         step = self._step("ufw")
-        ports = [words[-1] for words in step.commands]
+        ports = [command[-1] for command in step.commands]
         assert ports == ["8000", "28000", "18650"]
-        words = "ufw allow proto tcp from 192.168.1.0/24 to any port 8000"
-        assert step.commands[0] == tuple(words.split())
+        arguments = "ufw allow proto tcp from 192.168.1.0/24 to any port 8000"
+        assert step.commands[0] == tuple(arguments.split())
         assert step.undo.commands[0][:3] == ("ufw", "delete", "allow")
         rules = [
             f"### tuple ### allow tcp {port} 0.0.0.0/0 any 192.168.1.0/24 in" for port in ports
         ]
         assert self._step("ufw", *rules) is None
         step = self._step("ufw", *rules[1:])
-        assert [words[-1] for words in step.commands] == ["8000"]
+        assert [command[-1] for command in step.commands] == ["8000"]
 
     def test_firewalld(self) -> None:
         step = self._step("firewalld")
@@ -244,9 +244,9 @@ class TestFirewall:
     @pytest.mark.parametrize("address", [None, "10.9.9.9"])
     def test_nothing_is_opened_to_a_network_that_is_not_known(self, address: str | None) -> None:
         state = but(UBUNTU, firewall=Firewall("ufw"), networks=("nonsense", "192.168.1.22/24"))
-        found = decided(state, "firewall", address=address)
-        assert found.steps == ()
-        (finding,) = found.findings
+        result = decided(state, "firewall", address=address)
+        assert result.steps == ()
+        (finding,) = result.findings
         assert (finding.id, finding.stops) == ("bootstrap-firewall", False)
 
 
@@ -262,6 +262,6 @@ def test_sources_of_the_users_own_go_before() -> None:
 
 
 def test_with_one_error_nothing_is_done() -> None:
-    found = decided(but(DGX, driver=None, packages=()), "docker", "driver")
-    assert found.steps == ()
-    assert isinstance(found.findings[0], Finding)
+    result = decided(but(DGX, driver=None, packages=()), "docker", "driver")
+    assert result.steps == ()
+    assert isinstance(result.findings[0], Finding)

@@ -17,13 +17,13 @@ def run(words: Sequence[str]) -> tuple[int, str, str]:
 
 
 def test_what_each_is() -> None:
-    found = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"), run)
-    assert [(one.name, one.gpu) for one in found] == [
+    result = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"), run)
+    assert [(item.name, item.gpu) for item in result] == [
         ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
         ("bare", None),
     ]  # fmt: skip
-    assert found[2].shown == "NVIDIA H200"
-    assert [one.why for one in found[3:]] == [
+    assert result[2].shown == "NVIDIA H200"
+    assert [item.why for item in result[3:]] == [
         "Permission denied (publickey).", "Host key verification failed.",
         "bash: nvidia-smi: command not found",
     ]  # fmt: skip
@@ -36,7 +36,7 @@ def test_its_name_for_init(line: str, kind: str | None) -> None:
 
 
 def test_ssh_asks_nobody_and_takes_no_key() -> None:
-    words = gpu_question.command("spark-1")
-    assert words[-3:-1] == ["--", "spark-1"]
+    arguments = gpu_question.command("spark-1")
+    assert arguments[-3:-1] == ["--", "spark-1"]
     for option in ("BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no"):
-        assert option in words
+        assert option in arguments

@@ -36,13 +36,13 @@ def test_its_fingerprint_and_both_forms(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="compares with gpg")
 def test_as_gpg_has_it(tmp_path: Path) -> None:
-    place = tmp_path / "key.asc"
-    place.write_text(openpgp.key_text(repository(KEY)))
-    words = ["gpg", "--with-colons", "--show-keys", str(place)]
+    path = tmp_path / "key.asc"
+    path.write_text(openpgp.key_text(repository(KEY)))
+    arguments = ["gpg", "--with-colons", "--show-keys", str(path)]
     home = {**os.environ, "GNUPGHOME": str(tmp_path)}
-    said = subprocess.run(words, capture_output=True, text=True, check=True, env=home).stdout
-    found = [line.split(":")[9] for line in said.splitlines() if line.startswith("fpr")]
-    assert found[0] == FINGERPRINT
+    output = subprocess.run(arguments, capture_output=True, text=True, check=True, env=home).stdout
+    result = [line.split(":")[9] for line in output.splitlines() if line.startswith("fpr")]
+    assert result[0] == FINGERPRINT
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_as_gpg_has_it(tmp_path: Path) -> None:
      b"\x99\xff\xff\x04", b"\xc6\xff\xff", b"\xc6\xe1\x04", b"\xc6\x01\x03"],
 )  # fmt: skip
 def test_what_is_no_key_is_a_mistake_and_no_traceback(tmp_path: Path, data: bytes) -> None:
-    place = tmp_path / "key"
-    place.write_bytes(data)
+    path = tmp_path / "key"
+    path.write_bytes(data)
     with pytest.raises(UserError, match="no OpenPGP public key"):
-        openpgp.key_text(repository(place))
+        openpgp.key_text(repository(path))
 
 
 def test_one_that_is_not_there(tmp_path: Path) -> None:
@@ -68,4 +68,4 @@ def test_new_packet_lengths() -> None:
     old = b"\x99" + len(body).to_bytes(2, "big") + body
     two = bytes([0xC6, 192 + ((len(body) - 192) >> 8), (len(body) - 192) & 0xFF]) + body
     five = b"\xc6\xff" + len(body).to_bytes(4, "big") + body
-    assert len({next(openpgp.fingerprints(one)) for one in (old, two, five)}) == 1
+    assert len({next(openpgp.fingerprints(item)) for item in (old, two, five)}) == 1

@@ -54,21 +54,21 @@ def _declares(one: dict[str, Any], recipe: str, found: Difference) -> bool:
 
 @pytest.mark.parametrize("recipe", ENTRIES)
 def test_every_difference_is_declared_once(recipe: str) -> None:
-    for found in _differences(recipe, ENTRIES[recipe]["tag"]):
-        declared = [one["card"] for one in DECLARED if _declares(one, recipe, found)]
-        assert len(declared) == 1, (found, declared)
+    for difference in _differences(recipe, ENTRIES[recipe]["tag"]):
+        declared = [item["card"] for item in DECLARED if _declares(item, recipe, difference)]
+        assert len(declared) == 1, (difference, declared)
 
 
-@pytest.mark.parametrize("one", DECLARED, ids=[one["card"][:40] for one in DECLARED])
+@pytest.mark.parametrize("one", DECLARED, ids=[item["card"][:40] for item in DECLARED])
 def test_every_declared_deviation_is_there(one: dict[str, Any]) -> None:
     assert one["why"]
     for recipe in concerned(one, list(ENTRIES)):
-        found = [
+        result = [
             difference
             for difference in _differences(recipe, ENTRIES[recipe]["tag"])
             if _declares(one, recipe, difference)
         ]
-        assert found, f"{recipe} does not differ in {one['keys']}"
+        assert result, f"{recipe} does not differ in {one['keys']}"
     for pattern in one["keys"]:
         assert any(
             fnmatchcase(difference.key, pattern)
@@ -92,43 +92,43 @@ def test_another_tag_changes_what_the_recipe_says_of_it(recipe: str, tag: str) -
     change = catalog().recipes[recipe].by_tag
     own = ENTRIES[recipe]["tag"]
     here, there = of_service(recipe, own), of_service(recipe, tag)
-    changed = {one.key for one in differences(here, there)} - {"labels"}
-    said = set()
+    changed = {difference.key for difference in differences(here, there)} - {"labels"}
+    texts = set()
     for name in (own, tag):
         if name in change:
-            said |= {f"--{key.replace('_', '-')}" for key in change[name].arguments}
-            said |= {f"environment.{key}" for key in change[name].environment}
-    if "--enable-prefix-caching" in said and "--no-enable-prefix-caching" in changed:
-        said.add("--no-enable-prefix-caching")
-    assert changed == said
-    assert all(one.why and one.source for one in change.values())
+            texts |= {f"--{key.replace('_', '-')}" for key in change[name].arguments}
+            texts |= {f"environment.{key}" for key in change[name].environment}
+    if "--enable-prefix-caching" in texts and "--no-enable-prefix-caching" in changed:
+        texts.add("--no-enable-prefix-caching")
+    assert changed == texts
+    assert all(item.why and item.source for item in change.values())
 
 
 def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
     recipes = catalog().recipes
-    spread = {name for name, one in recipes.items() if one.ranks}
+    spread = {name for name, item in recipes.items() if item.ranks}
     assert set(recipes) - set(ENTRIES) == SIZED_HERE | spread
     # Published for several Sparks by others, and run by nobody with this tool.
     assert {recipes[name].status for name in spread} == {"unproven"}
     assert all(recipes[name].source.startswith("spark-arena/") for name in spread)
-    assert {one.ranks.world for one in recipes.values() if one.ranks} == {2, 3, 4}
+    assert {recipe.ranks.world for recipe in recipes.values() if recipe.ranks} == {2, 3, 4}
     for name in SIZED_HERE:
         assert "sized by this project" in catalog().recipes[name].source
 
 
 def test_what_a_container_keeps_of_a_start_is_declared_whole() -> None:
-    (caches,) = [one for one in DECLARED if "environment.VLLM_CACHE_ROOT" in one["keys"]]
+    (caches,) = [item for item in DECLARED if "environment.VLLM_CACHE_ROOT" in item["keys"]]
     assert {f"environment.{name}" for name in CACHES} < set(caches["keys"])
 
 
 def test_a_difference_that_nobody_declared_is_found() -> None:
     card = of_card(ENTRIES["qwen36-27b-dflash-fp8"])
     here = of_service("qwen36-27b-dflash-fp8", ENTRIES["qwen36-27b-dflash-fp8"]["tag"])
-    (found,) = [
-        one
-        for one in differences(card, {**here, "--max-num-seqs": "17"})
-        if one.key == "--max-num-seqs"
+    (result,) = [
+        difference
+        for difference in differences(card, {**here, "--max-num-seqs": "17"})
+        if difference.key == "--max-num-seqs"
     ]
-    assert found == Difference("--max-num-seqs", "16", "17")
-    assert not any(_declares(one, "qwen36-27b-dflash-fp8", found) for one in DECLARED)
+    assert result == Difference("--max-num-seqs", "16", "17")
+    assert not any(_declares(item, "qwen36-27b-dflash-fp8", result) for item in DECLARED)
     assert ABSENT not in card.values()

@@ -85,20 +85,20 @@ def cited(source: str) -> Iterator[tuple[str, str]]:
         for card, known in CARDS.items():
             if card not in part:
                 continue
-            words = part.replace("card of vllm-dflash", "").lower()
+            arguments = part.replace("card of vllm-dflash", "").lower()
             for section in known["sections"]:
-                if section.lower() in words:
+                if section.lower() in arguments:
                     yield card, section
 
 
 @cache
 def known(source: str) -> frozenset[float]:
     """The figures of the sections that a source names, and those that it quotes itself."""
-    found = set(figures(source.replace("card of ", "")))
+    result = set(figures(source.replace("card of ", "")))
     for card, section in cited(source):
         text = CARDS[card]["sections"][section]["figures"]
-        found |= {float(one) for one in text.split()}
-    return frozenset(found)
+        result |= {float(part) for part in text.split()}
+    return frozenset(result)
 
 
 def holds(key: str, value: float, own: frozenset[float]) -> bool:
@@ -106,43 +106,43 @@ def holds(key: str, value: float, own: frozenset[float]) -> bool:
     if (key, value) in (("temperature", 0), ("errors", 0)):
         return True  # "greedy" and "zero errors" are words
     if key.endswith("_gib"):
-        return any(abs(value - one / _GIB) < 0.06 or value == one for one in own) or any(
-            math.isclose(value, one / 1000 / _GIB, rel_tol=0.01) for one in own
+        return any(abs(value - item / _GIB) < 0.06 or value == item for item in own) or any(
+            math.isclose(value, item / 1000 / _GIB, rel_tol=0.01) for item in own
         )
     scales = (1, 100, 0.001)
     if key in ("above", "instead") and value + 1 in own:
         return True  # "from 32 on" is above 31
-    return any(math.isclose(value * scale, one, rel_tol=1e-9) for scale in scales for one in own)
+    return any(math.isclose(value * scale, item, rel_tol=1e-9) for scale in scales for item in own)
 
 
 def _unverified(source: str) -> bool:
     ours = ("sized by this project", "this project's reading", "this project's judgement")
-    return "card of" not in source or any(words in source for words in ours)
+    return "card of" not in source or any(our in source for our in ours)
 
 
 @cache
 def _all(path: Path) -> list[Fact]:
     data = safe_load(path.read_text(encoding="utf-8"))
     if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
-        data["causes"] = [{**one, "prompt_tokens": None} for one in data["causes"]]
+        data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
     if data["kind"] == "measurement":
         compared = {index for name, index in matched() if name == data["name"]}
         data["rows"] = [row for index, row in enumerate(data["rows"]) if index not in compared]
-    return [one for one in facts(path.stem, data) if not _unverified(one.source)]
+    return [fact for fact in facts(path.stem, data) if not _unverified(fact.source)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_source_names_a_section_of_its_card(path: Path) -> None:
-    assert [(one.where, one.source) for one in _all(path) if not list(cited(one.source))] == []
+    assert [(item.where, item.source) for item in _all(path) if not list(cited(item.source))] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
     missing = [
-        f"{one.where}: {key}: {value:g} ({one.source})"
-        for one in _all(path)
-        for key, value in one.found
-        if not holds(key, value, known(one.source))
+        f"{item.where}: {key}: {value:g} ({item.source})"
+        for item in _all(path)
+        for key, value in item.found
+        if not holds(key, value, known(item.source))
     ]
     assert missing == []
 
@@ -162,9 +162,9 @@ def test_a_date_is_one_of_its_card(path: Path) -> None:
                 yield from each(value)
 
     for day, source in each(data):
-        said = {one for card in CARDS if card in source for one in CARDS[card]["dates"].split()}
-        said |= {one for card, _, day, _ in PUBLISHED if card in source for one in dates(day)}
-        assert day in said | set(dates(source)) or "estimate" in source, (day, source)
+        parts = {part for card in CARDS if card in source for part in CARDS[card]["dates"].split()}
+        parts |= {date for card, _, day, _ in PUBLISHED if card in source for date in dates(day)}
+        assert day in parts | set(dates(source)) or "estimate" in source, (day, source)
 
 
 def _tags() -> list[tuple[str, str]]:
@@ -178,5 +178,5 @@ def test_a_version_is_in_the_section_that_its_source_names(image: str, tag: str)
     for card, section in cited(own.source):
         known |= set(CARDS[card]["sections"][section]["versions"].split())
     named = [*own.components.values(), *filter(None, [own.vllm])]
-    missing = [one for text in named for one in versions(text) if one not in known]
+    missing = [version for text in named for version in versions(text) if version not in known]
     assert missing == []

@@ -17,11 +17,11 @@ from tests.unit.builders import ROOT
 def _cards() -> Path:
     """The directory with the cards: SPARKWRIGHT_CARDS, or shared/seeds beside the checkout."""
     named = os.environ.get("SPARKWRIGHT_CARDS")
-    places = [Path(named)] if named else [one / "shared/seeds" for one in ROOT.parents]
-    found = next((place for place in places if place.is_dir()), None)
-    if found is None:
+    places = [Path(named)] if named else [parent / "shared/seeds" for parent in ROOT.parents]
+    path = next((place for place in places if place.is_dir()), None)
+    if path is None:
         pytest.skip("the cards are not here: SPARKWRIGHT_CARDS names their directory")
-    return found
+    return path
 
 
 @pytest.mark.parametrize("name", ["figures.yaml", "tables.yaml"])
@@ -33,17 +33,17 @@ def test_the_figures_and_tables_kept_here_are_the_cards(name: str) -> None:
 
 
 def test_every_table_of_the_cards_is_compared_or_declared() -> None:
-    given = [(one.card, one.section, one.number) for one in all_tables(_cards())]
-    declared = [tuple(one["at"]) for one in compared()["tables"]]
+    given = [(table.card, table.section, table.number) for table in all_tables(_cards())]
+    declared = [tuple(item["at"]) for item in compared()["tables"]]
     assert sorted(given) == sorted(declared)
 
 
 def test_rows_without_columns_are_the_cards() -> None:
     cards = texts(_cards())
-    for one in compared()["squashed"]:
-        card, section = one["at"]
+    for item in compared()["squashed"]:
+        card, section = item["at"]
         lines = sections(card, cards[card])[section].splitlines()
-        assert set(one["rows"]) <= set(lines)
+        assert set(item["rows"]) <= set(lines)
 
 
 def _one_line(text: str) -> str:
@@ -52,8 +52,12 @@ def _one_line(text: str) -> str:
 
 @pytest.mark.parametrize(
     "entry",
-    [one for one in COMMANDS if one["source"].startswith("card of") and "as" not in one],
-    ids=lambda one: one["recipe"],
+    [
+        command
+        for command in COMMANDS
+        if command["source"].startswith("card of") and "as" not in command
+    ],
+    ids=lambda item: item["recipe"],
 )
 def test_a_command_is_the_cards_word_for_word(entry: dict[str, Any]) -> None:
     cards = texts(_cards())
@@ -61,7 +65,7 @@ def test_a_command_is_the_cards_word_for_word(entry: dict[str, Any]) -> None:
     if "compose" in entry:
         items = [line.removeprefix("- ").strip("\"'") for line in text.splitlines()]
         for key in ("command", "environment", "volumes"):
-            words = "\n".join(entry["compose"][key])
-            assert f"\n{words}\n" in "\n".join(items)
+            arguments = "\n".join(entry["compose"][key])
+            assert f"\n{arguments}\n" in "\n".join(items)
     elif "put_together" not in entry:
         assert _one_line(entry["run"]) in _one_line(text)

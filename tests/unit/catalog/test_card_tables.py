@@ -20,7 +20,7 @@ TABLES: dict[tuple[Any, ...], dict[str, Any]] = {
     tuple(table["at"]): table
     for table in safe_load((HERE / "tables.yaml").read_text(encoding="utf-8"))
 }
-COMPARED = [one for one in compared()["tables"] if "because" not in one]
+COMPARED = [item for item in compared()["tables"] if "because" not in item]
 _NUMBER = re.compile(r"(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)([Kk](?!\w))?")
 _CATEGORIES = {
     "code": "coding", "coding": "coding", "math": "math", "reasoning": "reasoning",
@@ -32,21 +32,21 @@ _USES = {"General": "general", "Coding": "coding", "Math/Reasoning": "math"}
 
 def of(kind: str) -> list[Any]:
     """Tables that are compared in this way, for parametrize."""
-    found = [one for one in COMPARED if kind in one]
-    return [pytest.param(one, id=f"{one['at'][0][8:24]}-{one['at'][1]}") for one in found]
+    items = [item for item in COMPARED if kind in item]
+    return [pytest.param(item, id=f"{item['at'][0][8:24]}-{item['at'][1]}") for item in items]
 
 
 def numbers(cell: str, key: str) -> list[float]:
     """The figures of a cell in the units of a row's key."""
-    found = [
+    result = [
         float(match[1].replace(",", "")) * (1000 if match[2] else 1)
         for match in _NUMBER.finditer(re.sub("[¹²]", "", cell))
     ]
     if key.startswith("ttft") and re.search(r"\d s\b", cell):
-        found = [one * 1000 for one in found]
+        result = [item * 1000 for item in result]
     if "%" in cell and (key.startswith("acceptance") or key == "change"):
-        found = [one / 100 for one in found]
-    return found
+        result = [item / 100 for item in result]
+    return result
 
 
 def held(row: Row, key: str) -> list[float]:
@@ -60,7 +60,7 @@ def _same(row: Row, key: str | list[str], cell: str, *, rounded: bool) -> bool:
     if key == "category":
         return row.category == _CATEGORIES[re.findall(r"[a-z]+", cell.lower())[0]]
     keys = [key] if isinstance(key, str) else key
-    own = [one for name in keys for one in held(row, name)]
+    own = [item for name in keys for item in held(row, name)]
     near = pytest.approx(numbers(cell, keys[0]), rel=1e-9, abs=0.0051 if rounded else 0)
     return bool(own) and own == near
 
@@ -97,17 +97,17 @@ def matched() -> frozenset[tuple[str, int]]:
 
 
 def _matched() -> Iterator[tuple[str, int]]:
-    for one in COMPARED:
-        table = TABLES[tuple(one["at"])]
+    for entry in COMPARED:
+        table = TABLES[tuple(entry["at"])]
         for cells in table["rows"]:
-            if "columns" in one:
-                yield from _matching(one, table["columns"], cells)
-            elif "matrix" in one:
-                yield from (at for at, _ in _in_matrix(one, table, cells))
-            elif "transposed" in one:
-                yield (one["measurements"][0], 0)
-    for one in compared()["squashed"]:
-        yield from _of_squashed(one)
+            if "columns" in entry:
+                yield from _matching(entry, table["columns"], cells)
+            elif "matrix" in entry:
+                yield from (at for at, _ in _in_matrix(entry, table, cells))
+            elif "transposed" in entry:
+                yield (entry["measurements"][0], 0)
+    for entry in compared()["squashed"]:
+        yield from _of_squashed(entry)
 
 
 @pytest.mark.parametrize("one", of("columns"))
@@ -134,9 +134,9 @@ def _in_matrix(
 def test_each_cell_of_a_matrix_is_a_row(one: dict[str, Any]) -> None:
     table = TABLES[tuple(one["at"])]
     for cells in table["rows"]:
-        found = list(_in_matrix(one, table, cells))
-        assert len(found) == len(cells) - 1
-        assert all(holds for _, holds in found), cells
+        result = list(_in_matrix(one, table, cells))
+        assert len(result) == len(cells) - 1
+        assert all(holds for _, holds in result), cells
 
 
 @pytest.mark.parametrize("one", of("transposed"))
@@ -155,9 +155,9 @@ def test_each_gate_is_in_its_measurement(one: dict[str, Any]) -> None:
             figure
             for _, _, row in _rows(names)
             for key in (*Row.model_fields, *row.values)
-            for figure in (*held(row, key), *(100 * one for one in held(row, key)))
+            for figure in (*held(row, key), *(100 * item for item in held(row, key)))
         }
-        own |= {one for _, _, row in _rows(names) for one in numbers(row.label or "", "")}
+        own |= {number for _, _, row in _rows(names) for number in numbers(row.label or "", "")}
         for cells in TABLES[tuple(one["at"])]["rows"]:
             for figure in numbers(cells[column], ""):
                 assert any(figure == pytest.approx(known) for known in own), cells
@@ -171,7 +171,7 @@ def _of_squashed(one: dict[str, Any]) -> Iterator[tuple[str, int]]:
                 yield name, at
             continue
         cells = [list(_as_written(row, key)) for key in one["cells"]]
-        if {"".join(words) for words in itertools.product(*cells)} & set(one["rows"]):
+        if {"".join(arguments) for arguments in itertools.product(*cells)} & set(one["rows"]):
             yield name, at
 
 
@@ -185,7 +185,7 @@ def _as_written(row: Row, key: str) -> Iterator[str]:
             yield f"{value:.1f}"
 
 
-@pytest.mark.parametrize("one", compared()["squashed"], ids=lambda one: one["measurements"][0])
+@pytest.mark.parametrize("one", compared()["squashed"], ids=lambda item: item["measurements"][0])
 def test_each_row_without_columns_is_the_cells_of_one(one: dict[str, Any]) -> None:
     expected = 1 if "transposed" in one else len(one["rows"])
     assert len(list(_of_squashed(one))) == expected

@@ -80,4 +80,4 @@ def test_every_entry_of_ours_says_who_says_so_and_when(name: str) -> None:
             assert OWN not in part.values(), part
             assert part.get("date", "none") is not None, part
             part = list(part.values())
-        parts += [one for one in part if isinstance(one, dict | list | tuple)]
+        parts += [item for item in part if isinstance(item, dict | list | tuple)]

@@ -19,7 +19,7 @@ AEON = catalog().images["aeon-vllm-ultimate"]
 NEWEST = AEON.newest_tag
 BACK = "2026-06-18-v0.23.0-dflashfix"
 CORRUPTS = "2026-06-04-pr44389"
-OF_AEON = sorted(name for name, one in catalog().recipes.items() if one.image == AEON.name)
+OF_AEON = sorted(name for name, item in catalog().recipes.items() if item.image == AEON.name)
 #: Recipe A and its two other bodies.
 DFLASH_27B = ("qwen36-27b-dflash-fp8", "qwen36-27b-nvfp4-dflash-fp8", "qwen36-27b-xs-dflash-fp8")
 GEMMA = sorted(name for name in OF_AEON if name.startswith("gemma4"))
@@ -42,8 +42,8 @@ def test_the_newest_tag_names_the_one_to_go_back_to() -> None:
 def test_a_recipe_is_planned_on_the_rollback_tag(recipe: str) -> None:
     host = plan({"s": {"recipe": recipe}}, image_tag=BACK)
     assert host.services[0].image.tag == BACK
-    found = errors(check_host(host, catalog(), assumed_hardware(host)))
-    assert [(one.id, one.observed) for one in found] == []
+    result = errors(check_host(host, catalog(), assumed_hardware(host)))
+    assert [(item.id, item.observed) for item in result] == []
 
 
 @pytest.mark.parametrize("recipe", DFLASH_27B)
@@ -66,7 +66,7 @@ def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
 
 
 def test_a_whole_fleet_goes_back_by_one_setting() -> None:
-    words = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--format", "json"]
-    result = CliRunner().invoke(main, words)
-    found = json.loads(result.output)
-    assert result.exit_code == 0, found
+    arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--format", "json"]
+    result = CliRunner().invoke(main, arguments)
+    data = json.loads(result.output)
+    assert result.exit_code == 0, data

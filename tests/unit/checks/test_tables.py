@@ -72,7 +72,7 @@ def test_a_judgement_gives_every_value_that_its_texts_need(folder: str) -> None:
             continue
         cases = texts[id_].cases
         written = case if case and case[0] is not None else [*cases] if case else [""]
-        for entry in ({**vars(texts[id_]), **cases.get(str(one), {})} for one in written):
+        for entry in ({**vars(texts[id_]), **cases.get(str(item), {})} for item in written):
             needed = {
                 re.split(r"[.!]", field)[0]
                 for text in ("observed", "expected", "key", "reason", "remedy", "source")
@@ -100,7 +100,10 @@ def test_a_judgement_of_several_checks_names_one_and_texts_can_differ(tmp_path: 
         judgement = judge
 
     table = Checks[int]([path], [Module])  # type: ignore[list-item]
-    assert [(one.id, one.severity, one.observed, one.remedy) for one in table.findings(2)] == [
+    assert [
+        (finding.id, finding.severity, finding.observed, finding.remedy)
+        for finding in table.findings(2)
+    ] == [
         ("a", Severity.ERROR, "3.0 of {n}", "restart 'sparkwright-*'"),
         ("b", Severity.WARNING, "{", "x"),
     ]

@@ -39,8 +39,8 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]
         arguments = question.keywords if isinstance(question, partial) else {}
         function = question.func if isinstance(question, partial) else question
         asked.append(Asked(function.__name__, hosts, arguments, options))
-        found = answer(asked[-1])
-        return found if isinstance(found, Answers) else Answers(dict(found))
+        result = answer(asked[-1])
+        return result if isinstance(result, Answers) else Answers(dict(result))
 
     @contextmanager
     def session(hosts: Hosts, **_: Any) -> Iterator[Any]:

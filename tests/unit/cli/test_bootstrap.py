@@ -42,8 +42,18 @@ def test_the_steps_of_the_settings(became: list[Asked]) -> None:
 
 
 def test_steps_reboot_and_hosts_of_the_command_line(became: list[Asked]) -> None:
-    words = ["--limit", "a", "--step", "docker", "--step", "swap", "--step", "docker", "--reboot"]
-    assert _call(*words, "--dry")[0] == 0
+    arguments = [
+        "--limit",
+        "a",
+        "--step",
+        "docker",
+        "--step",
+        "swap",
+        "--step",
+        "docker",
+        "--reboot",
+    ]
+    assert _call(*arguments, "--dry")[0] == 0
     (change,) = became
     overrides = ('bootstrap=["docker", "swap"]', "bootstrap_reboot=True")
     assert change.hosts == Hosts(Path("inventory.py"), overrides, ("a",))
@@ -51,17 +61,17 @@ def test_steps_reboot_and_hosts_of_the_command_line(became: list[Asked]) -> None
 
 
 def test_nothing_is_done_where_no_step_is_named(became: list[Asked]) -> None:
-    code, said = _call("--limit", "a")
+    code, text = _call("--limit", "a")
     assert (code, became) == (2, [])
-    assert "no host's settings name a step" in said
+    assert "no host's settings name a step" in text
 
 
 def test_the_password_is_asked_for_on_a_terminal_and_is_no_word(
     became: list[Asked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, said = _call("--password")
+    code, text = _call("--password")
     assert (code, became) == (2, [])
-    assert "there is none" in said
+    assert "there is none" in text
     monkeypatch.setattr(bootstrap_command, "_asks", lambda: True)
     assert _call("--password")[0] == 0
     assert passwords[-1] == {"same_sudo_password": True}

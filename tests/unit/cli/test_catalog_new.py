@@ -110,16 +110,16 @@ def test_nothing_is_written_over(here: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_schema_takes_every_shipped_entry_and_explains_its_keys(kind: str) -> None:
-    found = json.loads(run("catalog", "schema", kind).output)
-    assert found == schema(kind)
-    entries = [one for one in shipped() if one["kind"] == kind]
+    data = json.loads(run("catalog", "schema", kind).output)
+    assert data == schema(kind)
+    entries = [item for item in shipped() if item["kind"] == kind]
     assert entries
-    validator = jsonschema.Draft202012Validator(found)
+    validator = jsonschema.Draft202012Validator(data)
     for entry in entries:
         validator.validate(entry)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"kind": kind, "name": "x"}, found)
-    jsonschema.validate({"kind": kind, "name": "x", "extends": True}, found)
+        jsonschema.validate({"kind": kind, "name": "x"}, data)
+    jsonschema.validate({"kind": kind, "name": "x", "extends": True}, data)
 
 
 def test_check_sees_the_inventorys_catalog_and_data(here: Path) -> None:

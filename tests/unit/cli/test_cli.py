@@ -51,10 +51,16 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
 
 
 def test_check_as_json_and_for_editors() -> None:
-    words = ("check", "--recipe", "gemma4-26b-a4b-dflash-production", "--tag", "2026-06-04-pr44389")
-    entries = json.loads(run(*words, "--format", "json").output)
+    arguments = (
+        "check",
+        "--recipe",
+        "gemma4-26b-a4b-dflash-production",
+        "--tag",
+        "2026-06-04-pr44389",
+    )
+    entries = json.loads(run(*arguments, "--format", "json").output)
     assert {entry["id"] for entry in entries} >= {"old-tag", "drafter-window-ignored"}
-    sarif = json.loads(run(*words, "--format", "sarif").output)
+    sarif = json.loads(run(*arguments, "--format", "sarif").output)
     (scan,) = sarif["runs"]
     assert sarif["version"] == "2.1.0"
     assert {result["ruleId"] for result in scan["results"]} == {entry["id"] for entry in entries}
@@ -87,8 +93,8 @@ def test_advice_says_which_recipes_are_for_sparks_only() -> None:
         "gemma4-26b-a4b-stock": False,
         "gemma4-26b-a4b-dflash-throughput": True,
     }
-    words = "for DGX Sparks only: its image is for arm64 alone"
-    assert run("advise", "throughput").output.count(words) == 1
+    arguments = "for DGX Sparks only: its image is for arm64 alone"
+    assert run("advise", "throughput").output.count(arguments) == 1
 
 
 @pytest.mark.parametrize("workload", get_args(Workload))
@@ -126,14 +132,14 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     lock = lock.model_copy(update={"models": {**lock.models, name: locked}})
     file = tmp_path / "fleet.lock"
     file.write_text(render_lock(lock))
-    words = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
-    result = run(*words)
+    arguments = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
+    result = run(*arguments)
     assert result.exit_code == 2
     assert "error: kv-cache: spark-1" in result.output
     file.unlink()
-    assert run(*words[:4]).exit_code == 0
+    assert run(*arguments[:4]).exit_code == 0
     # A lock that is named is meant: without it nothing would be pinned.
-    result = run(*words)
+    result = run(*arguments)
     assert result.exit_code == 2
     assert "so that nothing would be pinned" in result.output
 
@@ -175,8 +181,8 @@ def test_a_site_with_one_inventory_needs_no_name(
 def test_limit_takes_groups_and_patterns_as_pyinfra_does(
     limit: tuple[str, ...], hosts: int
 ) -> None:
-    words = [word for one in limit for word in ("--limit", one)]
-    assert run("check", *words).output.startswith(f"{hosts} hosts")
+    arguments = [word for item in limit for word in ("--limit", item)]
+    assert run("check", *arguments).output.startswith(f"{hosts} hosts")
 
 
 @table
@@ -184,9 +190,9 @@ def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda _, words: seen.append(words))
+    monkeypatch.setattr(os, "execv", lambda _, arguments: seen.append(arguments))
     assert run("deploy", *given).exit_code == 0
-    assert [words[1:] for words in seen] == [became]
+    assert [arguments[1:] for arguments in seen] == [became]
 
 
 def test_every_command_is_in_the_help_with_its_line() -> None:
@@ -212,13 +218,13 @@ def test_a_misspelt_command_is_told_with_the_nearest_one() -> None:
 def test_colours_are_left_out_on_request(
     setting: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("check", "inventory/lab.py", "--data", "image_tag=x")
+    arguments = ("check", "inventory/lab.py", "--data", "image_tag=x")
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
-    assert "\x1b[" in CliRunner().invoke(main, list(words), color=True).output
+    assert "\x1b[" in CliRunner().invoke(main, list(arguments), color=True).output
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
-    assert "\x1b[" not in CliRunner().invoke(main, list(words), color=True).output
+    assert "\x1b[" not in CliRunner().invoke(main, list(arguments), color=True).output
 
 
 def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,14 +236,16 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
     assert (result.exit_code, "Traceback" in result.output) == (130, False)
 
 
-@pytest.mark.parametrize(("words", "command"), [(words, one) for words, one, _ in commands()])
+@pytest.mark.parametrize(
+    ("words", "command"), [(arguments, item) for arguments, item, _ in commands()]
+)
 def test_help_is_in_whole_sentences(words: str, command: click.Command) -> None:
     first = (command.help or "").strip().split("\n\n")[0]
     assert re.fullmatch(r"[A-Z].*[.]", first, re.S), words
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
-            told = re.sub(r"\s*\[default: .*\]$", "", option.help or "")
-            assert re.fullmatch(r"[A-Z].*[.]", told, re.S), (words, option.opts)
+            message = re.sub(r"\s*\[default: .*\]$", "", option.help or "")
+            assert re.fullmatch(r"[A-Z].*[.]", message, re.S), (words, option.opts)
 
 
 def _loaded(script: str) -> set[str]:

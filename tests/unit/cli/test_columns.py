@@ -20,13 +20,13 @@ def _words(text: str) -> list[str]:
     return click.unstyle(text).split()
 
 
-@pytest.mark.parametrize("words", [one for one in COMMANDS if one not in _DATA])
+@pytest.mark.parametrize("words", [command for command in COMMANDS if command not in _DATA])
 def test_nothing_is_wider_than_the_terminal(
     words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    said = run(COMMANDS[words]).output
-    for line in said.splitlines():
+    output = run(COMMANDS[words]).output
+    for line in output.splitlines():
         unbreakable = len(line.split()) <= 1 or (
             len(line.split()) == 2 and len(line.split()[0]) < 12
         )
@@ -46,12 +46,14 @@ def test_no_word_is_broken(words: str, fleet: Path, monkeypatch: pytest.MonkeyPa
 )
 def test_equal_hosts_are_folded(words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    said = run(COMMANDS[words]).output
-    assert "spark-1, spark-2, spark-3" in said
-    assert not re.search(r"^(error: \S+ )?spark-3", said, re.M)
+    output = run(COMMANDS[words]).output
+    assert "spark-1, spark-2, spark-3" in output
+    assert not re.search(r"^(error: \S+ )?spark-3", output, re.M)
 
 
-@pytest.mark.parametrize(("words", "command"), [(words, one) for words, one, _ in commands()])
+@pytest.mark.parametrize(
+    ("words", "command"), [(arguments, item) for arguments, item, _ in commands()]
+)
 def test_help_has_80_columns(words: str, command: click.Command) -> None:
     context = click.Context(command, info_name=f"sparkwright {words}", terminal_width=80)
     assert all(len(line) <= 80 for line in command.get_help(context).splitlines())

@@ -40,8 +40,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def completed(*words: str) -> list[str]:
     """As bash asks: the last word is what was begun."""
-    found = ShellComplete(main, {}, "sparkwright", "_X")
-    return [one.value for one in found.get_completions(list(words[:-1]), words[-1])]
+    shell_complete = ShellComplete(main, {}, "sparkwright", "_X")
+    return [
+        completion.value
+        for completion in shell_complete.get_completions(list(words[:-1]), words[-1])
+    ]
 
 
 @table
@@ -67,8 +70,8 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
     context = click.Context(main)
 
     def look(command: click.Command, name: str) -> None:
-        for one, inner in getattr(command, "commands", {}).items():
-            look(inner, one)
+        for item, inner in getattr(command, "commands", {}).items():
+            look(inner, item)
         for parameter in command.params:
             if parameter.name in NAMED and (name, parameter.name) not in NOT:
                 assert parameter._custom_shell_complete is not None, (name, parameter.name)
@@ -91,7 +94,7 @@ def test_what_is_wrong_completes_to_nothing_and_says_nothing(
     (site / "inventory/lab.py").unlink()
     if broken:
         (site / "inventory/lab.py").write_text(broken)
-    assert all(one in ("a", "all", "lab", "sparks") for one in completed("chat", option, ""))
+    assert all(item in ("a", "all", "lab", "sparks") for item in completed("chat", option, ""))
     assert capfd.readouterr() == ("", "")
 
 

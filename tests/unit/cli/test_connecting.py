@@ -34,21 +34,21 @@ _AS_IT_IS = {"deploy"}
 
 def _going_to_hosts() -> dict[str, click.Command]:
     """Commands whose module starts pyinfra, by their words; of groups, all."""
-    found = {}
+    result = {}
     for words, command, _ in commands():
         file = ROOT / f"{module_of(words.split()[0]).replace('.', '/')}.py"
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        names = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-                 for one in node.names}  # fmt: skip
+        names = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                 for name in node.names}  # fmt: skip
         if names & _REACHES:
-            found[words] = command
-    return {words: one for words, one in found.items() if words not in _AS_IT_IS}
+            result[words] = command
+    return {arguments: item for arguments, item in result.items() if arguments not in _AS_IT_IS}
 
 
 def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
     commands = _going_to_hosts()
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(commands)
-    assert all(asks_hosts(words.split()[0]) for words in commands)
+    assert all(asks_hosts(command.split()[0]) for command in commands)
 
 
 def test_a_command_that_loads_ssl_is_patched_first() -> None:
@@ -66,7 +66,7 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
 
 @pytest.mark.parametrize("words", _going_to_hosts())
 def test_every_command_that_goes_to_hosts_takes_them(words: str) -> None:
-    named = {name for one in _going_to_hosts()[words].params for name in one.opts}
+    named = {name for param in _going_to_hosts()[words].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 

@@ -40,13 +40,13 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def having(monkeypatch: pytest.MonkeyPatch) -> Having:
     """Hosts that answer so; what they were asked."""
-    return lambda found, missing=(): answering(monkeypatch, lambda _: silent(found, *missing))
+    return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
 
 
 def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
     asked = having({"spark-1": DONE})
-    words = ("--limit", "spark-1", "--service", "qwen36", "--keep", "--why", "too loud")
-    done = run("stop", SITE, *words, "--yes")
+    arguments = ("--limit", "spark-1", "--service", "qwen36", "--keep", "--why", "too loud")
+    done = run("stop", SITE, *arguments, "--yes")
     assert done.exit_code == 0
     assert done.stdout == "spark-1: qwen36: stopped\n"
     assert asked == [Asked(

@@ -44,7 +44,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_right_has_0(site: Path) -> None:
-    assert [run(words).exit_code for words in ("check", "plan", "endpoints")] == [0, 0, 0]
+    assert [run(name).exit_code for name in ("check", "plan", "endpoints")] == [0, 0, 0]
 
 
 @planning
@@ -61,14 +61,14 @@ def test_a_wrong_setting_limit_or_inventory_has_2(words: str, site: Path) -> Non
 
 @pytest.mark.parametrize("words", ["check", "plan", "check --json", "plan --json"])
 def test_a_known_mistake_in_the_plan_has_2(words: str, site: Path) -> None:
-    wrong = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
-    (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, wrong))
+    problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
+    (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, problems))
     done = run(words)
     assert done.exit_code == 2
     if "json" in words:
-        found = json.loads(done.output)
-        findings = found[0]["findings"] if words.startswith("plan") else found
-        assert "error" in {one["severity"] for one in findings}
+        data = json.loads(done.output)
+        findings = data[0]["findings"] if words.startswith("plan") else data
+        assert "error" in {finding["severity"] for finding in findings}
 
 
 @pytest.mark.parametrize("missing", [[], ["rtx-1"]], ids=["all answer", "one is silent"])

@@ -43,7 +43,7 @@ def test_the_doctor_judges_the_fabric_of_a_cluster(
     asked = answering(monkeypatch, answer)
     clusters = {"pair": {"hosts": ["spark-1", "spark-2"], "fabric": "cx7"}}
     assert run("doctor").exit_code == 0
-    assert [one.name for one in asked] == ["facts"]
+    assert [item.name for item in asked] == ["facts"]
     (site / "group_data/all.py").write_text(f"clusters = {clusters!r}\n")
     done = run("doctor")
     assert done.exit_code == 1
@@ -71,8 +71,8 @@ def test_a_host_that_says_something_else_is_told_by_check_too(site: Path) -> Non
     (site / "inventory/lab.py").write_text(
         'sparks = ["spark-1", ("spark-2", {"fabric_addresses": None})]\n'
     )
-    for words in (("fabric", "addresses"), ("check",)):
-        done = run(*words)
+    for arguments in (("fabric", "addresses"), ("check",)):
+        done = run(*arguments)
         assert "spark-2 has other addresses than spark-1, or none" in done.output
 
 
@@ -84,6 +84,6 @@ def test_addresses_are_written_on_the_hosts_of_the_setting(
     )
     asked = answering(monkeypatch, lambda _: {})
     run("fabric", "addresses", "--dry", "--diff")
-    ((name, hosts, options),) = [(one.name, one.hosts, one.options) for one in asked]
+    ((name, hosts, options),) = [(item.name, item.hosts, item.options) for item in asked]
     assert (name, hosts.limit) == ("addresses", ("spark-1", "spark-2"))
     assert options == {"as_json": False, "dry": True, "diff": True}

@@ -28,9 +28,9 @@ _STREAMS = {"logs", "shell", "top"}
 def _closed(found: Any) -> Any:
     """A schema that allows no key but those that it names."""
     if isinstance(found, dict):
-        inner = {key: _closed(one) for key, one in found.items()}
+        inner = {key: _closed(item) for key, item in found.items()}
         return {**inner, "additionalProperties": False} if "properties" in found else inner
-    return [_closed(one) for one in found] if isinstance(found, list) else found
+    return [_closed(item) for item in found] if isinstance(found, list) else found
 
 
 def judge(words: str, document: Any) -> None:
@@ -42,7 +42,7 @@ def test_every_command_has_it_and_a_type() -> None:
         names = {name for option in command.params for name in option.opts
                  if isinstance(option, click.Option)}  # fmt: skip
         assert "--json" in names or words in _AS_IT_IS | _STREAMS, words
-    there = {words for words, _, _ in commands()}
+    there = {arguments for arguments, _, _ in commands()}
     assert there - _STREAMS == {*documents(), *PYINFRAS}
 
 

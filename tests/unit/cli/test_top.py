@@ -71,8 +71,8 @@ def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (0, LATER))
-    (found,) = json.loads(run("top", "--once", "--json").stdout)
-    assert (found["host"], found["service"], found["tokens"]) == ("box", "qwen36", 120.5)
+    (load,) = json.loads(run("top", "--once", "--json").stdout)
+    assert (load["host"], load["service"], load["tokens"]) == ("box", "qwen36", 120.5)
     says(monkeypatch, (0, SILENT))
     done = run("top", "--once", "--json")
     assert done.exit_code == 1

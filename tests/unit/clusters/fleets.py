@@ -46,8 +46,8 @@ def data(count: int = 2, **changes: Any) -> dict[str, Any]:
 def of_ranks(place: Path, **ranks: int) -> dict[str, Any]:
     """The same for another number of ranks, by a recipe of the user's own."""
     count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
-    said = ", ".join(f"{name}: {size}" for name, size in ranks.items())
-    text = f"kind: recipe\nname: many\nextends: {RECIPE}\nranks: {{tensor: 1, {said}}}\n"
+    message = ", ".join(f"{name}: {size}" for name, size in ranks.items())
+    text = f"kind: recipe\nname: many\nextends: {RECIPE}\nranks: {{tensor: 1, {message}}}\n"
     (place / "many.yaml").write_text(text.replace("tensor: 1, tensor", "tensor"))
     return data(
         count,
@@ -63,12 +63,14 @@ def planned(hosts: Mapping[str, Mapping[str, Any]]) -> Fleet:
 
 def desired(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, Desired]:
     """What these hosts are to be."""
-    found = {}
+    desireds = {}
     for name, host in planned(hosts).or_raise().items():
         resolved = resolution(host.plan, architectures=("amd64", "arm64"))
-        releases = tuple(render_service(host.plan, one, resolved) for one in host.plan.services)
-        found[name] = Desired(host.plan, host.catalog, resolved, releases)
-    return found
+        releases = tuple(
+            render_service(host.plan, service, resolved) for service in host.plan.services
+        )
+        desireds[name] = Desired(host.plan, host.catalog, resolved, releases)
+    return desireds
 
 
 def pair(count: int = 2, **changes: Any) -> dict[str, Desired]:

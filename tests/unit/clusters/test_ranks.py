@@ -26,8 +26,8 @@ KEYS = Keys(
 
 def compose(one: Desired) -> dict[str, Any]:
     """The container of a host's first service."""
-    found: dict[str, Any] = safe_load(one.services[0].compose)["services"]["engine"]
-    return found
+    result: dict[str, Any] = safe_load(one.services[0].compose)["services"]["engine"]
+    return result
 
 
 @pytest.mark.parametrize("ranks", [{"tensor": 2}, {"pipeline": 4}, {"tensor": 4, "pipeline": 2}])
@@ -35,9 +35,9 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
     shared = of_ranks(tmp_path, **ranks)
     count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
     hosts = desired(dict.fromkeys(names(count), shared))
-    assert len({one.services[0].release for one in hosts.values()}) == 1
-    words = [compose(one)["command"] for one in hosts.values()]
-    for number, command in enumerate(words):
+    assert len({host.services[0].release for host in hosts.values()}) == 1
+    arguments = [compose(host)["command"] for host in hosts.values()]
+    for number, command in enumerate(arguments):
         own = command[command.index("--distributed-executor-backend") :]
         assert own == [
             "--distributed-executor-backend", "mp", "--nnodes", str(count),
@@ -48,7 +48,10 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
             at = command.index(f"--{name}-parallel-size")
             assert command[at + 1] == str(size)
     # But for its rank each is the same.
-    assert len({tuple(one[: one.index("--distributed-executor-backend")]) for one in words}) <= 2
+    assert (
+        len({tuple(word[: word.index("--distributed-executor-backend")]) for word in arguments})
+        <= 2
+    )
 
 
 def test_the_release_changes_with_every_rank() -> None:
@@ -60,32 +63,32 @@ def test_the_release_changes_with_every_rank() -> None:
 
 def test_a_rank_reaches_the_others_by_its_device() -> None:
     head, follower = pair().values()
-    for one, address in ((head, "10.0.0.11"), (follower, "10.0.0.12")):
-        environment = compose(one)["environment"]
+    for item, address in ((head, "10.0.0.11"), (follower, "10.0.0.12")):
+        environment = compose(item)["environment"]
         assert environment["VLLM_HOST_IP"] == address
         for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"):
             assert environment[name] == "host0"
         assert environment["NCCL_NET"] == "Socket"
         # No RDMA, so nothing of what it needs.
-        assert not {"env_file", "devices", "cap_add", "ulimits"} & set(compose(one))
+        assert not {"env_file", "devices", "cap_add", "ulimits"} & set(compose(item))
 
 
 def test_a_recipe_says_no_address_for_all_ranks() -> None:
     service = {**data()["services"]["chat"], "environment": {"VLLM_HOST_IP": "10.9.9.9"}}
-    for one in pair(services={"chat": service}).values():
-        assert compose(one)["environment"]["VLLM_HOST_IP"] in ("10.0.0.11", "10.0.0.12")
+    for item in pair(services={"chat": service}).values():
+        assert compose(item)["environment"]["VLLM_HOST_IP"] in ("10.0.0.11", "10.0.0.12")
 
 
 def test_connectx_needs_no_further_words() -> None:
     hosts = pair(clusters={"pair": {"hosts": names(2), "fabric": "cx7"}})
-    for number, one in enumerate(hosts.values()):
-        container = compose(one)
+    for number, item in enumerate(hosts.values()):
+        container = compose(item)
         environment = container["environment"]
         assert environment["VLLM_HOST_IP"] == f"192.168.177.{11 + number}"
         # What depends on the cage is the host's to find, at each start.
         assert container["env_file"] == ["/opt/sparkwright/services/chat/fabric.env"]
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
-        (service,) = one.services
+        (service,) = item.services
         assert service.rank is not None
         assert service.rank.shape == "pair"
         assert service.rank.environment["NCCL_SOCKET_IFNAME"] == "enp1s0f1np1"
@@ -121,10 +124,10 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
 def test_load_balancers_know_the_head_alone() -> None:
     balanced = {**data(), "load_balancer": {"chat": {"port": 8080}}}
     hosts = {"spark-1": balanced, "spark-2": data()}
-    found = proxies_of(desired(hosts)["spark-1"].plan, hosts)
-    assert found is not None
-    (fleet,) = [one for one in found.proxies if one.name == "fleet-chat"]
-    assert [one.name for one in fleet.replicas] == ["spark-1"]
+    result = proxies_of(desired(hosts)["spark-1"].plan, hosts)
+    assert result is not None
+    (fleet,) = [proxy for proxy in result.proxies if proxy.name == "fleet-chat"]
+    assert [replica.name for replica in fleet.replicas] == ["spark-1"]
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -132,8 +135,8 @@ def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int)
     unit = list(pair().values())[number].services[0].unit_text
     assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
     assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []
-    found = systemd.settings(unit)
-    assert found["Restart"] == ["always"]
-    assert found["RestrictAddressFamilies"] == ["AF_UNIX AF_INET"]
-    first = [one for one in found["ExecStartPre"] if "rank.py close" in one]
+    result = systemd.settings(unit)
+    assert result["Restart"] == ["always"]
+    assert result["RestrictAddressFamilies"] == ["AF_UNIX AF_INET"]
+    first = [item for item in result["ExecStartPre"] if "rank.py close" in item]
     assert first[0].startswith("+")  # and not '-': without its rules no engine starts

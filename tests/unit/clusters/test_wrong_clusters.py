@@ -28,8 +28,8 @@ from tests.unit.clusters.fleets import (
 def _told(hosts: dict[str, Any]) -> str:
     """What is said of a fleet that is not right."""
     fleet = planned(hosts)
-    found = [*fleet.problems, *cluster_problems(hosts)]
-    return str(UserError(found)) if found else ""
+    result = [*fleet.problems, *cluster_problems(hosts)]
+    return str(UserError(result)) if result else ""
 
 
 def _both(**changes: Any) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], words: s
 def test_mistakes_between_hosts_are_told_at_once(
     hosts: dict[str, dict[str, Any]], words: list[str]
 ) -> None:
-    told = _told({name: data(**_changed(**changes)) for name, changes in hosts.items()})
-    assert [word for word in words if word not in told] == []
+    message = _told({name: data(**_changed(**changes)) for name, changes in hosts.items()})
+    assert [word for word in words if word not in message] == []
 
 
 def test_a_run_has_all_of_a_cluster_or_none() -> None:
     hosts = {**_both(), "spark-9": data(services={})}
-    (found,) = left_out(["spark-1", "spark-9"], hosts)
-    assert "this run leaves out spark-2" in str(UserError([found]))
+    (result,) = left_out(["spark-1", "spark-9"], hosts)
+    assert "this run leaves out spark-2" in str(UserError([result]))
     assert list(left_out(["spark-9"], hosts)) == []
     assert list(left_out(hosts, hosts)) == []
 
@@ -78,8 +78,8 @@ def test_a_run_has_all_of_a_cluster_or_none() -> None:
 def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> None:
     assert list(unlike_releases(pair())) == []
     hosts = desired({"spark-1": data(), "spark-2": data(**_changed(**changes))})
-    (found,) = unlike_releases(hosts)
-    assert "spark-2 would run another release than spark-1" in str(UserError([found]))
+    (release,) = unlike_releases(hosts)
+    assert "spark-2 would run another release than spark-1" in str(UserError([release]))
 
 
 def test_a_recipe_of_ranks_is_checked_with_as_many_hosts(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def test_an_inventory(
     monkeypatch.setattr(python_files, "COMPUTING", 0.3)
     file = tmp_path / "lab.py"
     file.write_text(text, encoding="utf-8")
-    found = said(lambda: read_inventory(file))
-    assert words in found
-    assert str(file) in found
+    result = said(lambda: read_inventory(file))
+    assert words in result
+    assert str(file) in result
 
 
 def test_an_inventory_in_another_encoding_names_its_line(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_settings_of_ansibles_kind_are_not_passed_over(
     Path("lab.py").write_text("sparks = ['spark-1']\n")
     Path("group_data").mkdir()
     Path("group_data/sparks.yml").write_text("a: 1\n")
-    found = said(lambda: read_inventory(Path("lab.py")))
-    assert "group_data/sparks.yml" in found
-    assert "sparks.py" in found
+    result = said(lambda: read_inventory(Path("lab.py")))
+    assert "group_data/sparks.yml" in result
+    assert "sparks.py" in result
 
 
 @pytest.mark.parametrize("word", ["image_tag", "=x", ""])
@@ -181,18 +181,18 @@ def test_a_lock_that_is_none_is_never_made_anew(
     assert read_lock(file) is not None
     assert old in json.dumps(LOCK)
     file.write_text(json.dumps(LOCK).replace(old, new))
-    found = said(lambda: read_lock(file))
-    assert words in found
-    assert "--upgrade" not in found  # which would unpin everything
+    result = said(lambda: read_lock(file))
+    assert words in result
+    assert "--upgrade" not in result  # which would unpin everything
 
 
 def test_a_lock_that_can_not_be_read(tmp_path: Path) -> None:
     file = tmp_path / "fleet.lock"
     file.write_bytes(b"images: {}\nmodels: {\xff}\n")
-    found = said(lambda: read_lock(file))
-    assert f"{file}: line 2" in found
-    assert "git restore" in found
-    assert "--upgrade" not in found
+    result = said(lambda: read_lock(file))
+    assert f"{file}: line 2" in result
+    assert "git restore" in result
+    assert "--upgrade" not in result
     file.write_text("images: {}\n<<<<<<< ours\nmodels: {}\n")
     assert f"{file}: line 2" in said(lambda: read_lock(file))
     assert "a directory" in said(lambda: read_lock(tmp_path))

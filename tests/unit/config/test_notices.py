@@ -17,7 +17,7 @@ cases = Tables(__file__)
 
 
 def _of(**data: Any) -> list[tuple[str, str]]:
-    return [(one.shown, one.url.value) for one in addresses([("spark-1", data)])]
+    return [(item.shown, item.url.value) for item in addresses([("spark-1", data)])]
 
 
 def _refused(**data: Any) -> str:
@@ -35,8 +35,8 @@ def test_addresses_of_a_file_and_of_a_command(tmp_path: Path) -> None:
     file = tmp_path / "addresses"
     file.write_text("# mine\n\nntfy:https://tk_0123@ntfy.lab/fleet\ntgram://1234:abc/5678\n")
     file.chmod(0o600)
-    words = [sys.executable, "-c", "print('webhook:https://h.example/x?key=1')"]
-    assert [shown for shown, _ in _of(notify_file=str(file), notify_command=words)] == [
+    arguments = [sys.executable, "-c", "print('webhook:https://h.example/x?key=1')"]
+    assert [shown for shown, _ in _of(notify_file=str(file), notify_command=arguments)] == [
         "ntfy at ntfy.lab", "tgram, address 4", "webhook at h.example",
     ]  # fmt: skip
 

@@ -73,11 +73,11 @@ def test_roles_of_the_site_join_the_library_s_and_go_first(site: Path) -> None:
         "import sys; from importlib.util import find_spec; sys.path.insert(0, sys.argv[1]);"
         "print(*(find_spec(f'roles.{name}').origin for name in sys.argv[2:]), sep='\\n')"
     )
-    found = subprocess.run(
+    lines = subprocess.run(
         [sys.executable, "-c", find, str(site), "hello", "smoke", "preflight"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
-    assert found == [
+    assert lines == [
         str(folder / "roles" / name / "__init__.py")
         for folder, name in ((site, "hello"), (site, "smoke"), (ROOT, "preflight"))
     ]

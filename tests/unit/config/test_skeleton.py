@@ -84,9 +84,9 @@ def test_a_card_too_small_for_every_recipe_is_named(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(VRAM, "rtx5080", 7.9)
-    said = _init("my-lab", "--host", "small", "--gpu", "rtx5080")
-    assert said.exit_code == 0
-    assert "small: no recipe of the catalog fits the 7.9 GiB of rtx5080" in said.output
+    text = _init("my-lab", "--host", "small", "--gpu", "rtx5080")
+    assert text.exit_code == 0
+    assert "small: no recipe of the catalog fits the 7.9 GiB of rtx5080" in text.output
 
 
 def test_the_next_commands_are_said(here: Path) -> None:
@@ -103,10 +103,10 @@ def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
     (site / "group_data").mkdir(parents=True)
     (site / "group_data/sparks.py").write_text("mine")
     (site / "deploy.py").symlink_to("nowhere")
-    said = _init("my-lab")
-    assert said.exit_code == 2
-    assert "my-lab/group_data/sparks.py" in said.output
-    assert "my-lab/deploy.py" in said.output
+    text = _init("my-lab")
+    assert text.exit_code == 2
+    assert "my-lab/group_data/sparks.py" in text.output
+    assert "my-lab/deploy.py" in text.output
     assert _files(here) == {"my-lab/group_data/sparks.py"}
     assert (site / "group_data/sparks.py").read_text() == "mine"
 
@@ -114,9 +114,9 @@ def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
 def test_a_second_time_is_refused_whole(here: Path) -> None:
     _init("my-lab")
     (here / "my-lab/config.py").unlink()
-    said = _init("my-lab")
-    assert said.exit_code == 2
-    assert "config.py" not in said.output
+    text = _init("my-lab")
+    assert text.exit_code == 2
+    assert "config.py" not in text.output
     assert not (here / "my-lab/config.py").exists()
 
 
@@ -124,9 +124,9 @@ def test_a_second_time_is_refused_whole(here: Path) -> None:
 def test_a_file_in_the_place_of_a_folder_is_in_the_way(here: Path, blocking: str) -> None:
     (here / blocking).parent.mkdir(exist_ok=True)
     (here / blocking).write_text("mine")
-    said = _init("my-lab")
-    assert said.exit_code == 2
-    assert f"{blocking}\n" in said.output
+    text = _init("my-lab")
+    assert text.exit_code == 2
+    assert f"{blocking}\n" in text.output
     assert _files(here) == {blocking}
 
 
@@ -145,7 +145,7 @@ def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
 
 @cases("words", "what")
 def test_hosts_that_can_not_be_meant(here: Path, words: tuple[str, ...], what: str) -> None:
-    said = _init("my-lab", *words)
-    assert said.exit_code == 2
-    assert what in said.output
+    text = _init("my-lab", *words)
+    assert text.exit_code == 2
+    assert what in text.output
     assert list(here.iterdir()) == []

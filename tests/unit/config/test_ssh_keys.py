@@ -35,17 +35,17 @@ def test_what_is_no_private_key(tmp_path: Path) -> None:
     place = key(tmp_path, "-t", "ed25519")
     garbage = tmp_path / "garbage"
     garbage.write_bytes(bytes(range(256)) * 300)
-    wrong = {
+    problems = {
         f"{place}.pub": f"name the private one ('{place}' if that is its path)",
         str(garbage): "name one (ssh-keygen makes it)",
         str(tmp_path): "it must be a file of yours: chmod 600",
         f"{tmp_path}/none": "name an existing private key",
         "a\0b": "it must be a file of yours",
     }
-    for name, remedy in wrong.items():
-        found = fault(name)
-        assert found is not None
-        assert found[1].startswith(remedy)
+    for name, remedy in problems.items():
+        result = fault(name)
+        assert result is not None
+        assert result[1].startswith(remedy)
 
 
 def test_a_key_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +64,8 @@ def test_the_plan_names_the_key_and_goes_on(tmp_path: Path) -> None:
     data = {"services": SPARK, "ssh_key": f"{tmp_path}/none"}
     fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory/lab.py")])
     assert fleet.problems == ()
-    (found,) = [one for one in fleet.hosts["spark-1"].violations if one.id == SSH_KEY]
-    assert found.stops
-    assert str(found.subject) == "spark-1: inventory/lab.py: ssh_key"
+    (result,) = [
+        violation for violation in fleet.hosts["spark-1"].violations if violation.id == SSH_KEY
+    ]
+    assert result.stops
+    assert str(result.subject) == "spark-1: inventory/lab.py: ssh_key"

@@ -41,12 +41,12 @@ def test_a_mistake_is_reported_with_its_place_and_remedy(case: dict[str, Any]) -
 
 def test_one_port_and_one_name_for_each_service() -> None:
     two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
-    found = problems(two)
-    assert [p.subject.place.rsplit(".", 1)[1] for p in found] == [
+    result = problems(two)
+    assert [p.subject.place.rsplit(".", 1)[1] for p in result] == [
         *(["port"] * 3),  # the proxy's, vLLM's and that of its health
         *(["served_names"] * 3),
     ]
-    assert "taken by service 'a'" in found[0].observed
+    assert "taken by service 'a'" in result[0].observed
 
 
 def test_a_host_without_services_is_reported() -> None:
@@ -55,8 +55,8 @@ def test_a_host_without_services_is_reported() -> None:
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    found = problems({"q": {"recip": "x", "port": -1}}, imge_tag="x", disk_headroom_gib="much")
-    assert len(found) == 5
+    result = problems({"q": {"recip": "x", "port": -1}}, imge_tag="x", disk_headroom_gib="much")
+    assert len(result) == 5
 
 
 def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:

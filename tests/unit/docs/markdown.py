@@ -36,20 +36,20 @@ class Page:
     @property
     def spans(self) -> list[str]:
         """Text of code spans; one that is broken over lines is joined."""
-        found = re.findall(r"`([^`]+)`", self.prose)
-        return [" ".join(span.replace("\\|", "|").split()) for span in found]
+        matches = re.findall(r"`([^`]+)`", self.prose)
+        return [" ".join(span.replace("\\|", "|").split()) for span in matches]
 
     @property
     def anchors(self) -> set[str]:
         """What a link may name behind ``#``, as GitHub makes it of headings."""
-        found = set(re.findall(r'<a id="([^"]+)"', self.prose))
+        result = set(re.findall(r'<a id="([^"]+)"', self.prose))
         seen: Counter[str] = Counter()
         for heading in re.findall(r"^#+ (.*)$", self.prose, re.M):
             text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
             slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
-            found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+            result.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
             seen[slug] += 1
-        return found
+        return result
 
 
 def page(text: str) -> Page:

@@ -39,53 +39,55 @@ json.dump(said, sys.stdout)
 
 def command_lines(lines: Sequence[str]) -> list[list[str]]:
     """The words of every command of ours in lines of code."""
-    found = []
+    result = []
     for line in lines:
         line = line.removeprefix("$ ")
         if re.match(rf"(\w+=\S+ )*({'|'.join(_PROGRAMS)})( |$)", line) or "&& sparkwright" in line:
-            found += [words for words in _commands(line) if words and words[0] in _PROGRAMS]
+            result += [
+                command for command in _commands(line) if command and command[0] in _PROGRAMS
+            ]
     # A span of one word is a name: `sparkwright`, `make`.
-    return [words for words in found if len(words) > 1]
+    return [arguments for arguments in result if len(arguments) > 1]
 
 
 def _commands(line: str) -> Iterator[list[str]]:
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
-    words: list[str] = []
+    arguments: list[str] = []
     redirected = False
     for word in lexer:
         if set(word) <= set("|&;()"):
-            yield words
-            words, redirected = [], False
+            yield arguments
+            arguments, redirected = [], False
         elif set(word) <= set("<>"):
             redirected = True
-        elif not redirected and (words or not re.fullmatch(r"\w+=.*", word)):
-            words.append(word)
-    yield words
+        elif not redirected and (arguments or not re.fullmatch(r"\w+=.*", word)):
+            arguments.append(word)
+    yield arguments
 
 
 def wrong(shown: Page) -> list[str]:
     """Command lines of a page that would not be accepted, with the reason."""
-    found = []
-    lines = [(words, False) for words in command_lines(shown.code)]
-    lines += [(words, True) for words in command_lines(shown.spans)]
-    for words, mentioned in lines:
+    result = []
+    lines = [(line, False) for line in command_lines(shown.code)]
+    lines += [(line, True) for line in command_lines(shown.spans)]
+    for arguments, mentioned in lines:
         reason = None
-        match words[0]:
+        match arguments[0]:
             case "sparkwright":
-                reason = _refused(words[1:], mentioned=mentioned)
+                reason = _refused(arguments[1:], mentioned=mentioned)
             case "pyinfra":
-                reason = _refused_by_pyinfra(words[1:]) or _not_there(words[1:], shown)
+                reason = _refused_by_pyinfra(arguments[1:]) or _not_there(arguments[1:], shown)
             case "make":
                 targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
-                gone = [one for one in words[1:] if "=" not in one and one not in targets]
+                gone = [word for word in arguments[1:] if "=" not in word and word not in targets]
                 reason = f"no such target: {gone}" if gone else None
             case _:
-                if words[1] == "-m" and importlib.util.find_spec(words[2]) is None:
+                if arguments[1] == "-m" and importlib.util.find_spec(arguments[2]) is None:
                     reason = "no such module"
         if reason:
-            found.append(f"{shlex.join(words)}: {reason}")
-    return found
+            result.append(f"{shlex.join(arguments)}: {reason}")
+    return result
 
 
 def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
@@ -122,16 +124,16 @@ def _refused_by_pyinfra(words: list[str]) -> str | None:
 @cache
 def _of_all_pages() -> dict[str, str | None]:
     pages = [read(name) for name in NAMES]
-    shown = [line for one in pages for line in (*one.code, *one.spans)]
+    shown = [line for item in pages for line in (*item.code, *item.spans)]
     lines = command_lines([*shown, *REFUSED, *ACCEPTED])
-    return _parsed([json.dumps(words[1:]) for words in lines if words[0] == "pyinfra"])
+    return _parsed([json.dumps(line[1:]) for line in lines if line[0] == "pyinfra"])
 
 
 def _parsed(lines: list[str]) -> dict[str, str | None]:
     """What pyinfra says against each command line; None where it is accepted."""
-    words = [sys.executable, "-c", _PYINFRA]
+    arguments = [sys.executable, "-c", _PYINFRA]
     done = subprocess.run(
-        words, input=json.dumps(lines), capture_output=True, text=True, check=True
+        arguments, input=json.dumps(lines), capture_output=True, text=True, check=True
     )
     return {**dict.fromkeys(lines), **json.loads(done.stdout)}
 
@@ -163,7 +165,7 @@ def test_every_command_line_is_accepted(name: str) -> None:
 
 
 def test_the_main_commands_are_among_them() -> None:
-    lines = {shlex.join(words) for words in command_lines(read("README.md").code)}
+    lines = {shlex.join(line) for line in command_lines(read("README.md").code)}
     assert {"pyinfra inventory/lab.py deploy.py", "make demo", "make test"} <= lines
 
 

@@ -51,7 +51,7 @@ def test_one_command_writes_what_differs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read = ("deviations", "known-issues", "not-ours")
-    for name in (*(f"docs/{one}.yaml" for one in read), *generated()):
+    for name in (*(f"docs/{item}.yaml" for item in read), *generated()):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / "docs/examples").symlink_to(ROOT / "docs/examples")
@@ -62,8 +62,8 @@ def test_one_command_writes_what_differs(
 
 
 def test_attributes_are_read_as_docstrings_write_them() -> None:
-    summary, said = documented(
+    summary, text = documented(
         "One thing.\n\nMore.\n\nAttributes:\n    a: first\n        and ``more``.\n    b, c: both."
     )
     assert summary == "One thing. More."
-    assert said == {"a": "first and `more`.", "b": "both.", "c": "both."}
+    assert text == {"a": "first and `more`.", "b": "both.", "c": "both."}

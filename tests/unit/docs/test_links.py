@@ -15,7 +15,7 @@ _OURS = re.compile(r"(sparkwright|lab|tests|docs|catalog|templates)/[\w./-]+")
 
 def broken(links: Page, name: str) -> list[str]:
     """Links of a page that lead nowhere, and paths in its code spans that do not exist."""
-    wrong = []
+    problems = []
     for target in links.links:
         if target.startswith(("http://", "https://")):
             continue
@@ -23,9 +23,11 @@ def broken(links: Page, name: str) -> list[str]:
         place = (ROOT / name).parent / path if path else ROOT / name
         relative = str(place.resolve().relative_to(ROOT))
         if not place.exists() or (anchor and anchor not in read(relative).anchors):
-            wrong.append(target)
-    wrong += [span for span in links.spans if _OURS.fullmatch(span) and not (ROOT / span).exists()]
-    return wrong
+            problems.append(target)
+    problems += [
+        span for span in links.spans if _OURS.fullmatch(span) and not (ROOT / span).exists()
+    ]
+    return problems
 
 
 @pytest.mark.parametrize("name", NAMES)

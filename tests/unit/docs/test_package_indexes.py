@@ -19,8 +19,8 @@ INDEXES = (
 
 def test_no_file_names_the_host_of_a_package_index() -> None:
     patterns = [option for name in INDEXES for option in ("-e", name.replace(" ", "."))]
-    words = ["git", "grep", "--fixed-strings", "-I", "-n", *patterns]
-    listing = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    arguments = ["git", "grep", "--fixed-strings", "-I", "-n", *patterns]
+    listing = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
     assert listing.stdout == ""
     assert listing.returncode == 1, listing.stderr
 

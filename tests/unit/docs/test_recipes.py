@@ -35,7 +35,9 @@ def test_it_breaks_no_rule_and_renders(file: str) -> None:
     fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory")])
     assert list(fleet.problems) == []
     host = fleet.hosts["spark-1"]
-    assert [one.observed for one in host.violations if one.severity is Severity.ERROR] == []
+    assert [
+        violation.observed for violation in host.violations if violation.severity is Severity.ERROR
+    ] == []
     release = render_service(host.plan, host.plan.services[0], resolution(host.plan))
     assert f"container_name: sparkwright-{host.plan.services[0].name}" in release.compose
 

@@ -26,9 +26,9 @@ EXTRAS = [
     if "\ndef main(request: " in path.read_text()
 ]
 MODULES = [
-    import_module(one.name)
-    for one in walk_packages(sparkwright.host.__path__, f"{_PACKAGE}.")
-    if not one.ispkg
+    import_module(package.name)
+    for package in walk_packages(sparkwright.host.__path__, f"{_PACKAGE}.")
+    if not package.ispkg
 ] + EXTRAS
 
 
@@ -70,23 +70,23 @@ def test_what_is_sent_is_the_same_code_on_the_same_lines(
 @each
 def test_imports_are_those_that_the_parser_finds(module: ModuleType) -> None:
     """Also within functions, of several names, over several lines, and renamed."""
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(programs.source(module))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                found.add(inner if programs._is_module(inner) else node.module)
+                result.add(inner if programs._is_module(inner) else node.module)
         if isinstance(node, ast.Import):
             assert not any(alias.name.startswith("sparkwright") for alias in node.names)
-    assert set(programs._imports(module)) == found
+    assert set(programs._imports(module)) == result
 
 
 @each
 def test_modules_come_after_what_they_import(module: ModuleType) -> None:
-    order = [one.__name__ for one in programs.modules(module)]
+    order = [item.__name__ for item in programs.modules(module)]
     assert order[-1] == module.__name__
-    for n, one in enumerate(programs.modules(module)):
-        assert set(programs._imports(one)) <= set(order[:n])
+    for n, entry in enumerate(programs.modules(module)):
+        assert set(programs._imports(entry)) <= set(order[:n])
 
 
 @pytest.mark.parametrize("module", EXTRAS, ids=_name)

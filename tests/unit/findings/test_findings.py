@@ -39,8 +39,8 @@ def test_a_finding_is_a_block_of_its_parts() -> None:
 
 
 def test_what_several_hosts_have_is_one_block_with_all_of_them() -> None:
-    found = [WHOLE, WHOLE.on("spark-2"), replace(WHOLE, observed="other").on("spark-2")]
-    heads = [line for line in text(found).splitlines() if not line.startswith(" ")]
+    result = [WHOLE, WHOLE.on("spark-2"), replace(WHOLE, observed="other").on("spark-2")]
+    heads = [line for line in text(result).splitlines() if not line.startswith(" ")]
     assert [head.split(": ")[2] for head in heads] == ["spark-1, spark-2", "spark-2"]
 
 
@@ -73,13 +73,13 @@ def test_the_level_is_painted_by_the_caller() -> None:
 
 
 def test_an_mistake_knows_file_and_key() -> None:
-    found = mistake("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
-    assert found.subject == Subject("spark-1", None, "a.py", "services.q.port")
-    assert (found.id, found.severity) == ("input", Severity.ERROR)
+    result = mistake("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
+    assert result.subject == Subject("spark-1", None, "a.py", "services.q.port")
+    assert (result.id, result.severity) == ("input", Severity.ERROR)
     assert mistake("--limit x", "a", "b").subject == Subject(file="--limit x")
     with pytest.raises(UserError) as raised:
-        raise UserError([found, found, found.on("spark-2")])
-    assert raised.value.findings == (found, found.on("spark-2"))
+        raise UserError([result, result, result.on("spark-2")])
+    assert raised.value.findings == (result, result.on("spark-2"))
     assert str(raised.value).startswith(
         "1 problem, nothing was touched:\n  error: input: spark-1, "
     )
@@ -87,21 +87,21 @@ def test_an_mistake_knows_file_and_key() -> None:
 
 def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
     bad = plan({"q": {**SPARK["qwen36"], "arguments": {"max_num_seqs": None}}})
-    found = [
+    result = [
         *check_host(bad, catalog(), assumed_hardware(bad)),
         *judge(wanted(plan()), probe(clock_synchronised=False), 1000.0),
         *diagnose("spark-1", ill.spark(docker=None)),
         mistake("a.py: key", "wrong", "right"),
     ]
-    assert {one.id for one in found} == {"speculation-limits", "clock", "docker-silent", "input"}
-    entries = json.loads(json.dumps(data(found)))
+    assert {item.id for item in result} == {"speculation-limits", "clock", "docker-silent", "input"}
+    entries = json.loads(json.dumps(data(result)))
     for entry in entries:
         keys = "id severity subject observed expected reason remedy source silenced"
         assert list(entry) == keys.split()
         assert list(entry["subject"]) == ["host", "service", "file", "key"]
         assert entry["severity"] in ("error", "warning")
-    assert [one.subject.host for one in found] == ["spark-1", "spark-1", "spark-1", None]
-    assert all(one.source for one in found[:-1])
+    assert [item.subject.host for item in result] == ["spark-1", "spark-1", "spark-1", None]
+    assert all(item.source for item in result[:-1])
 
 
 def test_sarif_names_rules_files_and_what_is_silenced() -> None:
@@ -141,4 +141,4 @@ def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -
         assert short.stdout == done.stdout
     else:
         (scan,) = json.loads(done.stdout)["runs"]
-        assert [one["ruleId"] for one in scan["results"]] == ["docker-silent"]
+        assert [item["ruleId"] for item in scan["results"]] == ["docker-silent"]

@@ -49,8 +49,8 @@ def network(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         if name not in names and not addresses.usable(name):
             raise socket.gaierror(-2, "Name or service not known")
         return [
-            (socket.AF_INET6 if ":" in one else socket.AF_INET, 1, 6, "", (one, port))
-            for one in names.get(name, [name])
+            (socket.AF_INET6 if ":" in item else socket.AF_INET, 1, 6, "", (item, port))
+            for item in names.get(name, [name])
         ]
 
     def create_connection(at: tuple[str, int], timeout: float) -> Any:
@@ -73,9 +73,9 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 def test_a_name_that_this_host_does_not_know(network: dict[str, Any]) -> None:
     network["answers"]["10.0.0.2"] = REFUSED  # nothing listens yet, but the host is there
-    found = _reached("kitchen", "10.0.0.2")
-    assert (found.address, found.written, found.dns) == ("10.0.0.2", "10.0.0.2", False)
-    assert found.tried == (
+    result = _reached("kitchen", "10.0.0.2")
+    assert (result.address, result.written, result.dns) == ("10.0.0.2", "10.0.0.2", False)
+    assert result.tried == (
         "kitchen: [Errno -2] Name or service not known",
         "10.0.0.2: nothing listens there yet",
     )
@@ -92,9 +92,9 @@ def test_where_nothing_listens_yet_ipv4_goes_first(network: dict[str, Any]) -> N
 def test_a_link_local_address_of_a_name_is_never_taken(network: dict[str, Any]) -> None:
     network["names"]["spark-2.local"] = ["fe80::2", "127.0.1.1"]
     network["answers"] |= {"fe80::2": None, "127.0.1.1": None}
-    found = _reached("spark-2.local")
-    assert found.address is None
-    assert found.tried == ("spark-2.local: no address that other hosts could use",)
+    result = _reached("spark-2.local")
+    assert result.address is None
+    assert result.tried == ("spark-2.local: no address that other hosts could use",)
 
 
 def test_ipv6_where_ipv4_does_not_answer(network: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ def test_a_resolver_that_does_not_answer_holds_nobody(
     over = threading.Event()
     monkeypatch.setattr(addresses, "_ALL", 0.1)
     monkeypatch.setattr(addresses.socket, "getaddrinfo", lambda *_, **__: [over.wait(5)][:0])  # type: ignore[attr-defined]
-    found = _reached("spark-2.example")
+    result = _reached("spark-2.example")
     over.set()
-    assert found.address is None
-    assert "in time" in found.tried[0]
+    assert result.address is None
+    assert "in time" in result.tried[0]

@@ -38,9 +38,9 @@ def test_an_engine_is_told_from_what_only_answers_like_one(
 def test_without_a_daemon_the_program_tells(
     no_docker_here: Path, program: str, kind: str | None
 ) -> None:
-    place = no_docker_here / "docker"
-    place.write_text(program)
-    place.chmod(0o755)
+    path = no_docker_here / "docker"
+    path.write_text(program)
+    path.chmod(0o755)
     assert docker.kind(None) == kind
 
 

@@ -39,8 +39,8 @@ def test_discrete_cards_give_mebibytes() -> None:
 
 
 def test_messages_are_no_gpus() -> None:
-    said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-    assert parse(said) == ()
+    text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    assert parse(text) == ()
     assert parse("No devices were found") == ()
 
 
@@ -85,6 +85,5 @@ esac
 def test_names_are_read_and_what_is_none_is_left_out() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
     fields = ("name", *program.NAMES)
-    assert [(one.index, one.uuid) for one in parse(f"A, 1, {uuid}\nB, [N/A], \x1b[2J", fields)] == [
-        (1, uuid), (None, None),
-    ]  # fmt: skip
+    gpus = parse(f"A, 1, {uuid}\nB, [N/A], \x1b[2J", fields)
+    assert [(gpu.index, gpu.uuid) for gpu in gpus] == [(1, uuid), (None, None)]

@@ -21,11 +21,11 @@ def test_the_engines_own_error_is_named(name: str, said: str) -> None:
 
 
 def test_what_is_wrong_with_an_argument_is_said_by_pydantic_in_its_second_line() -> None:
-    said = [
+    texts = [
         "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
         "  Value error, User-specified max_model_len (40960) is greater than the derived one",
     ]
-    assert journal.cause(said) == said[1].strip()
+    assert journal.cause(texts) == texts[1].strip()
 
 
 def test_an_error_that_is_only_quoted_is_none() -> None:

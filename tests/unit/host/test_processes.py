@@ -37,5 +37,5 @@ def test_commands_answer_in_english(german: None) -> None:
 
 
 def test_so_do_those_with_an_environment_of_their_own(german: None) -> None:
-    said = run("sh", "-c", "echo $LC_ALL $HERE", environment={"HERE": "x", "LC_ALL": "de_DE.UTF-8"})
-    assert said.out == "C.UTF-8 x\n"
+    text = run("sh", "-c", "echo $LC_ALL $HERE", environment={"HERE": "x", "LC_ALL": "de_DE.UTF-8"})
+    assert text.out == "C.UTF-8 x\n"

@@ -23,14 +23,14 @@ def _service(port: int, group: str | None = "evening", **more: Any) -> dict[str,
 
 def _rules(services: dict[str, Any]) -> set[str]:
     planned = plan(services)
-    return {one.id for one in check_host(planned, catalog(), assumed_hardware(planned))}
+    return {item.id for item in check_host(planned, catalog(), assumed_hardware(planned))}
 
 
 def test_the_first_one_that_is_written_is_the_default() -> None:
     """Plans are sorted by name; the group is not."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}
-    assert [one.exclusive for one in planned.services] == [None, "evening", "evening"]
+    assert [service.exclusive for service in planned.services] == [None, "evening", "evening"]
 
 
 def test_of_a_group_the_largest_counts_alone() -> None:
@@ -58,16 +58,16 @@ def test_the_bar_of_a_host_has_one_of_a_group() -> None:
 
 def test_preflight_asks_for_what_one_of_them_takes() -> None:
     little = probe(memory={"total": 125513944 * 1024, "available": 90 * 1024**3})
-    for services, wrong in (
+    for services, problem in (
         ({"a": _service(8000), "b": _service(8001)}, []),
         ({"a": _service(8000), "b": _service(8001, "morning")}, ["memory-available"]),
     ):
         lower = {
-            name: {**one, "arguments": {"gpu_memory_utilization": 0.45}}
-            for name, one in services.items()
+            name: {**item, "arguments": {"gpu_memory_utilization": 0.45}}
+            for name, item in services.items()
         }
         findings = judge(wanted(plan(lower)), little, 1000.0)
-        assert [one.id for one in findings if one.id.startswith("memory")] == wrong
+        assert [finding.id for finding in findings if finding.id.startswith("memory")] == problem
 
 
 def test_without_proxies_members_share_a_port() -> None:
@@ -96,7 +96,7 @@ def test_a_groups_name_is_judged_as_a_services_is() -> None:
 def test_what_no_request_can_activate_is_a_mistake() -> None:
     woken = {"activate": "on-request"}
     planned = plan({"a": _service(8000, **woken), "b": _service(8001)})
-    assert [one.on_request for one in planned.services] == [True, False]
-    for wrong in (_service(8000, None, **woken), _service(8000, proxy=False, **woken)):
+    assert [service.on_request for service in planned.services] == [True, False]
+    for problem in (_service(8000, None, **woken), _service(8000, proxy=False, **woken)):
         with pytest.raises(UserError, match=r"services\.a\.activate"):
-            plan({"a": wrong})
+            plan({"a": problem})

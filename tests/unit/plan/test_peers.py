@@ -17,8 +17,8 @@ def test_whoever_has_it_gives_it() -> None:
 
 
 def test_seeds_share_the_leeches() -> None:
-    found = peers(["x", "y"], ["a", "b"])
-    assert (found["x"][0], found["y"][0]) == ("a", "b")
+    result = peers(["x", "y"], ["a", "b"])
+    assert (result["x"][0], result["y"][0]) == ("a", "b")
 
 
 def test_turns_make_other_hosts_the_first() -> None:
@@ -34,19 +34,19 @@ def test_everyone_is_reached_and_nobody_gives_too_much(
     wanting: list[int], holding: list[int], turn: int
 ) -> None:
     wants, holds = [f"h{n}" for n in wanting], [f"h{n}" for n in holding]
-    found = peers(wants, holds, turn)
-    assert set(found) == set(wants)
-    outside = [name for name, others in found.items() if not others]
+    result = peers(wants, holds, turn)
+    assert set(result) == set(wants)
+    outside = [name for name, others in result.items() if not others]
     assert len(outside) == (1 if wants and not holds else 0)
-    first = [others[0] for others in found.values() if others]
+    first = [others[0] for others in result.values() if others]
     assert all(first.count(name) <= FAN_OUT for name in first)
-    for name, others in found.items():
+    for name, others in result.items():
         assert name not in others
         assert len(others) <= MOST_PEERS
     # Following the first of each leads to someone who has it, or fetches it.
     for name in wants:
         at, steps = name, 0
-        while found.get(at):
-            at, steps = found[at][0], steps + 1
+        while result.get(at):
+            at, steps = result[at][0], steps + 1
             assert steps <= len(wants)
         assert at in holds or at in outside

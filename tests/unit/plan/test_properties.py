@@ -27,14 +27,14 @@ _values = st.recursive(
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
+    result = [path] if path else []
     if isinstance(value, dict):
         for key, inner in value.items():
-            found += _paths(inner, (*path, key))
+            result += _paths(inner, (*path, key))
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            found += _paths(inner, (*path, number))
-    return found
+            result += _paths(inner, (*path, number))
+    return result
 
 
 def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> dict[str, Any]:

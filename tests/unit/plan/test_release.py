@@ -71,7 +71,7 @@ def test_the_key_is_in_no_rendered_file() -> None:
     assert "API_KEY" not in rendered.compose + rendered.unit_text
     service = compose(rendered.compose)
     assert "env_file" not in service
-    (mount,) = [one for one in service["volumes"] if one["source"] == rendered.secrets]
+    (mount,) = [item for item in service["volumes"] if item["source"] == rendered.secrets]
     assert mount["target"] == "/run/secrets/engine.env"
 
 
@@ -105,9 +105,9 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
 
 def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
     rendered = release()
-    found = compose(rendered.compose)
-    (mount,) = [one for one in found["volumes"] if one["source"].endswith("/caches/current")]
-    assert all(found["environment"][name].startswith(mount["target"]) for name in CACHES)
+    result = compose(rendered.compose)
+    (mount,) = [item for item in result["volumes"] if item["source"].endswith("/caches/current")]
+    assert all(result["environment"][name].startswith(mount["target"]) for name in CACHES)
     program = "/usr/bin/python3 -IS /opt/sparkwright/services/qwen36/current/boot_caches.py"
     assert (
         f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit_text

@@ -37,8 +37,8 @@ def test_its_times_are_systemds(text: str, times: list[str]) -> None:
     assert [*calendar(text).times()] == times
     program = shutil.which("systemd-analyze")
     if program:
-        for one in times:
-            subprocess.run([program, "calendar", one], check=True, capture_output=True)
+        for time in times:
+            subprocess.run([program, "calendar", time], check=True, capture_output=True)
 
 
 @cases("text")
@@ -57,11 +57,11 @@ def test_windows_are_as_long_as_their_times(days: set[str], begin: int, length: 
     end = (begin + length) % DAY
     if end == begin:
         return
-    first, last = (f"{one // 60:02d}:{one % 60:02d}" for one in (begin, end))
+    first, last = (f"{item // 60:02d}:{item % 60:02d}" for item in (begin, end))
     text = f"{','.join(sorted(days))} {first}..{last}"
-    found = list(calendar(text).windows())
-    assert all(0 <= one < other <= WEEK for one, other in found)
-    assert sum(other - one for one, other in found) == len(days) * length
+    result = list(calendar(text).windows())
+    assert all(0 <= item < other <= WEEK for item, other in result)
+    assert sum(other - item for item, other in result) == len(days) * length
 
 
 def test_within_its_hours_it_runs_and_outside_the_first_one_does() -> None:

@@ -15,30 +15,30 @@ STOCK = "qwen36-35b-a3b-nvfp4-rtx5090"
 
 
 def test_the_terms_of_two_services_are_named_once() -> None:
-    one = plan({"a": {"recipe": HERETIC}}).services[0]
-    found = terms([(one, catalog()), (one, catalog())])
-    assert [term.of for term in found.licenses] == [
+    item = plan({"a": {"recipe": HERETIC}}).services[0]
+    result = terms([(item, catalog()), (item, catalog())])
+    assert [term.of for term in result.licenses] == [
         "aeon-vllm-ultimate",
         "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4",
         "z-lab/Qwen3.6-35B-A3B-DFlash",
     ]
-    assert found.licenses[1].license == "Apache-2.0, inherited from Qwen3.6"
-    assert found.licenses[1].source == "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'License'"
-    assert len(found.duties) == len(set(found.duties))
-    assert {"card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Disclaimer'"} < set(found.duties.values())
+    assert result.licenses[1].license == "Apache-2.0, inherited from Qwen3.6"
+    assert result.licenses[1].source == "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'License'"
+    assert len(result.duties) == len(set(result.duties))
+    assert {"card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Disclaimer'"} < set(result.duties.values())
 
 
 def test_what_is_not_uncensored_has_no_duties() -> None:
-    one = plan({"a": {"recipe": STOCK}}).services[0]
-    assert terms([(one, catalog())]).duties == {}
+    item = plan({"a": {"recipe": STOCK}}).services[0]
+    assert terms([(item, catalog())]).duties == {}
 
 
 def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:
     models = catalog().models
     bare = {name: model.model_copy(update={"license": None}) for name, model in models.items()}
     own = catalog().model_copy(update={"models": bare})
-    one = plan({"a": {"recipe": STOCK}}).services[0]
-    assert terms([(one, own)]).licenses[1].license == "the catalog names none"
+    item = plan({"a": {"recipe": STOCK}}).services[0]
+    assert terms([(item, own)]).licenses[1].license == "the catalog names none"
 
 
 def test_plan_shows_them_once_at_the_end() -> None:

@@ -25,18 +25,18 @@ def test_without_a_proxy_nothing_is_set() -> None:
 
 def test_both_spellings() -> None:
     """apt reads the lower case alone, others the upper."""
-    found = environment(_settings())
+    result = environment(_settings())
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        assert found[name] == PROXY
-    assert found["NO_PROXY"] == found["no_proxy"]
+        assert result[name] == PROXY
+    assert result["NO_PROXY"] == result["no_proxy"]
 
 
 def test_the_lan_is_reached_without_it() -> None:
     mirrors = {"ghcr.io": "http://10.1.2.3:5000", "docker.io": "https://mirror.example",
                "quay.io": "http://depot:5000"}  # fmt: skip
     hub, own = "http://192.168.1.9:8080", ["intern.example"]
-    found = environment(_settings(hub_endpoint=hub, image_mirrors=mirrors, no_proxy=own))
-    direct = found["NO_PROXY"].split(",")
+    result = environment(_settings(hub_endpoint=hub, image_mirrors=mirrors, no_proxy=own))
+    direct = result["NO_PROXY"].split(",")
     for name in ("localhost", "127.0.0.1", "::1", ".local", "192.168.1.9", "10.1.2.3", "depot"):
         assert name in direct
     assert "intern.example" in direct

@@ -48,7 +48,7 @@ def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> Non
     assert gateway is not None
     (door,) = gateway.proxies
     assert (door.bind, door.port) == ("*", 8000)
-    assert [(one.address, one.port, one.health_port) for one in door.replicas] == [
+    assert [(replica.address, replica.port, replica.health_port) for replica in door.replicas] == [
         ("127.0.0.1", 18000, 28000)
     ]
     (service,) = json.loads(health_file(behind) or "")["services"]
@@ -60,7 +60,7 @@ def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
     gateway = proxies_of(plan(load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
     assert gateway is not None
     (door,) = gateway.proxies
-    assert [(one.name, one.address, one.port) for one in door.replicas] == [
+    assert [(replica.name, replica.address, replica.port) for replica in door.replicas] == [
         ("spark-1", "10.0.0.1", 8000),
         ("spark-2", "10.0.1.2", 8100),
     ]
@@ -68,7 +68,7 @@ def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
         plan(load_balancer={"qwen36": {"port": 8080, "hosts": ["spark-2"]}}), EVERYONE
     )
     assert only is not None
-    assert [one.name for one in only.proxies[0].replicas] == ["spark-2"]
+    assert [replica.name for replica in only.proxies[0].replicas] == ["spark-2"]
 
 
 @cases("gateway", "words")

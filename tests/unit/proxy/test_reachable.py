@@ -17,11 +17,11 @@ def _proxies(address: str) -> Proxies:
 
 
 def _address(address: str, seen: Reached | None, config: str | None = None) -> tuple[str, bool]:
-    found = settled(_proxies(address), {"spark-2": seen} if seen else {}, config)
-    assert found is not None
-    assert found.proxies[0] == OWN
-    (one,) = found.proxies[1].replicas
-    return one.address, one.dns
+    result = settled(_proxies(address), {"spark-2": seen} if seen else {}, config)
+    assert result is not None
+    assert result.proxies[0] == OWN
+    (replica,) = result.proxies[1].replicas
+    return replica.address, replica.dns
 
 
 def test_what_is_asked() -> None:
@@ -55,9 +55,9 @@ def test_a_name_of_dns_stays_and_is_asked_for_again() -> None:
 
 
 def _settled(address: str, seen: Reached) -> Proxies:
-    found = settled(_proxies(address), {"spark-2": seen}, None)
-    assert found is not None
-    return found
+    proxies = settled(_proxies(address), {"spark-2": seen}, None)
+    assert proxies is not None
+    return proxies
 
 
 def test_the_users_own_address_stays() -> None:
@@ -84,11 +84,11 @@ def test_a_replica_that_is_off_stays_where_it_was() -> None:
 
 def test_who_is_not_reached_is_told() -> None:
     off = Reached(tried=("kitchen: Name or service not known", "10.0.0.2: timed out"))
-    (found,) = unreached(_proxies("kitchen"), {"spark-2": off})
-    assert found.id == "replica-unreachable"
-    assert "spark-2: kitchen: Name or service not known; 10.0.0.2: timed out" in found.observed
-    assert "lan_address of spark-2" in found.remedy
-    assert not found.stops
+    (result,) = unreached(_proxies("kitchen"), {"spark-2": off})
+    assert result.id == "replica-unreachable"
+    assert "spark-2: kitchen: Name or service not known; 10.0.0.2: timed out" in result.observed
+    assert "lan_address of spark-2" in result.remedy
+    assert not result.stops
     assert list(unreached(_proxies("kitchen"), {"spark-2": Reached("10.0.0.2", "10.0.0.2")})) == []
 
 
@@ -99,6 +99,6 @@ def test_a_host_that_answers_no_address_ends_no_run(evil: str) -> None:
     """The others' run would end with the mistake that it puts into its configuration."""
     assert _address("kitchen", Reached(evil or None, "kitchen")) == ("kitchen", False)
     config = f"    server spark-2 {evil}:8000 check port 8000\n"
-    found = settled(_proxies("kitchen"), {}, config)
-    assert found is not None
-    render_proxies(found)
+    result = settled(_proxies("kitchen"), {}, config)
+    assert result is not None
+    render_proxies(result)

@@ -27,9 +27,9 @@ class _Answer:
 
 
 def test_attestations_are_neither_fetched_nor_locked(tmp_path: Path) -> None:
-    tag = next(one for one in TAGS if not one.docker_types and len(one.architectures) > 1)
+    tag = next(tag for tag in TAGS if not tag.docker_types and len(tag.architectures) > 1)
     image = build.image_of(tag, [file_layer(build.identity_files(tag), tmp_path / "layer")])
-    known = {one.digest: one.content for one in image.manifests}
+    known = {manifest.digest: manifest.content for manifest in image.manifests}
     asked: list[str] = []
 
     class Session:
@@ -40,12 +40,12 @@ def test_attestations_are_neither_fetched_nor_locked(tmp_path: Path) -> None:
     index = json.loads(image.index.content)
     assert len(index["manifests"]) == 2 * len(tag.architectures)
     own = {image.index.digest: len(image.index.content)}
-    found = registry._platforms(Session(), "http://registry/v2/me/vllm", index, own)  # type: ignore[arg-type]
-    assert list(found) == list(tag.architectures)
+    result = registry._platforms(Session(), "http://registry/v2/me/vllm", index, own)  # type: ignore[arg-type]
+    assert list(result) == list(tag.architectures)
     assert sorted(asked) == sorted(known)
-    told = {one.manifest.digest for one in image.attestations}
-    told |= {blob.digest for one in image.attestations for blob in one.blobs}
-    for platform, manifest in zip(found.values(), image.manifests, strict=True):
+    digests = {attestation.manifest.digest for attestation in image.attestations}
+    digests |= {blob.digest for attestation in image.attestations for blob in attestation.blobs}
+    for platform, manifest in zip(result.values(), image.manifests, strict=True):
         # By which hosts pull it: not by the index, of which they have not everything.
         assert platform.digest == manifest.digest
-        assert not {hex_digits(digest) for digest in told} & set(platform.files)
+        assert not {hex_digits(digest) for digest in digests} & set(platform.files)

@@ -62,15 +62,15 @@ def test_no_configuration_ends_in_an_error(config: dict[str, Any]) -> None:
 
 def test_a_models_own_configuration_goes_before_the_catalogs() -> None:
     host = plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}})
-    found = resolution(host)
+    result = resolution(host)
     # 100 times the layers: the context no longer fits, whatever the catalog says.
     wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
     models = {
         key: replace(model, kv=wide if "heretic" in key else ())
-        for key, model in found.models.items()
+        for key, model in result.models.items()
     }
     planned = {"spark-1": PlannedHost(host, catalog())}
-    (judged,) = with_geometry(planned, Resolution(images=found.images, models=models)).values()
-    assert [one.id for one in judged.violations] == ["kv-cache"]
-    (unchanged,) = with_geometry(planned, found).values()
+    (judged,) = with_geometry(planned, Resolution(images=result.images, models=models)).values()
+    assert [violation.id for violation in judged.violations] == ["kv-cache"]
+    (unchanged,) = with_geometry(planned, result).values()
     assert unchanged.violations == ()

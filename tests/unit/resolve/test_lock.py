@@ -32,16 +32,16 @@ def _lock() -> Lock:
 
 def test_what_is_locked_comes_back_as_it_was(tmp_path: Path) -> None:
     host = plan(SPARK)
-    found = resolution(host)
+    result = resolution(host)
     file = tmp_path / "fleet.lock"
-    file.write_text(render_lock(from_resolution([host.references], found, None)))
+    file.write_text(render_lock(from_resolution([host.references], result, None)))
     lock = read_lock(file)
     assert lock is not None
     again = to_resolution([host.references], lock, "fleet.lock")
-    assert again.models == found.models
+    assert again.models == result.models
     service = host.services[0]
-    assert again.image(service.image).digest == found.image(service.image).digest
-    assert render_service(host, service, again) == render_service(host, service, found)
+    assert again.image(service.image).digest == result.image(service.image).digest
+    assert render_service(host, service, again) == render_service(host, service, result)
 
 
 def test_the_same_pins_give_the_same_bytes_in_any_order() -> None:

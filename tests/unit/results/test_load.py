@@ -34,25 +34,25 @@ def line(*looks: HostLoad) -> Line:
     seen = Seen()
     for look in looks:
         seen = seen.then(look)
-    (found,) = lines({"spark-1": seen})
-    return found
+    (result,) = lines({"spark-1": seen})
+    return result
 
 
 def test_rates_are_of_the_last_interval() -> None:
-    found = line(SPARK, after(5), after(7, generated=1241.0, drafted=4400.0, accepted=2300.0))
-    assert found.tokens == 120.5
-    assert found.accepted == 0.75
-    assert (found.running, found.waiting, found.cache) == (3.0, 1.0, 0.42)
+    result = line(SPARK, after(5), after(7, generated=1241.0, drafted=4400.0, accepted=2300.0))
+    assert result.tokens == 120.5
+    assert result.accepted == 0.75
+    assert (result.running, result.waiting, result.cache) == (3.0, 1.0, 0.42)
 
 
 def test_one_look_tells_no_rate() -> None:
-    found = line(SPARK)
-    assert (found.tokens, found.accepted, found.running) == (None, None, 3.0)
+    result = line(SPARK)
+    assert (result.tokens, result.accepted, result.running) == (None, None, 3.0)
 
 
 def test_a_counter_that_began_again_is_not_negative() -> None:
-    found = line(SPARK, after(2, generated=10.0, drafted=40.0, accepted=2.0))
-    assert (found.tokens, found.accepted) == (None, None)
+    result = line(SPARK, after(2, generated=10.0, drafted=40.0, accepted=2.0))
+    assert (result.tokens, result.accepted) == (None, None)
     restarted = after(4, generated=110.0, drafted=80.0, accepted=22.0)
     again = line(after(2, generated=10.0, drafted=40.0, accepted=2.0), restarted)
     assert (again.tokens, again.accepted) == (50.0, 0.5)
@@ -61,9 +61,9 @@ def test_a_counter_that_began_again_is_not_negative() -> None:
 
 def test_a_host_with_memory_on_its_card_and_several_of_them() -> None:
     cold = replace(RTX, busy_percent=1.0, temperature_c=None)
-    found = line(replace(SPARK, gpus=(cold, RTX)))
-    assert (found.gpu, found.power, found.temperature) == (88.0, 402.0, 71.0)
-    assert (found.used, found.total) == (2 * 29000 << 20, 2 * 32607 << 20)
+    result = line(replace(SPARK, gpus=(cold, RTX)))
+    assert (result.gpu, result.power, result.temperature) == (88.0, 402.0, 71.0)
+    assert (result.used, result.total) == (2 * 29000 << 20, 2 * 32607 << 20)
     unified = line(SPARK)
     assert (unified.used, unified.total) == (100 * GIB, 120 * GIB)
 
@@ -78,8 +78,8 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
         "rtx-1": Seen().then(SPARK).silent("not reached: timed out"),
         "new": Seen(),
     }
-    found = list(lines(fleet))
-    assert table(found) == [
+    result = list(lines(fleet))
+    assert table(result) == [
         "HOST     SERVICE  TOK/S    RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
         "spark-1  qwen36   50000.0  3    1     42%  0%   96%  61  64  100/120",
         "spark-2  another  -        3    1     42%  -    96%  61  64  100/120",
@@ -87,7 +87,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
         "rtx-1    -        -        -    -     -    -    -    -   -   -",
         "new      -        -        -    -     -    -    -    -   -   -",
     ]
-    assert problems(found) == [
+    assert problems(result) == [
         "spark-2: down: no metrics: it does not serve",
         "rtx-1: not reached: timed out",
         "new: no answer yet",
@@ -105,8 +105,8 @@ def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPat
         "h": Seen().then(first).then(replace(first, at=1e-9, services={EVIL: huge})),
         EVIL: Seen().silent(f"{EVIL}\nforged"),
     }
-    found = list(lines(fleet))
-    assert harmless("\n".join(table(found)))
-    assert all(len(row) <= 110 for row in table(found))
-    assert len(problems(found)) == 1
-    assert harmless(problems(found)[0])
+    result = list(lines(fleet))
+    assert harmless("\n".join(table(result)))
+    assert all(len(row) <= 110 for row in table(result))
+    assert len(problems(result)) == 1
+    assert harmless(problems(result)[0])

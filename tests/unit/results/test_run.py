@@ -55,9 +55,9 @@ def test_a_failed_check_is_reported_in_its_own_words() -> None:
 def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
     bare = replace(SERVICE, smoke=None)
     seen = row(left="in maintenance for 3 min, by ann@laptop: a new fan", services=(bare,))
-    said = text(seen)
-    line = next(line for line in said.splitlines() if line.startswith("spark-1"))
+    message = text(seen)
+    line = next(line for line in message.splitlines() if line.startswith("spark-1"))
     assert line.split() == ["spark-1", "qwen36", "maintenance", "-", "-", "-", "-"]
-    assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan: left alone" in said
-    assert "0 changes" in said
-    assert "NOT as planned" not in said
+    assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan: left alone" in message
+    assert "0 changes" in message
+    assert "NOT as planned" not in message

@@ -9,8 +9,8 @@ from sparkwright.text.table import columns
 
 
 def test_a_long_line_goes_on_below_where_it_began() -> None:
-    said = "    observed: more than 32 sequences at a time with a drafter of DFlash"
-    assert fitted(said, 50).split("\n") == [
+    text = "    observed: more than 32 sequences at a time with a drafter of DFlash"
+    assert fitted(text, 50).split("\n") == [
         "    observed: more than 32 sequences at a time",
         "              with a drafter of DFlash",
     ]

@@ -64,7 +64,13 @@ def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
 
 
 def test_ages() -> None:
-    assert [age(one) for one in (-3, 5, 90, 7200, 200000)] == ["0 s", "5 s", "2 min", "2 h", "2 d"]
+    assert [age(item) for item in (-3, 5, 90, 7200, 200000)] == [
+        "0 s",
+        "5 s",
+        "2 min",
+        "2 h",
+        "2 d",
+    ]
     assert described(Owner(), 5) == "somebody (for 0 s)"
 
 
@@ -93,11 +99,11 @@ def test_there_is_no_way_back_through_another_door() -> None:
 
 
 def test_what_the_watch_found_stands_first_errors_before_the_rest() -> None:
-    found = [
+    result = [
         {"name": "drift", "service": "qwen36", "severity": "warning", "seen": "by hand"},
         {"name": "wedge", "service": "qwen36", "severity": "error", "seen": "no token"},
     ]
-    ill = answer(watch={"at": NOW, "findings": [{**one, "since": NOW - 60} for one in found]})
+    ill = answer(watch={"at": NOW, "findings": [{**item, "since": NOW - 60} for item in result]})
     lines = render_status({"spark-1": ill, "spark-2": ill}).splitlines()
     assert lines[0] == (
         "spark-1, spark-2: qwen36: wedge: no token (watched for 1 min); and 1 finding more"

@@ -23,9 +23,9 @@ FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 def test_a_key_of_somebody_else_is_not_put_on_a_host() -> None:
     """As a mirror that was taken over would serve it."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
-    assert f"is the key {FINGERPRINT}, not {other}" in str(found.value)
+    assert f"is the key {FINGERPRINT}, not {other}" in str(result.value)
 
 
 def test_a_key_that_brings_another_one_along_is_not_either(tmp_path: Path) -> None:
@@ -33,10 +33,10 @@ def test_a_key_that_brings_another_one_along_is_not_either(tmp_path: Path) -> No
     packets = openpgp.binary(KEY.read_bytes())
     body = b"\x04" + bytes(40)
     mixed = packets + b"\x99" + len(body).to_bytes(2, "big") + body
-    place = tmp_path / "keys"
-    place.write_text(KEY.read_text() + openpgp.armoured(mixed[len(packets) :]))
+    path = tmp_path / "keys"
+    path.write_text(KEY.read_text() + openpgp.armoured(mixed[len(packets) :]))
     with pytest.raises(UserError, match="is the key"):
-        openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(place), FINGERPRINT))
+        openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(path), FINGERPRINT))
 
 
 def test_every_key_that_is_fetched_is_pinned() -> None:
@@ -53,10 +53,10 @@ def test_every_key_that_is_fetched_is_pinned() -> None:
 @table
 def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], words: str) -> None:
     data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as result:
         parse_settings("rtx-1", data, origin)
-    assert words in str(found.value)
-    assert "bootstrap_sources" in str(found.value)
+    assert words in str(result.value)
+    assert "bootstrap_sources" in str(result.value)
 
 
 @pytest.mark.parametrize("steps", [["docker", "dokcer"], "docker", ["root"]])
@@ -78,8 +78,8 @@ def test_sudoers_names_that_user_and_no_other(
     assert file is None or (name, line.split(" ALL", 1)[0] + " ") == (file, text)
     written = line.removesuffix(" ALL=(ALL) NOPASSWD: ALL\n")
     assert written.replace("\\", "") == user.replace("\\", "")
-    for at, one in enumerate(written):
-        if not (one.isalnum() or one in "-_.\\"):
+    for at, item in enumerate(written):
+        if not (item.isalnum() or item in "-_.\\"):
             assert written[at - 1] == "\\"
 
 

@@ -55,10 +55,10 @@ def _forged(bundle: Path, named: str) -> Path:
 
 
 def test_this_version_pins_a_runtime_for_every_kind_of_host() -> None:
-    known = json.loads(DIGESTS.read_text())
-    assert known.pop("pins") == hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    assert known.keys() == {*ARCHITECTURES}
-    assert all(len(digest) == 64 for digest in known.values())
+    data = json.loads(DIGESTS.read_text())
+    assert data.pop("pins") == hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+    assert data.keys() == {*ARCHITECTURES}
+    assert all(len(digest) == 64 for digest in data.values())
 
 
 @pytest.mark.parametrize("own_name", [True, False], ids=["under-its-name", "under-another"])
@@ -67,10 +67,12 @@ def test_a_forged_runtime_of_a_bundle_is_refused(tmp_path: Path, own_name: bool)
     if own_name:
         named = pinned_runtime("x86_64", tmp_path).path.name
     _forged(tmp_path / "runtime", named)
-    words = "it was changed, and is not used" if own_name else "The bundle has no runtime-x86_64"
-    with pytest.raises(RuntimeBundleError, match=words):
+    arguments = (
+        "it was changed, and is not used" if own_name else "The bundle has no runtime-x86_64"
+    )
+    with pytest.raises(RuntimeBundleError, match=arguments):
         carried_runtime("x86_64", tmp_path / "runtime")
-    with pytest.raises(HostError, match=words):
+    with pytest.raises(HostError, match=arguments):
         operation._libraries("x86_64", str(tmp_path))
 
 
@@ -94,16 +96,16 @@ def _build(bundle: Path, context: str | None) -> Any:
     planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
     resolved = Space(commit=COMMIT, context=context)
     image: Any = Space(planned=Space(build=planned), resolved=resolved)
-    one: Any = Space(settings=Space(bundle=str(bundle)))
-    build = sharing.build_of(one, image)
+    space: Any = Space(settings=Space(bundle=str(bundle)))
+    build = sharing.build_of(space, image)
     assert build is not None
     return build
 
 
 def test_the_build_context_of_a_bundle_is_the_locks(tmp_path: Path) -> None:
     _bundled(tmp_path)
-    found = _build(tmp_path, build_context.digest(CONTEXT))()
-    assert list(found.files) == ["Dockerfile"]
+    result = _build(tmp_path, build_context.digest(CONTEXT))()
+    assert list(result.files) == ["Dockerfile"]
 
 
 @pytest.mark.parametrize("harm", ["text", "mode", "more"])

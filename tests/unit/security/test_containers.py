@@ -36,34 +36,36 @@ def container(recipe: str = HERETIC, **settings: Any) -> dict[str, Any]:
 def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hardening: str) -> None:
     compose = release(recipe, hardening=hardening).compose
     assert "API_KEY" not in compose  # nothing that `docker inspect` could show
-    found = safe_load(compose)["services"]["engine"]
-    assert "env_file" not in found
-    assert found["cap_drop"] == ["ALL"]
-    assert found["security_opt"] == ["no-new-privileges:true"]
-    assert found["pids_limit"] == 4096
-    assert not found.keys() & {"privileged", "cap_add", "devices", "pid", "userns_mode", "user"}
-    binds = [one for one in found["volumes"] if one["type"] == "bind"]
-    writable = [one["source"] for one in binds if not one.get("read_only")]
+    result = safe_load(compose)["services"]["engine"]
+    assert "env_file" not in result
+    assert result["cap_drop"] == ["ALL"]
+    assert result["security_opt"] == ["no-new-privileges:true"]
+    assert result["pids_limit"] == 4096
+    assert not result.keys() & {"privileged", "cap_add", "devices", "pid", "userns_mode", "user"}
+    binds = [item for item in result["volumes"] if item["type"] == "bind"]
+    writable = [bind["source"] for bind in binds if not bind.get("read_only")]
     # What its engine compiles: a directory of this service alone, which no other container sees.
     kept = "/opt/sparkwright/services/s/caches/current"
     assert writable == ([] if hardening == "strict" else [kept])
-    places = {one["source"] for one in found["volumes"] if one["type"] == "bind"}
+    places = {item["source"] for item in result["volumes"] if item["type"] == "bind"}
     assert all(place.startswith(("/opt/models/", "/opt/sparkwright/")) for place in places)
 
 
 def test_strict_takes_the_rest() -> None:
     text = safe_load(release(hardening="strict").compose)
-    found = text["services"]["engine"]
-    assert found["read_only"] is True
-    assert found["ipc"] == "private"
-    assert found["shm_size"] == "16gb"
-    assert "network_mode" not in found
-    assert found["ports"] == [{"target": 18000, "published": "18000", "host_ip": "127.0.0.1"}]
+    result = text["services"]["engine"]
+    assert result["read_only"] is True
+    assert result["ipc"] == "private"
+    assert result["shm_size"] == "16gb"
+    assert "network_mode" not in result
+    assert result["ports"] == [{"target": 18000, "published": "18000", "host_ip": "127.0.0.1"}]
     options = text["networks"]["default"]["driver_opts"]
     assert options == {"com.docker.network.bridge.enable_ip_masquerade": "false"}
-    words = found["command"]
-    assert words[words.index("--host") + 1] == "0.0.0.0"  # of its own network, not the host's
-    places = [one["target"] for one in found["volumes"] if one["type"] == "volume"]
+    arguments = result["command"]
+    assert (
+        arguments[arguments.index("--host") + 1] == "0.0.0.0"
+    )  # of its own network, not the host's
+    places = [item["target"] for item in result["volumes"] if item["type"] == "volume"]
     assert places == ["/tmp", "/root/.cache", "/root/.config", "/root/.nv", "/root/.triton"]
 
 
@@ -78,15 +80,15 @@ REASON = "seen to fail without it on spark-1"
 
 def test_an_exception_is_rendered_with_its_reason() -> None:
     given = {"cap_add": ["IPC_LOCK"], "pids_limit": 8192, "reason": REASON}
-    found = container(exceptions=given)
-    assert (found["cap_drop"], found["cap_add"]) == (["ALL"], ["IPC_LOCK"])
-    assert found["pids_limit"] == 8192
+    result = container(exceptions=given)
+    assert (result["cap_drop"], result["cap_add"]) == (["ALL"], ["IPC_LOCK"])
+    assert result["pids_limit"] == 8192
     assert REASON in release(exceptions=given).compose
 
 
 def test_a_reason_can_not_break_out_of_its_comment() -> None:
-    found = container(exceptions={"reason": "a reason\n    privileged: true\r\u2028 x"})
-    assert "privileged" not in found
+    result = container(exceptions={"reason": "a reason\n    privileged: true\r\u2028 x"})
+    assert "privileged" not in result
 
 
 @table

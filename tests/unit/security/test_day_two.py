@@ -61,9 +61,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _program(folder: Path, name: str, text: str, **more: Any) -> None:
     (folder / "bin").mkdir(exist_ok=True)
-    place = folder / "bin" / name
-    place.write_text(text.format(python=sys.executable, **more))
-    place.chmod(0o755)
+    path = folder / "bin" / name
+    path.write_text(text.format(python=sys.executable, **more))
+    path.chmod(0o755)
 
 
 def _sparkwright(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -89,9 +89,9 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
     ]  # fmt: skip
     assert not (site / "pwned").exists()
     # A host of the inventory is a host, and no option of ssh's.
-    said = json.loads((site / "said").read_text())
-    assert said[-2:] == ["--", "-oProxyCommand=touch pwned"]
-    assert said[:-2] == [
+    data = json.loads((site / "said").read_text())
+    assert data[-2:] == ["--", "-oProxyCommand=touch pwned"]
+    assert data[:-2] == [
         "-T", "-o", "Port=2222", "-o", "User=ann",
         "-o", f'IdentityFile="{Path("~/a key").expanduser()}"',
         "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=accept-new",
@@ -110,7 +110,7 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
 
 
 def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = tuple(decode(LogLine, one) for one in (LINE, {**LINE, "text": PAINTED}))
+    lines = tuple(decode(LogLine, item) for item in (LINE, {**LINE, "text": PAINTED}))
     answering(monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36",), lines, wrong=ATTACK)})
     done = run("logs")
     assert harmless(done.output), repr(done.output)
@@ -142,10 +142,10 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
 
 
 def test_what_a_host_says_of_itself_is_followed_by_no_shell() -> None:
-    words = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
-    assert words[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
-    words = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")
-    assert "--after-cursor=s=0a;i=1f" in words
+    arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
+    assert arguments[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
+    arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")
+    assert "--after-cursor=s=0a;i=1f" in arguments
 
 
 def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,10 +165,10 @@ def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.M
 def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
     _program(site, "ssh", SSH)
     _program(site, "sudo", SUDO)
-    words = ("--user", "bob", "--ssh-port", "22", "--host", "spark-1")
-    assert _sparkwright(site, "shell", *words).returncode == 0
-    said = json.loads((site / "said").read_text())
-    assert said[1:5] == ["-o", "Port=22", "-o", "User=bob"]
+    arguments = ("--user", "bob", "--ssh-port", "22", "--host", "spark-1")
+    assert _sparkwright(site, "shell", *arguments).returncode == 0
+    data = json.loads((site / "said").read_text())
+    assert data[1:5] == ["-o", "Port=22", "-o", "User=bob"]
 
 
 @pytest.mark.parametrize("command", ["status", "deploy", "key list"])
@@ -181,8 +181,8 @@ def test_no_password_gets_onto_a_command_line(
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("pyinfra was started"))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was started"))
-    words = [f"{name}=s3cret"] if joined else [name, "s3cret"]
-    done = run(*command.split(), "inventory/lab.py", *words)
+    arguments = [f"{name}=s3cret"] if joined else [name, "s3cret"]
+    done = run(*command.split(), "inventory/lab.py", *arguments)
     assert done.exit_code == 2, done.output
     assert f"{name}\n      observed: a password on a command line" in done.output
     assert "s3cret" not in done.output

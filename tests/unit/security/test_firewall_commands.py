@@ -22,9 +22,9 @@ EVIL = (
 
 
 def _remedy(**seen: object) -> str:
-    found = unreachable(SHUT, [8000], Firewall(**seen))  # type: ignore[arg-type]
-    assert found is not None
-    return found.remedy
+    result = unreachable(SHUT, [8000], Firewall(**seen))  # type: ignore[arg-type]
+    assert result is not None
+    return result.remedy
 
 
 @pytest.mark.parametrize("evil", EVIL)

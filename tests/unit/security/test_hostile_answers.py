@@ -65,7 +65,7 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
         fields = records._fields(kind)
         return st.fixed_dictionaries({name: of(inner) for name, (inner, _) in fields.items()})
     if isinstance(kind, UnionType):
-        return st.one_of(*(st.none() if one is type(None) else of(one) for one in kind.__args__))
+        return st.one_of(*(st.none() if item is type(None) else of(item) for item in kind.__args__))
     origin: Any = getattr(kind, "__origin__", None)
     parts: tuple[Any, ...] = getattr(kind, "__args__", ())
     if origin is tuple and parts[-1] is Ellipsis:
@@ -79,7 +79,7 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     plain = {str: _TEXT, bool: st.booleans(), int: whole, object: _ANY}
     if kind is float:
         return whole | st.floats(-1e19, 1e19)
-    return plain[kind] if kind in plain else st.sampled_from([one.value for one in kind])
+    return plain[kind] if kind in plain else st.sampled_from([item.value for item in kind])
 
 
 def _marked(answer: str) -> list[str]:
@@ -88,13 +88,13 @@ def _marked(answer: str) -> list[str]:
 
 @given(st.sampled_from(ANSWERS), _ANY)
 def test_any_json(kind: Any, data: Any) -> None:
-    said = "l: "
+    text = "l: "
     try:
         encode(parse("l", _marked(json.dumps(data)), kind))
     except HostError as error:
-        said = str(error)
-    assert said.startswith("l: ")
-    assert len(said) < 2000
+        text = str(error)
+    assert text.startswith("l: ")
+    assert len(text) < 2000
 
 
 @given(st.data())
@@ -159,8 +159,8 @@ def test_what_a_program_quotes_does_not_end_its_answer(said: str) -> None:
 
 
 def test_brackets_within_texts_are_none() -> None:
-    said = json.dumps(["[" * 5000, '\\"[' * 500])
-    assert parse("l", _marked(said), tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
+    text = json.dumps(["[" * 5000, '\\"[' * 500])
+    assert parse("l", _marked(text), tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
 
 
 def test_an_answer_by_name_is_about_what_was_asked() -> None:
@@ -189,7 +189,7 @@ def test_whatever_a_host_is_it_is_judged(data: Any) -> None:
 @given(of(HostStatus))
 def test_whatever_a_host_runs_it_is_shown(data: Any) -> None:
     seen = {"h": decode(Deployment, {**_parsed(HostStatus, data), "planned": {}})}
-    for shown in (render_status, lambda one: render_history(one, 40), render_diff):
+    for shown in (render_status, lambda item: render_history(item, 40), render_diff):
         assert isinstance(shown(seen), str)
 
 

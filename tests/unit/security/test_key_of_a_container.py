@@ -47,9 +47,9 @@ class Container:
 
 @pytest.fixture
 def container(tmp_path: Path) -> Container:
-    found = Container(tmp_path)
-    found.secrets.write_text(f"VLLM_API_KEY={KEY}\n")
-    return found
+    result = Container(tmp_path)
+    result.secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    return result
 
 
 @pytest.mark.parametrize("variables", [False, True])

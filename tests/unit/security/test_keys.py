@@ -55,8 +55,8 @@ class Hosts:
     def answer(self, question: str) -> Answers[list[str]]:
         for name, host in self.planned.items():
             if question == "renewed_keys" and name not in self.away:
-                found = keys_of(name, host.plan.settings, {})
-                self.known[name] = key_map(found.clients).splitlines()
+                result = keys_of(name, host.plan.settings, {})
+                self.known[name] = key_map(result.clients).splitlines()
         answers = {name: self.known[name] for name in self.planned if name not in self.away}
         return session.silent(answers, *self.away)
 
@@ -64,11 +64,11 @@ class Hosts:
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Hosts that know the keys as they are now."""
-    found = Hosts()
-    session.answering(monkeypatch, lambda asked: found.answer(asked.name))
-    monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
-    found.answer("renewed_keys")
-    return found
+    result = Hosts()
+    session.answering(monkeypatch, lambda asked: result.answer(asked.name))
+    monkeypatch.setattr(key_command, "load", lambda *_: Fleet(result.planned, ()))
+    result.answer("renewed_keys")
+    return result
 
 
 def run(*words: str) -> Result:
@@ -89,17 +89,17 @@ def everything(hosts: Hosts) -> set[str]:
 
 
 def test_keys_are_made_for_their_owner_alone(site: Path) -> None:
-    found = keys()
-    values = [key.value for some in found.clients.values() for key in some]
-    assert list(found.clients) == ["default", "openclaw", "laptop"]
-    assert len({*values, found.engine.value}) == 4
+    result = keys()
+    values = [key.value for some in result.clients.values() for key in some]
+    assert list(result.clients) == ["default", "openclaw", "laptop"]
+    assert len({*values, result.engine.value}) == 4
     assert (
         stat.S_IMODE(site.stat().st_mode) == stat.S_IMODE((site / "keys").stat().st_mode) == 0o700
     )
     for name in ("api_key", "engine_key", "keys/openclaw", "keys/laptop"):
         assert stat.S_IMODE((site / name).stat().st_mode) == 0o600
-    assert keys() == found
-    assert not any(value in repr(found) for value in values)
+    assert keys() == result
+    assert not any(value in repr(result) for value in values)
 
 
 def test_a_key_that_others_may_read_is_refused(site: Path) -> None:
@@ -135,11 +135,11 @@ def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
 
 
 def test_a_key_of_the_environment_makes_the_same_engine_key_everywhere() -> None:
-    one = keys(environment={VARIABLE: "a-key-of-the-environment"})
+    item = keys(environment={VARIABLE: "a-key-of-the-environment"})
     assert not ENGINE.exists()
-    assert keys(environment={VARIABLE: "a-key-of-the-environment"}) == one
-    assert keys(environment={VARIABLE: "b-key-of-the-environment"}).engine != one.engine
-    assert keys(api_key_command=["echo", "a-key-of-the-environment"]).engine == one.engine
+    assert keys(environment={VARIABLE: "a-key-of-the-environment"}) == item
+    assert keys(environment={VARIABLE: "b-key-of-the-environment"}).engine != item.engine
+    assert keys(api_key_command=["echo", "a-key-of-the-environment"]).engine == item.engine
 
 
 def test_a_key_of_a_command_must_be_one() -> None:
@@ -237,5 +237,5 @@ def test_a_key_from_elsewhere_is_not_rotated_here(
     assert "unset it" in run("rotate", "lab.py").output
     data: dict[str, Any] = {"keys": {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}}
     hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog())}
-    for words in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):
-        assert "keys.ci.command" in run(*words).output
+    for arguments in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):
+        assert "keys.ci.command" in run(*arguments).output

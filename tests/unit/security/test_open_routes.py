@@ -24,8 +24,8 @@ def _service(**settings: Any) -> dict[str, Any]:
 
 def _broken(**settings: Any) -> list[Any]:
     host = plan(_service(**settings))
-    found = check_host(host, catalog(), assumed_hardware(host))
-    return [one for one in found if one.id == "open-routes"]
+    result = check_host(host, catalog(), assumed_hardware(host))
+    return [item for item in result if item.id == "open-routes"]
 
 
 def test_vllm_itself_is_the_hosts_alone_by_default() -> None:
@@ -39,10 +39,10 @@ def test_vllm_itself_is_the_hosts_alone_by_default() -> None:
 
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.168.1.21", "spark-1"])
 def test_no_proxy_and_a_bind_for_others_is_an_error_that_says_what_is_open(bind: str) -> None:
-    (found,) = _broken(proxy=False, bind=bind)
-    assert found.severity == "error"
+    (result,) = _broken(proxy=False, bind=bind)
+    assert result.severity == "error"
     for route in ("/invocations", "/tokenize", "/metrics", f"{bind}:8000"):
-        assert route in found.observed
+        assert route in result.observed
     (silenced,) = _broken(proxy=False, bind=bind, silenced={"open-routes": "a network of my own"})
     assert silenced.silenced == "a network of my own"
 

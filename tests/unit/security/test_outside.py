@@ -50,32 +50,34 @@ def server(
 
 
 def _free() -> int:
-    with socket.create_server((HERE, 0)) as one:
-        return int(one.getsockname()[1])
+    with socket.create_server((HERE, 0)) as item:
+        return int(item.getsockname()[1])
 
 
 def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> CheckResult:
     """Result of the entrance of a service."""
-    (found,) = look([Entrance("qwen36", entrance.pop("bind", "*"), port, inside, **entrance)], HERE)
-    assert found.result is not None
-    return found.result
+    (result,) = look(
+        [Entrance("qwen36", entrance.pop("bind", "*"), port, inside, **entrance)], HERE
+    )
+    assert result.result is not None
+    return result.result
 
 
 def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
     with server({}) as (port, asked):
         assert _looked(port, (_free(),), bind="0.0.0.0").ok
-    words = [line.split(maxsplit=2) for line in asked]
+    arguments = [line.split(maxsplit=2) for line in asked]
     for method, path in inference_routes():
-        keys = [key for how, where, key in words if (how, where) == (method, path)]
+        keys = [key for how, where, key in arguments if (how, where) == (method, path)]
         assert len(keys) == 2
         assert "-" in keys
         assert sum(key.startswith("Bearer sk-") for key in keys) == 1
 
 
 def test_one_that_serves_https_is_asked_so(tmp_path: Path) -> None:
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=spark-1"]
+    arguments = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=spark-1"]
     files = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")]
-    subprocess.run([*words, *files], check=True, capture_output=True)
+    subprocess.run([*arguments, *files], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     with server({"/invocations": 200}, tls=context) as (port, _):
@@ -88,12 +90,12 @@ def test_an_open_route_fails_the_service() -> None:
     with server({"/invocations": 200, "/tokenize": 422}) as (port, _):
         result = _looked(port)
     assert not result.ok
-    for words in (
+    for name in (
         "POST /invocations answers HTTP 200 without the key",
         "POST /invocations answers HTTP 200 with a wrong key",
         "POST /tokenize answers HTTP 422 without the key",
     ):
-        assert words in result.detail
+        assert name in result.detail
     assert "/v1/completions" not in result.detail
 
 
@@ -107,9 +109,9 @@ def test_a_port_of_the_hosts_own_that_takes_connections_fails_the_service() -> N
 def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
     entrance = Entrance("qwen36", "*", _free(), (_free(),))
     for address, note in ((HERE, "does not answer here"), (None, "through a tunnel")):
-        (found,) = look([entrance], address)
-        assert found.result is None
-        assert note in found.note
+        (result,) = look([entrance], address)
+        assert result.result is None
+        assert note in result.note
 
 
 def test_a_loopback_service_that_is_not_reached_is_well() -> None:

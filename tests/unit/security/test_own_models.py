@@ -102,7 +102,9 @@ def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None
 
 _ANY: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=8), one, max_size=3),
+    lambda item: (
+        st.lists(item, max_size=3) | st.dictionaries(st.text(max_size=8), item, max_size=3)
+    ),
     max_leaves=6,
 )
 _KEYS = [
@@ -122,8 +124,10 @@ def test_wrong_types_count_as_not_said(
     """Whatever the values are, there is a plan, or a question with a key: never a traceback."""
     own = {**CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
-    found = ResolvedModel(REPOSITORY, COMMIT, None, repository().files, kv_layers(own), facts)
-    with on_the_hub(found):
+    resolved_model = ResolvedModel(
+        REPOSITORY, COMMIT, None, repository().files, kv_layers(own), facts
+    )
+    with on_the_hub(resolved_model):
         fleet = planned()
     for problem in fleet.problems:
         assert "services.chat" in problem.subject.place
@@ -169,14 +173,14 @@ def test_words_that_are_none_reach_no_command_line() -> None:
 
 @pytest.mark.parametrize("classes", [{"AutoConfig": "x.Y"}, {"AutoModelForCausalLM": "y--z.W"}])
 def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, str]) -> None:
-    found = repository(config={**CONFIG, "auto_map": classes})
-    with on_the_hub(found):
+    result = repository(config={**CONFIG, "auto_map": classes})
+    with on_the_hub(result):
         (problem,) = planned().problems
         off = chat(planned({"arguments": {"trust_remote_code": False}}))
         on = planned({"arguments": {"trust_remote_code": True}})
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
-    refused = [one.id for one in on.hosts["spark-1"].violations if one.stops]
+    refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
     assert "remote-code" in refused  # not without a lock, and files that somebody has read
 
 
@@ -231,7 +235,7 @@ def test_what_a_lock_says_is_bounded_too(tmp_path: Path) -> None:
     path.write_text(json.dumps({"images": {}, "models": {f"{REPOSITORY}@main": entry}}))
     with pytest.raises(UserError) as error:
         read_lock(path)
-    assert {one.subject.key for one in error.value.findings} == {
+    assert {finding.subject.key for finding in error.value.findings} == {
         f"models.{REPOSITORY}@main.facts.{key}" for key in facts
     }
 

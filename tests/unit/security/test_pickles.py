@@ -32,10 +32,10 @@ def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
     assert is_pickle(path)
     model = _model("model.safetensors", path)
     assert list(fetched(model, {}).files) == ["model.safetensors"]
-    found = pickle_symptom(model, {})
-    assert found is not None
-    assert found.severity is Severity.WARNING
-    assert path in CHECKS.report([found])[0].observed
+    result = pickle_symptom(model, {})
+    assert result is not None
+    assert result.severity is Severity.WARNING
+    assert path in CHECKS.report([result])[0].observed
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_what_is_no_pickle_is_fetched(path: str) -> None:
 
 def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() -> None:
     model = _model("config.json", "pytorch_model.bin")
-    found = pickle_symptom(model, {})
-    assert found is not None
-    assert found.severity is Severity.ERROR
-    assert '{"org/name/pytorch_model.bin": "why"}' in CHECKS.report([found])[0].remedy
+    result = pickle_symptom(model, {})
+    assert result is not None
+    assert result.severity is Severity.ERROR
+    assert '{"org/name/pytorch_model.bin": "why"}' in CHECKS.report([result])[0].remedy
     allowed = {"org/name/*.bin": "made by ourselves"}
     assert pickle_symptom(model, allowed) is None
     assert fetched(model, allowed) == model
@@ -74,29 +74,29 @@ def _desired(**settings: Any) -> Desired:
 
 def test_preflight_reports_a_pickle_and_the_host_does_not_get_it() -> None:
     desired = _desired()
-    (found,) = [one for one in judge(desired, probe(), 1000.0) if one.id == "pickle"]
-    assert "training_args.bin" in found.observed
-    assert found.subject.service == "qwen36"
+    (result,) = [item for item in judge(desired, probe(), 1000.0) if item.id == "pickle"]
+    assert "training_args.bin" in result.observed
+    assert result.subject.service == "qwen36"
     names = [path for model in desired.models for path in model.resolved.files]
     assert "training_args.bin" not in names
     allowed = _desired(allowed_pickles={f"{BODY}/training_args.bin": "read by our own tool"})
-    assert not [one for one in judge(allowed, probe(), 1000.0) if one.id == "pickle"]
+    assert not [item for item in judge(allowed, probe(), 1000.0) if item.id == "pickle"]
     names = [path for model in allowed.models for path in model.resolved.files]
     assert "training_args.bin" in names
 
 
 def test_the_lock_command_reports_pickles(tmp_path: Path) -> None:
     host = plan(SPARK)
-    found = _with_pickle(resolution(host))
-    key = next(key for key in found.models if key.startswith(BODY))
-    only = replace(found.models[key], files={"pytorch_model.bin": PinnedFile(9, "e" * 64)})
-    for resolved, wrong in (
-        (found, []),
+    result = _with_pickle(resolution(host))
+    key = next(key for key in result.models if key.startswith(BODY))
+    only = replace(result.models[key], files={"pytorch_model.bin": PinnedFile(9, "e" * 64)})
+    for resolved, problem in (
+        (result, []),
         (
-            Resolution(images=found.images, models={**found.models, key: only}),
+            Resolution(images=result.images, models={**result.models, key: only}),
             [f"{BODY} has pickles: pytorch_model.bin; they are not fetched"],
         ),
     ):
         file = tmp_path / "fleet.lock"
         file.write_text(render_lock(from_resolution([host.references], resolved, None)))
-        assert lock_command._check(file, [host]).wrong == wrong
+        assert lock_command._check(file, [host]).wrong == problem

@@ -46,25 +46,25 @@ def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
         more = dict.fromkeys(names, PinnedFile(1, None, COMMIT))
         models[key] = replace(model, files={**model.files, **more})
     (host,) = with_geometry(hosts, Resolution(images=known.images, models=models)).values()
-    return [one for one in host.violations if one.id == "remote-code"]
+    return [violation for violation in host.violations if violation.id == "remote-code"]
 
 
 def test_without_a_lock_it_is_refused_before_anything_is_asked(lock: Path) -> None:
     (host,) = planned(lock).values()
-    (found,) = [one for one in host.violations if one.id == "remote-code"]
-    assert found.severity is Severity.ERROR
-    assert "without a lock" in found.observed
-    assert "sparkwright lock" in found.remedy
-    assert [one.severity for one in judged(planned(lock), body=["x.py"])] == [Severity.ERROR]
+    (result,) = [violation for violation in host.violations if violation.id == "remote-code"]
+    assert result.severity is Severity.ERROR
+    assert "without a lock" in result.observed
+    assert "sparkwright lock" in result.remedy
+    assert [item.severity for item in judged(planned(lock), body=["x.py"])] == [Severity.ERROR]
 
 
 def test_files_that_nobody_named_are_refused_by_name(lock: Path) -> None:
     lock.touch()
-    (found,) = judged(planned(lock), drafter=["dflash.py", "deep/utils.py"])
-    assert found.severity is Severity.ERROR
-    assert f"{DRAFTER} has Python files that its catalog entry does not name" in found.observed
-    assert "dflash.py" in found.observed
-    assert "deep/utils.py" in found.observed
+    (result,) = judged(planned(lock), drafter=["dflash.py", "deep/utils.py"])
+    assert result.severity is Severity.ERROR
+    assert f"{DRAFTER} has Python files that its catalog entry does not name" in result.observed
+    assert "dflash.py" in result.observed
+    assert "deep/utils.py" in result.observed
 
 
 def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
@@ -76,16 +76,16 @@ def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
     (own / "read.yaml").write_text(yaml.safe_dump(entry))
     hosts = planned(lock, catalog_directories=(str(own),))
     assert judged(hosts, drafter=["dflash.py"]) == []
-    (found,) = judged(hosts, drafter=["dflash.py", "new.py"])
-    assert "new.py" in found.observed
-    assert "dflash.py" not in found.observed
+    (result,) = judged(hosts, drafter=["dflash.py", "new.py"])
+    assert "new.py" in result.observed
+    assert "dflash.py" not in result.observed
 
 
 def test_where_there_is_no_code_it_is_not_needed(lock: Path) -> None:
     lock.touch()
-    (found,) = judged(planned(lock))
-    assert found.severity is Severity.WARNING
-    assert "no locked repository of it has Python files" in found.observed
+    (result,) = judged(planned(lock))
+    assert result.severity is Severity.WARNING
+    assert "no locked repository of it has Python files" in result.observed
 
 
 def test_nothing_is_said_where_no_code_runs(lock: Path) -> None:

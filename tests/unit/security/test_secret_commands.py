@@ -55,8 +55,8 @@ def test_the_environment_goes_before_the_command(tmp_path: Path) -> None:
 
 def test_no_shell_reads_the_command(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    words = ("echo", f"$(touch {made})", f"; touch {made}", f"`touch {made}`", "| cat")
-    assert line(words, SETTING) == " ".join(words[1:])
+    arguments = ("echo", f"$(touch {made})", f"; touch {made}", f"`touch {made}`", "| cat")
+    assert line(arguments, SETTING) == " ".join(arguments[1:])
     assert not made.exists()
 
 

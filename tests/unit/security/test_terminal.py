@@ -40,7 +40,7 @@ EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\u
 def harmless(said: str) -> bool:
     """Whether a terminal shows this text and does nothing else."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return not any(unicodedata.category(one) in kinds for one in said if one != "\n")
+    return not any(unicodedata.category(item) in kinds for item in said if item != "\n")
 
 
 def test_everything_that_is_no_letter_is_visible() -> None:
@@ -52,10 +52,10 @@ def test_everything_that_is_no_letter_is_visible() -> None:
 
 
 def test_findings() -> None:
-    found = Finding(
+    finding = Finding(
         EVIL, Severity.ERROR, Subject(EVIL, EVIL, EVIL, EVIL), EVIL, EVIL, EVIL, EVIL, EVIL
     )
-    assert harmless(text([found]))
+    assert harmless(text([finding]))
     forged = Finding("a", Severity.ERROR, observed="x\nerror: forged")
     assert "\nerror: forged" not in text([forged])
 
@@ -69,16 +69,16 @@ STATUS: dict[str, Any] = json.loads(
     "shown", [render_status, lambda seen: render_history(seen, 9), render_diff], ids="sht"
 )
 def test_status_history_lock_and_watch(shown: Any) -> None:
-    said = shown({"h": decode(Deployment, STATUS)})
-    assert said
-    assert harmless(said)
+    message = shown({"h": decode(Deployment, STATUS)})
+    assert message
+    assert harmless(message)
 
 
 def test_the_report_of_a_run() -> None:
     row = Row("h", (), f"{EVIL}\nNOT as planned: nothing\n{EVIL}", (), (), 1)
-    said = render([row], dry=False, seconds=1.0, key_hint="k")
-    assert harmless(said)
-    assert "\nNOT as planned: nothing" not in said
+    message = render([row], dry=False, seconds=1.0, key_hint="k")
+    assert harmless(message)
+    assert "\nNOT as planned: nothing" not in message
 
 
 def test_progress_disk_usage_and_who_holds_the_lock(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,9 +102,9 @@ def test_json_of_commands_holds_the_same_text_without_its_effect() -> None:
     def command() -> None:
         print_json({EVIL: [EVIL]})
 
-    said = CliRunner().invoke(command).output
-    assert harmless(said)
-    assert json.loads(said) == {EVIL: [EVIL]}
+    message = CliRunner().invoke(command).output
+    assert harmless(message)
+    assert json.loads(message) == {EVIL: [EVIL]}
 
 
 @pytest.fixture
@@ -134,10 +134,10 @@ def test_lines_of_libraries_too(name: str, caplog: pytest.LogCaptureFixture) -> 
 
 def test_a_commands_own_output_is_shown_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(output, "echo", lambda said, **_: shown.append(said))
+    monkeypatch.setattr(output, "echo", lambda message, **_: shown.append(message))
     lines: Queue[util.OutputLine] = Queue()
     output.read("stdout", BytesIO(b"\x1b[2Ja\n\xff\nb"), lines, print_output=True)
-    assert [one.line for one in lines.queue] == ["\x1b[2Ja", "\\xff", "b"]
+    assert [item.line for item in lines.queue] == ["\x1b[2Ja", "\\xff", "b"]
     assert shown == ["\\x1b[2Ja", "\\xff", "b"]
 
 
@@ -171,7 +171,7 @@ def test_a_host_that_asks_for_a_password_gets_none(monkeypatch: pytest.MonkeyPat
         raise AssertionError("the user was asked")
 
     monkeypatch.setattr(util, "getpass", asked)
-    said = util.CommandOutput([util.OutputLine("stderr", "sudo: a password is required")])
+    command_output = util.CommandOutput([util.OutputLine("stderr", "sudo: a password is required")])
     for connector in (ssh, local):
         retry: Any = connector.execute_command_with_sudo_retry
-        assert retry(None, {}, lambda: (1, said)) == (1, said)
+        assert retry(None, {}, lambda: (1, command_output)) == (1, command_output)

@@ -137,8 +137,8 @@ def test_it_is_made_within_pyinfra_too(tmp_path: Path) -> None:
         "for name in ('spark-1', 'spark-2'):\n"
         "    host_certificate(authority(now, pathlib.Path(sys.argv[1])), name, (name,), now)\n"
     )
-    words = [sys.executable, "-c", code, str(tmp_path / "ca")]
-    subprocess.run(words, check=True, timeout=60, cwd=ROOT)
+    arguments = [sys.executable, "-c", code, str(tmp_path / "ca")]
+    subprocess.run(arguments, check=True, timeout=60, cwd=ROOT)
     made = {path.name for path in (tmp_path / "ca/hosts").iterdir()}
     assert made == {"spark-1.pem", "spark-2.pem"}
 
@@ -158,9 +158,9 @@ def test_what_a_certificate_is_for() -> None:
 
 
 def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) -> Proxies:
-    found = proxies_of(_plan("spark-1", data), {"spark-1": data, **(everyone or {})})
-    assert found
-    return found
+    result = proxies_of(_plan("spark-1", data), {"spark-1": data, **(everyone or {})})
+    assert result
+    return result
 
 
 def _plan(host: str, data: Mapping[str, Any]) -> HostPlan:
@@ -198,9 +198,9 @@ def test_a_load_balancer_verifies_each_replica_by_its_name() -> None:
 
 
 def test_the_private_key_shows_itself_nowhere() -> None:
-    found = proxies({"services": BEHIND, "tls": "own"})
-    assert found.tls
-    for shown in (repr(found), repr(found.tls_files), render_proxies(found).config):
+    result = proxies({"services": BEHIND, "tls": "own"})
+    assert result.tls
+    for shown in (repr(result), repr(result.tls_files), render_proxies(result).config):
         assert "PRIVATE" not in shown
         assert "BEGIN" not in shown
 
@@ -232,7 +232,7 @@ class _Files:
             .add_extension(x509.BasicConstraints(is_ca, None), critical=True)
         )  # fmt: skip
         if names[0]:
-            named = x509.SubjectAlternativeName([x509.DNSName(one) for one in names])
+            named = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
             builder = builder.add_extension(named, critical=False)
         return builder.sign(self.ca, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
@@ -263,14 +263,17 @@ def checked(tls: Any = OURS, services: Any = BEHIND, **data: Any) -> str:
     """What `check` and a deploy find, before any host is touched."""
     given = {"services": services, "tls": tls, **data}
     fleet = plan_fleet([HostInput("spark-1", given, lambda _: "group_data/all.py")])
-    return "\n".join(f"{one.subject.place}: {one.observed}: {one.remedy}" for one in fleet.problems)
+    return "\n".join(
+        f"{problem.subject.place}: {problem.observed}: {problem.remedy}"
+        for problem in fleet.problems
+    )
 
 
 def test_a_good_certificate_is_taken(users: _Files) -> None:
     assert checked() == ""
-    found = proxies({"services": BEHIND, "tls": OURS})
-    assert found.tls is not None
-    assert found.tls.count("BEGIN CERTIFICATE") == found.tls.count("BEGIN PRIVATE KEY") == 1
+    result = proxies({"services": BEHIND, "tls": OURS})
+    assert result.tls is not None
+    assert result.tls.count("BEGIN CERTIFICATE") == result.tls.count("BEGIN PRIVATE KEY") == 1
     assert not CA_DIRECTORY.exists()
     known = identity("spark-1", {"lan_address": "spark-1.home.arpa"}, plan(BEHIND, tls=OURS)
                      .settings.tls)  # fmt: skip

@@ -60,21 +60,23 @@ UNITS = rendered()
 
 
 def test_no_template_of_a_unit_is_left_out() -> None:
-    found = (ROOT / "templates").rglob("*.service.j2")
+    paths = (ROOT / "templates").rglob("*.service.j2")
     # On the controller, as its user: it asks a password store and an SSH agent, as the user does.
-    found = (path for path in found if path.parent.name != "notify")
-    assert {str(path.relative_to(ROOT / "templates")) for path in found} == set(UNITS)
+    paths = (path for path in paths if path.parent.name != "notify")
+    assert {str(path.relative_to(ROOT / "templates")) for path in paths} == set(UNITS)
     assert set(MOST) == set(UNITS)
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_has_the_whole_set(name: str) -> None:
-    found = systemd.settings(UNITS[name])
-    assert set(found) >= systemd.NAMES
+    result = systemd.settings(UNITS[name])
+    assert set(result) >= systemd.NAMES
     # A setting of its own is in place of the set's: systemd would add up those of a list.
-    for one, values in systemd.settings(sandbox.lines()).items():
+    for item, values in systemd.settings(sandbox.lines()).items():
         assert (
-            found[one] == values or not set(values) & set(found[one]) or one == "SystemCallFilter"
+            result[item] == values
+            or not set(values) & set(result[item])
+            or item == "SystemCallFilter"
         )
 
 
@@ -88,16 +90,18 @@ def test_systemd_holds_a_unit_to_be_closed(name: str, tmp_path: Path) -> None:
 def test_a_unit_without_the_set_is_seen(tmp_path: Path) -> None:
     bare = "[Service]\nExecStart=/usr/bin/python3 -c pass\n"
     assert systemd.exposure(tmp_path, "sparkwright-bare.service", bare) > 9
-    wrong = f"{bare}ProtectSystem=perhaps\n"
-    assert systemd.faults(tmp_path, "sparkwright-wrong.service", wrong)
+    problems = f"{bare}ProtectSystem=perhaps\n"
+    assert systemd.faults(tmp_path, "sparkwright-wrong.service", problems)
 
 
 def test_a_setting_of_a_unit_replaces_that_of_the_set() -> None:
-    found = sandbox.properties(
+    result = sandbox.properties(
         "ProtectHome=read-only", "SystemCallFilter=@system-service", "Nice=5"
     )
-    assert [one for one in found if one.startswith("ProtectHome=")] == ["ProtectHome=read-only"]
-    filters = [one for one in found if one.startswith("SystemCallFilter=")]
+    assert [item for item in result if item.startswith("ProtectHome=")] == ["ProtectHome=read-only"]
+    filters = [item for item in result if item.startswith("SystemCallFilter=")]
     assert filters == ["SystemCallFilter=@system-service"]
-    assert found[-1] == "Nice=5"
-    assert set(found) >= {one for one in sandbox.SET if "Home" not in one and "Filter" not in one}
+    assert result[-1] == "Nice=5"
+    assert set(result) >= {
+        item for item in sandbox.SET if "Home" not in item and "Filter" not in item
+    }

@@ -112,5 +112,5 @@ def test_a_catalog_of_ones_own_has_no_negative_sizes_and_no_ways_out(
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
     with pytest.raises(UserError) as raised:
         load_catalog([ROOT / "catalog", tmp_path])
-    assert all(f"{tmp_path}/own.yaml: {next(iter(change))}" in one.subject.place
-               for one in raised.value.findings)  # fmt: skip
+    assert all(f"{tmp_path}/own.yaml: {next(iter(change))}" in finding.subject.place
+               for finding in raised.value.findings)  # fmt: skip

@@ -47,10 +47,10 @@ def test_check_and_deploy_say_the_same(case: dict[str, Any]) -> None:
     everyone = {"spark-1": {"services": SPARK, **data}, "spark-2": {"services": SPARK, **other}}
     before = contents(Path())
     planned = plan_fleet(_inputs(data))
-    said = [*planned.problems, *site_problems(planned.hosts, everyone)]
+    texts = [*planned.problems, *site_problems(planned.hosts, everyone)]
     with pytest.raises(UserError) as raised:
         desired_fleet(_inputs(data), everyone)
-    assert list(raised.value.findings) == list(dict.fromkeys(said))
+    assert list(raised.value.findings) == list(dict.fromkeys(texts))
     assert case["words"] in str(raised.value)
     assert contents(Path()) == before
 

@@ -39,10 +39,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_stream_that_fails_says_why(tools: Path) -> None:
     _tool(tools, "ib_write_bw", 'echo "Couldn\'t connect to 192.168.177.11:12000" >&2\nexit 1\n')
-    (found,) = program.main(
+    (result,) = program.main(
         MeasureRequest(write=(Stream("rocep1s0f1", 12000, "192.168.177.11"),))
     ).measured
-    assert (found.value, found.wrong) == (None, "Couldn't connect to 192.168.177.11:12000")
+    assert (result.value, result.wrong) == (None, "Couldn't connect to 192.168.177.11:12000")
 
 
 def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
@@ -56,14 +56,14 @@ def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
 
 
 def test_the_container_has_what_a_rank_has_and_no_more(tmp_path: Path) -> None:
-    words = program.container(GATHER, "/tmp/x/all_gather.py")
-    assert "--privileged" not in words
-    assert words[words.index("--cap-drop") : words.index("--cap-drop") + 4] == [
+    arguments = program.container(GATHER, "/tmp/x/all_gather.py")
+    assert "--privileged" not in arguments
+    assert arguments[arguments.index("--cap-drop") : arguments.index("--cap-drop") + 4] == [
         "--cap-drop", "ALL", "--cap-add", "IPC_LOCK"
     ]  # fmt: skip
-    assert "/tmp/x/all_gather.py:/sparkwright/all_gather.py:ro" in words
-    assert words[-3:] == ["vllm:a", "/sparkwright/all_gather.py", str(1 << 20)]
-    given = [words[at + 1] for at, word in enumerate(words) if word == "--env"]
+    assert "/tmp/x/all_gather.py:/sparkwright/all_gather.py:ro" in arguments
+    assert arguments[-3:] == ["vllm:a", "/sparkwright/all_gather.py", str(1 << 20)]
+    given = [arguments[at + 1] for at, word in enumerate(arguments) if word == "--env"]
     assert given == [
         "NCCL_IB_HCA=rocep1s0f1,roceP2p1s0f1", "RANK=1", "WORLD_SIZE=2",
         "MASTER_ADDR=192.168.177.11", "MASTER_PORT=29555",
@@ -105,8 +105,8 @@ def test_two_ranks_meet_and_gather() -> None:
         )
         for rank in (0, 1)
     ]  # fmt: skip
-    for one in ranks:
-        said, _ = one.communicate(timeout=120)
-        found = json.loads(said.splitlines()[-1])
-        assert found["backend"] == "gloo"
-        assert found["gbytes"] > 0
+    for item in ranks:
+        text, _ = item.communicate(timeout=120)
+        data = json.loads(text.splitlines()[-1])
+        assert data["backend"] == "gloo"
+        assert data["gbytes"] > 0

@@ -27,8 +27,10 @@ def test_a_redirect_takes_no_token_elsewhere(status: int) -> None:
             f"ntfy:http://{TOKEN}@127.0.0.1:{got.port}/fleet",
             f"webhook:http://127.0.0.1:{got.port}/{SECRET_PATH}?token={TOKEN}",
         ):
-            said = send(address(text, "it"), "title", "body")
-            assert said == f"HTTP {status}: it sends on to another address, which is not followed"
+            message = send(address(text, "it"), "title", "body")
+            assert (
+                message == f"HTTP {status}: it sends on to another address, which is not followed"
+            )
     assert len(got.requests) == 2
     assert elsewhere.requests == []
 
@@ -49,7 +51,7 @@ def test_no_text_becomes_a_header(name: str) -> None:
     assert len(got.requests) == 2
     for lines in mail.mails:
         head = lines[: lines.index("")]
-        assert not any(one.lower().startswith(("bcc:", "x-injected:")) for one in head)
+        assert not any(item.lower().startswith(("bcc:", "x-injected:")) for item in head)
 
 
 @pytest.mark.parametrize("attack", [body, line], ids=["a body", "a head"])
@@ -64,8 +66,8 @@ def test_an_answer_without_end_ends_the_try_alone(
 def test_an_answer_drop_by_drop_ends_the_try_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TIMEOUT", 1.0)
     with serving(silent) as port:
-        said = send(address(f"webhook:http://127.0.0.1:{port}/x", "it"), "title", "body")
-    assert said == "no answer within 1 s"
+        text = send(address(f"webhook:http://127.0.0.1:{port}/x", "it"), "title", "body")
+    assert text == "no answer within 1 s"
 
 
 def test_nothing_of_an_address_is_printed_or_in_the_process_list(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_a_mail_goes_by_the_relay_that_is_named() -> None:
 def test_a_server_that_does_not_take_it_is_told(status: int, why: str) -> None:
     with http() as got:
         got.status = status
-        said = send(address(f"webhook:http://127.0.0.1:{got.port}/x", "it"), TITLE, BODY)
-    assert said is not None
-    assert said.startswith(why)
+        text = send(address(f"webhook:http://127.0.0.1:{got.port}/x", "it"), TITLE, BODY)
+    assert text is not None
+    assert text.startswith(why)
     assert len(got.requests) == 1
 
 

@@ -65,20 +65,20 @@ ELSEWHERE = {
 
 def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any]:
     host = plan({"s": {"recipe": recipe, **settings}}, **data)
-    return {one.id: one for one in check_host(host, catalog(), assumed_hardware(host))}
+    return {item.id: item for item in check_host(host, catalog(), assumed_hardware(host))}
 
 
 @pytest.mark.parametrize("rule", BREAKS)
 def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
     recipe, settings, key = BREAKS[rule].values()
-    found = _broken(recipe, settings)
-    assert rule in found, found
-    one = found[rule]
-    assert one.subject.key == f"services.s.{key}"
-    assert one.observed
-    assert one.reason
-    assert one.source
-    assert one.remedy
+    result = _broken(recipe, settings)
+    assert rule in result, result
+    item = result[rule]
+    assert item.subject.key == f"services.s.{key}"
+    assert item.observed
+    assert item.reason
+    assert item.source
+    assert item.remedy
     assert rule not in _broken(recipe, {})
 
 
@@ -110,30 +110,30 @@ def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
 
 
 def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_what_runs_there() -> None:
-    found = _broken(AEON_RTX, {})["image-architecture"]
-    assert found.severity is Severity.ERROR
-    assert "aeon-vllm-ultimate:2026-07-01-v0.24.0 is for arm64 alone" in found.observed
-    assert QWEN_RTX in found.remedy
-    assert "rtx-pro-6000" not in found.remedy  # needs a larger card
-    assert "heretic" not in found.remedy
-    assert "DFlash#9" in found.source
+    result = _broken(AEON_RTX, {})["image-architecture"]
+    assert result.severity is Severity.ERROR
+    assert "aeon-vllm-ultimate:2026-07-01-v0.24.0 is for arm64 alone" in result.observed
+    assert QWEN_RTX in result.remedy
+    assert "rtx-pro-6000" not in result.remedy  # needs a larger card
+    assert "heretic" not in result.remedy
+    assert "DFlash#9" in result.source
 
 
 def test_an_arm64_machine_with_such_a_card_is_not_refused() -> None:
     host = plan({"s": {"recipe": AEON_RTX}})
     arm = Hardware("12.0", 64, 31.8, "arm64")
     assert check_host(host, catalog(), arm) == []
-    assert {one.id for one in check_host(host, catalog(), replace(arm, architecture="amd64"))} == {
-        "image-architecture"
-    }
+    assert {
+        item.id for item in check_host(host, catalog(), replace(arm, architecture="amd64"))
+    } == {"image-architecture"}
 
 
 def test_a_reason_of_the_users_silences_the_architecture() -> None:
     reason = "an arm64 board with a card"
     host = plan({"s": {"recipe": AEON_RTX, "silenced": {"image-architecture": reason}}})
-    found = check_host(host, catalog(), assumed_hardware(host))
-    assert errors(found) == []
-    assert [one.silenced for one in found] == [reason]
+    result = check_host(host, catalog(), assumed_hardware(host))
+    assert errors(result) == []
+    assert [item.silenced for item in result] == [reason]
 
 
 def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
@@ -168,10 +168,10 @@ def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
     settings = {**_arguments(mamba_block_size=256, quantization="modelopt")}
     settings["silenced"] = {"quantization-format": "tried on spark-1 on Monday"}
     host = plan({"s": {"recipe": HERETIC, **settings}})
-    found = check_host(host, catalog(), assumed_hardware(host))
-    assert errors(found) == []
-    (one,) = [one for one in found if one.id == "quantization-format"]
-    assert one.silenced == "tried on spark-1 on Monday"
+    result = check_host(host, catalog(), assumed_hardware(host))
+    assert errors(result) == []
+    (entry,) = [item for item in result if item.id == "quantization-format"]
+    assert entry.silenced == "tried on spark-1 on Monday"
 
 
 def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
@@ -182,16 +182,16 @@ def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
 
 
 def test_services_and_sidecars_share_a_sparks_memory() -> None:
-    one = {"recipe": HERETIC, "arguments": {"gpu_memory_utilization": 0.5}}
-    two = {"a": {**one}, "b": {**one, "port": 8001, "served_names": ["other"]}}
+    item = {"recipe": HERETIC, "arguments": {"gpu_memory_utilization": 0.5}}
+    two = {"a": {**item}, "b": {**item, "port": 8001, "served_names": ["other"]}}
     host = plan(two, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
-    (found,) = [
+    (result,) = [
         b for b in check_host(host, catalog(), assumed_hardware(host)) if b.id == "unified-memory"
     ]
     # 2 x 0.5 x 119.7 + 6 + 8 + 8 for the system
-    assert "142 GiB of 120 GiB" in found.observed
-    assert "qwen3-tts 8" in found.observed
-    alone = plan({"a": {**one}}, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
+    assert "142 GiB of 120 GiB" in result.observed
+    assert "qwen3-tts 8" in result.observed
+    alone = plan({"a": {**item}}, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
     assert check_host(alone, catalog(), assumed_hardware(alone)) == []
 
 
@@ -201,7 +201,7 @@ def test_a_drafter_of_another_model_is_refused() -> None:
     assert service.drafter is not None
     other = replace(service.drafter, name="qwen36-27b-dflash")
     moved = replace(host, services=(replace(service, drafter=other),))
-    rules = {one.id for one in check_host(moved, catalog(), assumed_hardware(moved))}
+    rules = {item.id for item in check_host(moved, catalog(), assumed_hardware(moved))}
     assert rules == {"drafter-family"}
 
 
@@ -212,8 +212,8 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
     bad = body.model_copy(update={"status": status, "reason": "the card tried it"})
     changed = whole.model_copy(update={"models": {**whole.models, body.name: bad}})
     host = plan({"s": {"recipe": HERETIC}})
-    (found,) = check_host(host, changed, assumed_hardware(host))
-    assert (found.id, found.severity, found.reason) == (
+    (result,) = check_host(host, changed, assumed_hardware(host))
+    assert (result.id, result.severity, result.reason) == (
         "model-works",
         Severity(severity),
         "the card tried it",
@@ -223,17 +223,19 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
 def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
     host = plan({"s": {"recipe": OMNI2}})
     card = Hardware("12.0", 64, 95.6, "amd64")
-    assert "omni-gb10-only" in {one.id for one in check_host(host, catalog(), card)}
+    assert "omni-gb10-only" in {item.id for item in check_host(host, catalog(), card)}
 
 
 def test_an_nvfp4_kv_cache_is_refused_on_stock_vllm_and_consumer_blackwell() -> None:
     service = {"recipe": "gemma4-26b-a4b-stock", "image_tag": "v0.24.0",
                "arguments": {"kv_cache_dtype": "nvfp4"}}  # fmt: skip
     host = plan({"s": service})
-    found = {cap: {one.id for one in check_host(host, catalog(), Hardware(cap, 120, None, "arm64"))}
-             for cap in ("12.1", "10.0")}  # fmt: skip
-    assert "stock-nvfp4-kv" in found["12.1"]
-    assert "stock-nvfp4-kv" not in found["10.0"]
+    result = {
+        cap: {item.id for item in check_host(host, catalog(), Hardware(cap, 120, None, "arm64"))}
+        for cap in ("12.1", "10.0")
+    }
+    assert "stock-nvfp4-kv" in result["12.1"]
+    assert "stock-nvfp4-kv" not in result["10.0"]
 
 
 @cases("gpus", "arguments", "there", "found")
@@ -243,7 +245,7 @@ def test_gpus_are_counted_where_they_are_known(
     service = {"recipe": QWEN_RTX, "arguments": arguments, **({"gpus": gpus} if gpus else {})}
     host = plan({"s": service})
     hardware = Hardware("12.0", 64, 31.8, "amd64", gpus=there)
-    assert ("gpu-count" in {one.id for one in check_host(host, catalog(), hardware)}) is found
+    assert ("gpu-count" in {item.id for item in check_host(host, catalog(), hardware)}) is found
 
 
 @pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
@@ -256,26 +258,26 @@ def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> No
 
 def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
     absent = {"enable_prefix_caching": None}
-    found = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
-    assert "enable_prefix_caching is not set, and its default is True" in found.observed
+    result = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
+    assert "enable_prefix_caching is not set, and its default is True" in result.observed
     # Off by default for hybrid models in that version.
     hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
     assert "prefix-caching-corrupts" not in hybrid
 
 
 def test_dflash_on_stock_vllm_is_refused() -> None:
-    found = _broken(
+    result = _broken(
         "gemma4-26b-a4b-stock",
         _arguments(speculative_config={**DRAFT, "attention_backend": "flash_attn"}),
     )
-    assert "stock-dflash" in found
+    assert "stock-dflash" in result
 
 
 def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
-    found = _broken(AEON_RTX, _arguments(max_model_len=262144, gpu_memory_utilization=0.88))
+    result = _broken(AEON_RTX, _arguments(max_model_len=262144, gpu_memory_utilization=0.88))
     # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.88 - 20.5 - 0.84 - 2 left
-    assert "takes 5.0 GiB of KV cache, and 3.9 GiB are left" in found["kv-cache"].observed
-    assert found["kv-cache"].remedy.startswith("max_model_len: 205824")
+    assert "takes 5.0 GiB of KV cache, and 3.9 GiB are left" in result["kv-cache"].observed
+    assert result["kv-cache"].remedy.startswith("max_model_len: 205824")
 
 
 def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> None:

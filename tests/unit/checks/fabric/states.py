@@ -31,18 +31,18 @@ def state(spark: Spark) -> FabricState:
 
 
 def _named(sparks: tuple[Spark, ...]) -> dict[str, FabricState]:
-    return {f"spark-{one.number}": state(one) for one in sparks}
+    return {f"spark-{spark.number}": state(spark) for spark in sparks}
 
 
 def pair(first: int = 1) -> dict[str, FabricState]:
     """Two hosts by one cable; numbered from ``first``."""
     sparks = shapes.pair()
-    macs = {one.mac(cage, twin): (one.number, cage, twin)
-            for one in sparks for cage, twin in DEVICES}  # fmt: skip
-    for one in sparks:
-        for port in one.ports.values():
+    macs = {spark.mac(cage, twin): (spark.number, cage, twin)
+            for spark in sparks for cage, twin in DEVICES}  # fmt: skip
+    for item in sparks:
+        for port in item.ports.values():
             port.sees = tuple(_renumbered(first, *macs[mac]) for mac in port.sees)
-    return _named(tuple(replace(one, number=one.number + first - 1) for one in sparks))
+    return _named(tuple(replace(spark, number=spark.number + first - 1) for spark in sparks))
 
 
 def _renumbered(first: int, number: int, cage: int, twin: int) -> str:

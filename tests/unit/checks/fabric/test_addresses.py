@@ -44,18 +44,18 @@ def test_a_pair_is_written_as_others_write_it() -> None:
 
 
 def test_the_port_that_has_the_cable_is_found() -> None:
-    assert [one.rail.cage for one in addresses_of(PAIR, "spark-2", host(0))] == [0, 0]
+    assert [item.rail.cage for item in addresses_of(PAIR, "spark-2", host(0))] == [0, 0]
 
 
 @pytest.mark.parametrize("number", [3, 4])
 def test_each_cable_of_a_ring_has_two_networks_of_its_own(number: int) -> None:
-    names = tuple(f"spark-{one}" for one in range(1, number + 1))
+    names = tuple(f"spark-{item}" for item in range(1, number + 1))
     wanted = FabricAddresses(shape="ring", hosts=names)
     ends: dict[str, list[tuple[str, int, int]]] = {}
     for name in names:
-        for one in addresses_of(wanted, name, host(0, 1)):
-            network = one.address.rpartition(".")[0]
-            ends.setdefault(network, []).append((name, one.rail.cage, one.rail.twin))
+        for entry in addresses_of(wanted, name, host(0, 1)):
+            network = entry.address.rpartition(".")[0]
+            ends.setdefault(network, []).append((name, entry.rail.cage, entry.rail.twin))
     assert len(ends) == 2 * number
     for place, name in enumerate(names):
         after = names[(place + 1) % number]
@@ -66,7 +66,7 @@ def test_each_cable_of_a_ring_has_two_networks_of_its_own(number: int) -> None:
 
 def test_a_rings_pings_go_to_the_neighbour_of_the_cable() -> None:
     given = addresses_of(RING, "spark-1", host(0, 1))
-    assert [(one.address, one.device) for one in pings(RING, given)] == [
+    assert [(ping.address, ping.device) for ping in pings(RING, given)] == [
         ("192.168.177.12", "enp1s0f0np0"), ("192.168.178.12", "enP2p1s0f0np0"),
         ("192.168.181.13", "enp1s0f1np1"), ("192.168.182.13", "enP2p1s0f1np1"),
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def test_a_rings_pings_go_to_the_neighbour_of_the_cable() -> None:
 def test_at_a_switch_everybody_pings_everybody() -> None:
     wanted = FabricAddresses(shape="switch", hosts=("a", "b", "c", "d"), network="10.9.0.0/24")
     given = addresses_of(wanted, "b", host(1))
-    assert [one.address for one in given] == ["10.9.0.12/24", "10.9.1.12/24"]
+    assert [item.address for item in given] == ["10.9.0.12/24", "10.9.1.12/24"]
     assert given[1].peers == ("10.9.1.11", "10.9.1.13", "10.9.1.14")
 
 
@@ -86,10 +86,10 @@ def test_nothing_is_pending_where_all_is_so() -> None:
         "write /etc/netplan/60-sparkwright-fabric.yaml and apply it, MTU 9000: "
         "enp1s0f1np1 192.168.177.11/24, enP2p1s0f1np1 192.168.178.11/24"
     ]
-    at = {one.rail.name: one.address for one in given}
+    at = {item.rail.name: item.address for item in given}
     rails = tuple(
-        replace(one, mtu=9000, addresses=(at[one.name],)) if one.name in at else one
-        for one in state.rails
+        replace(rail, mtu=9000, addresses=(at[rail.name],)) if rail.name in at else rail
+        for rail in state.rails
     )
     done = replace(state, rails=rails, netplan=netplan(PAIR, given))
     assert pending(PAIR, addresses_of(PAIR, "spark-1", done), done) == []
@@ -103,20 +103,20 @@ def test_what_is_in_the_way_is_told_at_once() -> None:
         interfaces={"enP7s7": ("192.168.1.21/24",), "wlP9s9": ("192.168.178.40/24",)},
         tools=(),
     )
-    found = list(problems(PAIR, "spark-1", state, "192.168.1.21", frozenset({"spark-1"})))
-    assert [one.observed for one in found] == [
+    result = list(problems(PAIR, "spark-1", state, "192.168.1.21", frozenset({"spark-1"})))
+    assert [item.observed for item in result] == [
         "spark-2: not in this run",
         "netplan is not installed",
         "0 network devices of the ConnectX are up with RDMA: none",
         "wlP9s9 is in 192.168.178.0/24",
     ]
-    assert all(one.stops and one.remedy and one.reason for one in found)
+    assert all(item.stops and item.remedy and item.reason for item in result)
 
 
 def test_a_file_of_somebody_else_is_left_alone() -> None:
     state = replace(host(1), configured={"enp1s0f1np1": "/etc/netplan/40-cx7.yaml"})
-    (found,) = problems(PAIR, "spark-1", state, None, HERE)
-    assert found.observed == "/etc/netplan/40-cx7.yaml configures enp1s0f1np1"
+    (problem,) = problems(PAIR, "spark-1", state, None, HERE)
+    assert problem.observed == "/etc/netplan/40-cx7.yaml configures enp1s0f1np1"
 
 
 @pytest.mark.parametrize("came", ["10.0.0.5", None])
@@ -125,8 +125,8 @@ def test_the_way_in_is_never_changed(came: str | None) -> None:
     management = "enP7s7" if came else "enp1s0f1np1"
     every = {**state.interfaces, "enp1s0f1np1": ("10.0.0.5/24",)}
     state = replace(state, interfaces=every, management=management)
-    (found,) = problems(PAIR, "spark-1", state, came, HERE)
-    assert found.observed == "it is managed over enp1s0f1np1 (10.0.0.5)"
+    (problem,) = problems(PAIR, "spark-1", state, came, HERE)
+    assert problem.observed == "it is managed over enp1s0f1np1 (10.0.0.5)"
 
 
 @cases(

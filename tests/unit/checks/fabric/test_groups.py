@@ -10,10 +10,10 @@ from tests.unit.checks.fabric.states import pair
 
 
 def test_hosts_are_grouped_by_what_they_see() -> None:
-    one, other = pair(), pair(first=3)
-    states = {**one, **other, "rtx-1": FabricState()}
-    found = of_looks({name: FabricLook(state) for name, state in states.items()})
-    assert [(tuple(each.states), each.shape) for each in found] == [
+    item, other = pair(), pair(first=3)
+    states = {**item, **other, "rtx-1": FabricState()}
+    result = of_looks({name: FabricLook(state) for name, state in states.items()})
+    assert [(tuple(each.states), each.shape) for each in result] == [
         (("spark-1", "spark-2"), "pair"), (("spark-3", "spark-4"), "pair"),
     ]  # fmt: skip
 
@@ -21,16 +21,16 @@ def test_hosts_are_grouped_by_what_they_see() -> None:
 def test_hosts_of_a_cluster_are_one_also_where_they_see_nobody() -> None:
     states = {**pair(), **pair(first=3)}
     unseen = {
-        name: replace(one, rails=tuple(replace(rail, neighbours=()) for rail in one.rails))
-        for name, one in states.items()
+        name: replace(item, rails=tuple(replace(rail, neighbours=()) for rail in item.rails))
+        for name, item in states.items()
     }
     cluster = ("spark-2", "spark-1")
-    found = of_looks(
+    result = of_looks(
         {
             name: FabricLook(state, cluster=cluster if name in cluster else ())
             for name, state in unseen.items()
         }
     )
-    assert [(tuple(each.states), each.shape) for each in found] == [
+    assert [(tuple(each.states), each.shape) for each in result] == [
         (("spark-2", "spark-1"), "pair"), (("spark-3", "spark-4"), "pair"),
     ]  # fmt: skip

@@ -44,11 +44,11 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
 def test_each_fault_is_found_with_its_words_and_a_remedy(
     check: str, changes: dict[str, Any], words: str
 ) -> None:
-    found = findings(**changes)[check]
-    assert found.severity is Severity.ERROR
-    assert words in found.observed
-    assert found.remedy
-    assert found.reason
+    result = findings(**changes)[check]
+    assert result.severity is Severity.ERROR
+    assert words in result.observed
+    assert result.remedy
+    assert result.reason
 
 
 @pytest.mark.parametrize("changes", FAULTS["sound"])
@@ -65,25 +65,25 @@ def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
     planned = plan(bundle=str(tmp_path), lock_file=str(tmp_path / "fleet.lock"))
     alone = probe(packages={"haproxy": {"unreachable": "no internet"}})
     judged = judge(wanted(planned), alone, NOW)
-    assert [one.id for one in judged] == found
-    assert all(version in one.observed for one in judged)
+    assert [item.id for item in judged] == found
+    assert all(version in item.observed for item in judged)
 
 
 @pytest.mark.parametrize(("check", "changes"), FAULTS["warnings"])
 def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) -> None:
-    found = findings(**changes)
-    assert found[check].severity is Severity.WARNING
-    assert errors(found.values()) == []
+    result = findings(**changes)
+    assert result[check].severity is Severity.WARNING
+    assert errors(result.values()) == []
 
 
 def test_all_faults_are_reported_at_once_errors_first() -> None:
-    found = judge(
+    result = judge(
         wanted(plan()),
         probe(gpu=ABSENT, toolkit=ABSENT, sudo="no", docker_socket=False, python=[3, 8]),
         NOW,
     )
-    assert {f.id for f in found} >= {"nvidia-driver", "nvidia-container-toolkit", "sudo", "python"}
-    severities = [f.severity for f in found]
+    assert {f.id for f in result} >= {"nvidia-driver", "nvidia-container-toolkit", "sudo", "python"}
+    severities = [f.severity for f in result]
     assert severities == sorted(severities, key=lambda s: s is Severity.WARNING)
 
 
@@ -169,22 +169,22 @@ def _mixed(names: list[Any] | None, text: str = MIXED, **changes: Any) -> list[A
 
 
 def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:
-    (found,) = _mixed(None)
-    assert (found.id, found.severity) == ("gpu-mixed", Severity.ERROR)
-    assert f"{OLD} (NVIDIA GeForce RTX 3090) does not fit" in found.observed
-    assert found.remedy == f'services.qwen36.gpus = ["{NEW}"]'
+    (result,) = _mixed(None)
+    assert (result.id, result.severity) == ("gpu-mixed", Severity.ERROR)
+    assert f"{OLD} (NVIDIA GeForce RTX 3090) does not fit" in result.observed
+    assert result.remedy == f'services.qwen36.gpus = ["{NEW}"]'
 
 
 def test_a_service_that_runs_on_such_a_box_already_is_taken_over() -> None:
     container = {"id": "f", "running": True, "created": "2026-11-20T00:00:00Z", "image": "y"}
     running = {"qwen36": {"container": {**container, "release": "x"}}}
-    (found,) = _mixed(None, services=running)
-    assert (found.id, found.severity) == ("gpu-mixed", Severity.WARNING)
+    (result,) = _mixed(None, services=running)
+    assert (result.id, result.severity) == ("gpu-mixed", Severity.WARNING)
 
 
 def test_one_of_too_little_memory_does_not_fit_either() -> None:
     small = MIXED.replace("RTX 3090, 8.6, 580.95.05, 24576", "RTX 5070 Ti, 12.0, 580.95.05, 16303")
-    assert [one.id for one in _mixed(None, small)] == ["gpu-mixed"]
+    assert [item.id for item in _mixed(None, small)] == ["gpu-mixed"]
     assert _mixed(None, small.replace("16303", "32607")) == []
 
 
@@ -194,8 +194,8 @@ def test_gpus_of_a_service_are_those_that_are_judged(names: list[Any]) -> None:
 
 
 def test_a_chosen_gpu_that_does_not_fit_or_is_not_there_is_refused() -> None:
-    assert [one.id for one in _mixed([0])] == ["gpu"]
-    assert [one.id for one in _mixed([0, 1])] == ["gpu-mixed"]
+    assert [item.id for item in _mixed([0])] == ["gpu"]
+    assert [item.id for item in _mixed([0, 1])] == ["gpu-mixed"]
     (missing,) = _mixed([NEW, 7])
     assert (missing.id, missing.observed) == ("gpu-unknown", "the host has no GPU 7")
     assert NEW in missing.expected
@@ -225,14 +225,14 @@ def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
     after_boot = {
         "total": 127601388 * 1024, "available": int(101.5 * GIB), "swap": 15 * GIB, "desktop": True,
     }  # fmt: skip
-    (found,) = judge(wanted(plan(greedy)), probe(memory=after_boot), NOW)
-    assert (found.id, found.severity) == ("memory-available", Severity.WARNING)
-    assert found.observed == (
+    (result,) = judge(wanted(plan(greedy)), probe(memory=after_boot), NOW)
+    assert (result.id, result.severity) == ("memory-available", Severity.WARNING)
+    assert result.observed == (
         "101.5 GiB of 121.7 GiB available, 15.0 GiB of swap, and a desktop runs"
     )
-    assert found.expected.startswith("103.4 GiB: 0.85 (gpu_memory_utilization)")
+    assert result.expected.startswith("103.4 GiB: 0.85 (gpu_memory_utilization)")
     for cure in ("gpu_memory_utilization: 0.83", "isolate multi-user.target", "drop_caches"):
-        assert cure in found.remedy
+        assert cure in result.remedy
     assert judge(wanted(plan()), probe(memory=after_boot), NOW) == []  # the recipe's 0.70
     assert (
         judge(wanted(plan(greedy)), probe(memory={**after_boot, "available": 104 * GIB}), NOW) == []

@@ -35,24 +35,24 @@ OWN = {
 
 @pytest.mark.parametrize("on", [DGX, UBUNTU, BOOKWORM, TRIXIE, OTHER])
 def test_no_remedy_names_what_is_not_there(on: Distribution) -> None:
-    said = " ".join(
+    text = " ".join(
         install(name, on).replace("(where Docker is docker.io)", "")
         for name in ("docker", "compose", "toolkit", "driver")
     )
-    assert {name for name in OWN if name in said} == {
+    assert {name for name in OWN if name in text} == {
         name for name, where in OWN.items() if on in where
     }
-    assert ("add NVIDIA's repository" in said) == (on is not DGX)
-    assert "https://docs.docker.com/engine/install/" in said
+    assert ("add NVIDIA's repository" in text) == (on is not DGX)
+    assert "https://docs.docker.com/engine/install/" in text
 
 
 def test_every_finding_has_the_remedy_of_its_host() -> None:
     bare = {"gpu": ABSENT, "toolkit": ABSENT, "docker_found": False}
     seen = probe(**bare, distribution={"id": "debian", "version": "12"})
-    found = {one.id: one.remedy for one in judge(wanted(plan()), seen, 1000.0)}
-    assert found["docker"] == install("docker", BOOKWORM)
-    assert found["nvidia-driver"] == install("driver", BOOKWORM)
-    assert found["nvidia-container-toolkit"] == install("toolkit", BOOKWORM)
+    result = {item.id: item.remedy for item in judge(wanted(plan()), seen, 1000.0)}
+    assert result["docker"] == install("docker", BOOKWORM)
+    assert result["nvidia-driver"] == install("driver", BOOKWORM)
+    assert result["nvidia-container-toolkit"] == install("toolkit", BOOKWORM)
 
 
 @cases("text", "found")

@@ -64,7 +64,7 @@ def _ill(name: str) -> Facts:
     if own.get("container"):
         own["container"] = container(**own["container"])
     if "metrics" in own:
-        own["metrics"] = [look(NOW + one.pop("at"), **one) for one in own["metrics"]]
+        own["metrics"] = [look(NOW + item.pop("at"), **item) for item in own["metrics"]]
     watch = changes.get("watch", {"findings": []})
     for timed in (watch, *watch["findings"], changes.get("maintenance", {})):
         for key in {"at", "since"} & set(timed):
@@ -72,7 +72,7 @@ def _ill(name: str) -> Facts:
     if "service" in changes:
         changes["service"] = service(**own)
     if "others" in changes:
-        changes["others"] = [container(**one) for one in changes["others"]]
+        changes["others"] = [container(**change) for change in changes["others"]]
     if "gpu" in changes:
         changes["gpu"] = gpu(**changes["gpu"])
     if "smi" in changes:
@@ -83,10 +83,10 @@ def _ill(name: str) -> Facts:
 def _rank(number: int, **changes: Any) -> Facts:
     """One host of a cluster that serves well."""
     cluster = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "192.168.177.11"]
-    said = ["INFO vLLM is using nccl==2.28.9", *changes.pop("log", [])]
+    texts = ["INFO vLLM is using nccl==2.28.9", *changes.pop("log", [])]
     own = container(words=[*WORDS, *cluster], **changes.pop("container", {}))
     follower: dict[str, Any] = {"metrics": []} if number else {}
-    parts = {"log": said, "container": own, **follower, **changes.pop("service", {})}
+    parts = {"log": texts, "container": own, **follower, **changes.pop("service", {})}
     own_gpu = {"driver": "580.95.05", "compute_cap": "12.1", **changes.pop("gpu", {})}
     return spark(service=service(**parts), gpu=gpu(**own_gpu), **changes)
 
@@ -113,32 +113,32 @@ APART: dict[str, list[tuple[Facts, str]]] = {
 
 @pytest.mark.parametrize(
     ("name", "other", "said"),
-    [(name, *one) for name, ones in APART.items() for one in ones],
+    [(name, *item) for name, ones in APART.items() for item in ones],
 )
 def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, said: str) -> None:
-    found = diagnose_all({"spark-1": _rank(0), "spark-2": other})
-    assert {host: [one.id for one in ones] for host, ones in found.items()} == {
+    result = diagnose_all({"spark-1": _rank(0), "spark-2": other})
+    assert {host: [item.id for item in ones] for host, ones in result.items()} == {
         "spark-1": [name], "spark-2": [name],
     }  # fmt: skip
-    assert found["spark-1"][0].observed.startswith(said)
+    assert result["spark-1"][0].observed.startswith(said)
 
 
 def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
     alone = spark(service=service(container=container(image="example:2")))
-    found = diagnose_all({"spark-1": _rank(0), "spark-2": _rank(1), "spark-3": alone})
-    assert found == {"spark-1": [], "spark-2": [], "spark-3": []}
+    result = diagnose_all({"spark-1": _rank(0), "spark-2": _rank(1), "spark-3": alone})
+    assert result == {"spark-1": [], "spark-2": [], "spark-3": []}
 
 
 def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
     hangs = {"metrics": [look(NOW - 5, **_STILL), look(**_STILL)]}
     head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
-    assert {one.id for one in head} == {"stuck-collective", "wedge"}
-    assert [one.id for one in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
+    assert {item.id for item in head} == {"stuck-collective", "wedge"}
+    assert [item.id for item in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
     # One that computes, one that answers, one in its low-power state, and one that is no rank.
     assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
     assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []
     slow = diagnose("spark-2", _rank(1, gpu={**_STUCK, "clock_mhz": 513}))
-    assert [one.id for one in slow] == ["gb10-low-power"]
+    assert [item.id for item in slow] == ["gb10-low-power"]
     assert diagnose("spark-1", spark(gpu=gpu(**_STUCK))) == []
 
 
@@ -191,24 +191,24 @@ def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
 def test_an_illness_is_found_and_nothing_else(name: str) -> None:
-    found = diagnose("spark-1", _ill(name))
-    assert [one.id for one in found] == [name]
-    (one,) = found
-    assert one.observed
-    assert one.reason
-    assert one.remedy
-    assert one.source.startswith(("card of", "vLLM", "NVIDIA", "reports", "sparkwright"))
-    assert "UNIT" not in one.remedy
+    result = diagnose("spark-1", _ill(name))
+    assert [item.id for item in result] == [name]
+    (entry,) = result
+    assert entry.observed
+    assert entry.reason
+    assert entry.remedy
+    assert entry.source.startswith(("card of", "vLLM", "NVIDIA", "reports", "sparkwright"))
+    assert "UNIT" not in entry.remedy
 
 
 def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
     """Given up is what happened, and the token budget is why: the second is worth the words."""
-    said = service(
+    text = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
         log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],
         container=None, gpu_inside=None, health={"code": None, "said": "refused"}, metrics=[],
     )  # fmt: skip
-    assert [one.id for one in diagnose("spark-1", spark(service=said))] == ["token-budget"]
+    assert [item.id for item in diagnose("spark-1", spark(service=text))] == ["token-budget"]
 
 
 def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
@@ -224,17 +224,17 @@ def test_a_real_server_whose_drafts_are_never_right() -> None:
     real = captured("0.32.0")
     assert real["drafted"] == 2412
     looks = [{"at": NOW - 5, "values": real}, {"at": NOW, "values": real}]
-    found = diagnose("spark-1", spark(service=service(metrics=looks)))
-    assert "acceptance-collapse" in [one.id for one in found]
-    assert found[0].observed == "0.0% of 2412 drafted tokens accepted"
+    result = diagnose("spark-1", spark(service=service(metrics=looks)))
+    assert "acceptance-collapse" in [item.id for item in result]
+    assert result[0].observed == "0.0% of 2412 drafted tokens accepted"
 
 
 def test_the_number_of_an_xid_says_what_to_do() -> None:
     bus = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
     after = "NVRM: Xid (PCI:0000:2b:00): 45, pid='<unknown>', name=<unknown>, Ch 00000008"
-    (one,) = diagnose("spark-1", spark(kernel=[bus, after]))
-    assert one.reason.startswith("Xid 79: the GPU has fallen off the bus")
-    assert "reboot" in one.remedy
+    (item,) = diagnose("spark-1", spark(kernel=[bus, after]))
+    assert item.reason.startswith("Xid 79: the GPU has fallen off the bus")
+    assert "reboot" in item.remedy
 
 
 def test_what_look_and_watch_both_see_is_reported_once() -> None:
@@ -244,7 +244,7 @@ def test_what_look_and_watch_both_see_is_reported_once() -> None:
     }  # fmt: skip
     watch = {"at": NOW - 30, "findings": [finding]}
     both = service(metrics=[look(NOW - 30, **_STILL), look(**_STILL)])
-    assert [one.id for one in diagnose("spark-1", spark(service=both, watch=watch))] == ["wedge"]
+    assert [item.id for item in diagnose("spark-1", spark(service=both, watch=watch))] == ["wedge"]
     (alone,) = diagnose("spark-1", spark(watch=watch))
     assert "no token for 9 min (watched for 9 min)" in alone.observed
 
@@ -255,16 +255,16 @@ def test_preflights_findings_are_reported_too() -> None:
         "observed": "the clock is not synchronised", "expected": "a synchronised clock",
         "reason": "it will drift", "remedy": "timedatectl", "source": "sparkwright",
     }  # fmt: skip
-    (one,) = diagnose("spark-1", spark(findings=[finding, {**finding, "id": "docker-user"}]))
-    assert (one.id, one.source, one.severity) == ("clock", "sparkwright", Severity.WARNING)
-    assert (one.subject.host, one.expected) == ("spark-1", "a synchronised clock")
+    (item,) = diagnose("spark-1", spark(findings=[finding, {**finding, "id": "docker-user"}]))
+    assert (item.id, item.source, item.severity) == ("clock", "sparkwright", Severity.WARNING)
+    assert (item.subject.host, item.expected) == ("spark-1", "a synchronised clock")
 
 
 def test_errors_come_first_and_are_counted() -> None:
     ill = spark(disks={"/": disk(0, GIB)}, ports={"enp1s0f0np0": 1000})
-    found = diagnose("spark-1", ill)
-    assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
-    text = render({"spark-1": found})
+    result = diagnose("spark-1", ill)
+    assert [item.severity for item in result] == [Severity.ERROR, Severity.WARNING]
+    text = render({"spark-1": result})
     assert text.startswith(
         "spark-1: disk-full: /: 0 of 1 GiB free; and 1 finding more\n\n"
         "spark-1: 1 error, 1 warning\n  error: disk-full\n"
@@ -273,12 +273,12 @@ def test_errors_come_first_and_are_counted() -> None:
 
 def test_arguments_of_every_form_of_command() -> None:
     shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
-    for words in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
-        assert "max_num_seqs" in _running(words=words).services["qwen36"].container.arguments  # type: ignore[union-attr]
-    found = _running(words=shell).services["qwen36"].container
-    assert found is not None
-    assert found.number("max_num_seqs") == 32
-    assert found.arguments["speculative_config"] == "{}"
+    for arguments in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
+        assert "max_num_seqs" in _running(words=arguments).services["qwen36"].container.arguments  # type: ignore[union-attr]
+    result = _running(words=shell).services["qwen36"].container
+    assert result is not None
+    assert result.number("max_num_seqs") == 32
+    assert result.arguments["speculative_config"] == "{}"
     assert _running(words=["--max-num-seqs", "x"]).services["qwen36"].container.number(  # type: ignore[union-attr]
         "max_num_seqs"
     ) is None  # fmt: skip
@@ -293,10 +293,10 @@ def test_arguments_of_every_form_of_command() -> None:
     ],
 )
 def test_the_boot_before_says_why_it_ended(lines: list[str], last: str, reason: str) -> None:
-    (found,) = diagnose("spark-1", spark(boot_before=lines))
-    assert (found.id, found.severity) == ("unclean-end", Severity.WARNING)
-    assert f"without a shutdown, after: {last}" in found.observed
-    assert found.reason.startswith(reason)
+    (result,) = diagnose("spark-1", spark(boot_before=lines))
+    assert (result.id, result.severity) == ("unclean-end", Severity.WARNING)
+    assert f"without a shutdown, after: {last}" in result.observed
+    assert result.reason.startswith(reason)
 
 
 def test_swap_and_a_desktop_are_nothing_beside_a_card_of_its_own() -> None:

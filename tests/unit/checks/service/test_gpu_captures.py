@@ -31,7 +31,7 @@ def lines(name: str) -> list[str]:
 
 
 def found(**changes: Any) -> list[str]:
-    return [one.id for one in diagnose("spark-1", spark(service=service(**changes)))]
+    return [item.id for item in diagnose("spark-1", spark(service=service(**changes)))]
 
 
 @cases("name", "diagnosis")
@@ -75,8 +75,11 @@ def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
     assert hang["health"]["code"] == 200
     own = metric_names()
     looks = [
-        {**one, "values": {own[name]: one["values"][name] for name in own if name in one["values"]}}
-        for one in hang["metrics"]
+        {
+            **item,
+            "values": {own[name]: item["values"][name] for name in own if name in item["values"]},
+        }
+        for item in hang["metrics"]
     ]
     assert "wedge" in found(health=hang["health"], metrics=looks)
     assert hang["gate"][-1]["detail"].endswith("while /health answers: the engine hangs")
@@ -103,18 +106,18 @@ def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
 def test_nvidia_smi_under_load_is_read() -> None:
     header, row, *_ = lines("nvidia-smi-load.csv")
     fields = tuple(name.split(" ")[0] for name in header.split(", "))
-    (one,) = gpu.parse(
+    (item,) = gpu.parse(
         row, tuple(name.replace("clocks.current.sm", "clocks.sm") for name in fields)
     )
-    assert (one.name, one.compute_cap, one.memory_mib) == ("NVIDIA H200", "9.0", 143771)
-    assert (one.busy_percent, one.clock_mhz, one.event_reasons) == (100.0, 1980.0, 0)
+    assert (item.name, item.compute_cap, item.memory_mib) == ("NVIDIA H200", "9.0", 143771)
+    assert (item.busy_percent, item.clock_mhz, item.event_reasons) == (100.0, 1980.0, 0)
 
 
 def test_a_second_start_takes_a_third_of_a_first_at_most() -> None:
     """By our compose file's variables: as measured, and as the engine says what it loads."""
     boots = json.loads((CAPTURES / "boots.json").read_text())
     seconds = {
-        model: {one["start"]: one["health_seconds"] for one in starts}
+        model: {start["start"]: start["health_seconds"] for start in starts}
         for model, starts in boots.items()
     }
     for model in ("8b", "pair"):

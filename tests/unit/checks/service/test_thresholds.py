@@ -21,7 +21,7 @@ def _doctor(facts: Facts) -> set[str]:
 
 
 def _watch(sample: list[Sample]) -> set[str]:
-    return {one.name for one in evaluation.judge(sample, SERVICES, thresholds.THRESHOLDS)}
+    return {item.name for item in evaluation.judge(sample, SERVICES, thresholds.THRESHOLDS)}
 
 
 def _changed(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:

@@ -43,7 +43,7 @@ def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {
         }
         for left in reversed(range(minutes))
     ]  # fmt: skip
-    return [decode(Sample, one) for one in plain]
+    return [decode(Sample, item) for item in plain]
 
 
 def _gpu(**ill: str) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def _gpu(**ill: str) -> dict[str, Any]:
 
 def judged(samples: list[Sample]) -> list[tuple[str, str]]:
     """Names and severities of what is found."""
-    found = verdicts.judge(samples, SERVICES, THRESHOLDS)
-    return [(one.name, one.severity) for one in found]
+    result = verdicts.judge(samples, SERVICES, THRESHOLDS)
+    return [(item.name, item.severity) for item in result]
 
 
 def _acceptance(share: float, minutes: int) -> Change:
@@ -135,12 +135,12 @@ def test_what_is_no_illness(what: str, samples: list[Sample]) -> None:
 
 
 def test_a_trend_says_when_it_ends() -> None:
-    found = verdicts.judge(
+    result = verdicts.judge(
         ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 1e9), TIB]}}),
         SERVICES, THRESHOLDS,
     )  # fmt: skip
-    assert found[0].severity == "error"
-    assert found[0].seen == "/: 205 of 1024 GiB free, full in about 4 h"
+    assert result[0].severity == "error"
+    assert result[0].seen == "/: 205 of 1024 GiB free, full in about 4 h"
 
 
 def test_the_ring_keeps_a_day_and_stays_small() -> None:
@@ -149,14 +149,14 @@ def test_the_ring_keeps_a_day_and_stays_small() -> None:
         kept = verdicts.kept([*kept, Sample(60.0 * minute)])
     now = kept[-1].at
     assert now - kept[0].at > 23 * 3600
-    assert sum(now - one.at <= 3600 for one in kept) == 61
+    assert sum(now - item.at <= 3600 for item in kept) == 61
     assert len(kept) < 210
     # A clock that was set back does not leave a future behind.
     assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 
 def test_since_is_when_it_began() -> None:
-    one = WatchFinding("wedge", "a", "error", "x")
-    first = verdicts.carried([one], [], 100.0)
-    assert first == [replace(one, since=100.0)]
-    assert verdicts.carried([replace(one, seen="y")], first, 200.0)[0].since == 100.0
+    watch_finding = WatchFinding("wedge", "a", "error", "x")
+    first = verdicts.carried([watch_finding], [], 100.0)
+    assert first == [replace(watch_finding, since=100.0)]
+    assert verdicts.carried([replace(watch_finding, seen="y")], first, 200.0)[0].since == 100.0

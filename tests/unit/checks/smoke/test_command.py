@@ -73,13 +73,13 @@ def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None
     assert len(verdicts) == 16
     assert "reason:   the vision tower was skipped while loading" in done.stdout
     saved = json.loads((project / ".sparkwright/smoke/@local-qwen36.json").read_text())
-    (image,) = (one for one in saved["checks"] if one["name"] == "image")
+    (image,) = (item for item in saved["checks"] if item["name"] == "image")
     assert (image["verdict"], image["cause"]) == ("failed", "marks")
 
 
 def test_a_host_that_was_never_deployed_says_so(project: Path) -> None:
     done = smoke(project, 8000, "--json")
     assert done.returncode == 1
-    (one,) = json.loads(done.stdout)
-    assert [check["cause"] for check in one["checks"]] == ["absent"]
-    assert "the service is not deployed here" in one["checks"][0]["detail"]
+    (load,) = json.loads(done.stdout)
+    assert [check["cause"] for check in load["checks"]] == ["absent"]
+    assert "the service is not deployed here" in load["checks"][0]["detail"]

@@ -28,11 +28,11 @@ SHUT = [Outside("qwen36", None, "192.168.1.11:8000 does not answer here: timed o
 
 
 def _remedy(**seen: object) -> tuple[str, str]:
-    found = unreachable(SHUT, [8000, 18650], Firewall(**LAN, **seen))  # type: ignore[arg-type]
-    assert found is not None
-    assert found.severity is Severity.WARNING
-    assert "192.168.1.11:8000 does not answer here" in found.observed
-    return found.observed, found.remedy
+    result = unreachable(SHUT, [8000, 18650], Firewall(**LAN, **seen))  # type: ignore[arg-type]
+    assert result is not None
+    assert result.severity is Severity.WARNING
+    assert "192.168.1.11:8000 does not answer here" in result.observed
+    return result.observed, result.remedy
 
 
 def test_all_that_answers_is_no_finding() -> None:
@@ -55,9 +55,9 @@ def test_ufw_that_allows_it_is_not_blamed(rule: str) -> None:
 def test_a_rule_for_forwarding_lets_nothing_in() -> None:
     """They are for Docker's published ports; ours are on the host's own network."""
     shut = [Outside("web", None, "no answer", ("192.168.1.11", 443))]
-    found = unreachable(shut, [443], Firewall(ufw=UFW, **LAN))  # type: ignore[arg-type]
-    assert found is not None
-    assert "ufw is active" in found.observed
+    result = unreachable(shut, [443], Firewall(ufw=UFW, **LAN))  # type: ignore[arg-type]
+    assert result is not None
+    assert "ufw is active" in result.observed
 
 
 def test_firewalld() -> None:
@@ -65,10 +65,10 @@ def test_firewalld() -> None:
     assert "firewalld's zone home" in observed
     assert remedy.startswith("sudo firewall-cmd --permanent --zone=home --add-rich-rule=")
     assert remedy.endswith("&& sudo firewall-cmd --reload")
-    words = shlex.split(remedy)
+    parts = shlex.split(remedy)
     rule = "rule family=ipv4 source address=192.168.1.0/24 port port={} protocol=tcp accept"
-    assert f"--add-rich-rule={rule.format(8000)}" in words
-    assert f"--add-rich-rule={rule.format(18650)}" in words
+    assert f"--add-rich-rule={rule.format(8000)}" in parts
+    assert f"--add-rich-rule={rule.format(18650)}" in parts
     done = FIREWALLD.rstrip() + "\n\t" + rule.format(8000) + "\n"
     assert "nothing in the rules" in _remedy(firewalld=done)[0]
     more = FIREWALLD.replace("2001-2003/tcp", "7000-9000/tcp")
@@ -123,9 +123,9 @@ def test_nothing_on_the_host_closes_it() -> None:
 
 
 def test_ipv6() -> None:
-    found = unreachable(SHUT, [8000], Firewall(nft=NFT, network="fd00:1::/64"))
-    assert found is not None
-    assert "'ip6 saddr fd00:1::/64 tcp dport { 8000 } accept'" in found.remedy
+    result = unreachable(SHUT, [8000], Firewall(nft=NFT, network="fd00:1::/64"))
+    assert result is not None
+    assert "'ip6 saddr fd00:1::/64 tcp dport { 8000 } accept'" in result.remedy
 
 
 @pytest.mark.parametrize("verb", ["jump", "goto"])

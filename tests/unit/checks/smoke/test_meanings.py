@@ -26,19 +26,19 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
 def raised() -> set[str]:
     """The causes that the host's program names, by its own text."""
-    found = {"cut", "shape"}  # what a check runs into without knowing
+    result = {"cut", "shape"}  # what a check runs into without knowing
     for path in (ROOT / "sparkwright/host/smoke").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
             if isinstance(node, ast.Call) and name in ("Fault", "fail_if"):
                 for part in ast.walk(node.args[name == "fail_if"]):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        found.add(part.value)
-    return found
+                        result.add(part.value)
+    return result
 
 
 def test_the_checks_are_those_of_the_host_in_their_order() -> None:
-    assert list(checks()) == ["health", *(one.name for one in deep.CHECKS), ANY]
+    assert list(checks()) == ["health", *(check.name for check in deep.CHECKS), ANY]
 
 
 def test_every_cause_is_written_down_and_every_one_that_is_can_happen() -> None:
@@ -132,4 +132,4 @@ def test_the_command_ends_with_1_unless_all_is_well(
     assert asked == [Asked("deep_smoke", hosts, {}, {"planless": True})]
     assert len(list(tmp_path.glob(".sparkwright/smoke/*.json"))) == len(answers)
     as_json = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--json"])
-    assert [one["host"] for one in json.loads(as_json.stdout)] == list(answers)
+    assert [load["host"] for load in json.loads(as_json.stdout)] == list(answers)

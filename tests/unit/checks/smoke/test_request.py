@@ -35,7 +35,7 @@ def test_the_production_recipe_is_asked_for_everything() -> None:
 @pytest.mark.parametrize("recipe", sorted(alone()))
 def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> None:
     made = of(recipe)
-    assert set(made.skip) <= {one.name for one in deep.CHECKS}
+    assert set(made.skip) <= {check.name for check in deep.CHECKS}
     assert all(made.skip.values())
     model = catalog().models[catalog().recipes[recipe].body.model]
     assert ("image" in made.skip) == ("image" not in model.capabilities)
@@ -75,6 +75,6 @@ def test_the_short_request_is_part_of_it() -> None:
 @pytest.mark.parametrize("sequences", [1, 64, 256])
 def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None:
     made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
-    limits = [made.first_answer_seconds + one.seconds(made) for one in deep.CHECKS]
+    limits = [made.first_answer_seconds + check.seconds(made) for check in deep.CHECKS]
     assert made.boot_seconds + sum(limits) <= deep_seconds(made)
     assert deep_seconds(made) < made.boot_seconds + 2 * sum(limits)

@@ -50,7 +50,7 @@ def repository(
 def on_the_hub(*models: ResolvedModel) -> Iterator[list[tuple[str, str]]]:
     """The hub has these; gives what was asked for: repository and revision."""
     asked: list[tuple[str, str]] = []
-    known = {one.repository: one for one in models}
+    known = {model.repository: model for model in models}
 
     def resolve(endpoint: str, name: str, revision: str, *_: object, **__: object) -> ResolvedModel:
         asked.append((name, revision))
@@ -79,4 +79,4 @@ def _catalog(directories: list[Path]) -> Catalog:
 def chat(fleet: Fleet) -> ServicePlan:
     """The service, where nothing prevents it."""
     (host,) = fleet.or_raise().values()
-    return next(one for one in host.plan.services if one.name == "chat")
+    return next(service for service in host.plan.services if service.name == "chat")

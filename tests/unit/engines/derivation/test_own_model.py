@@ -55,26 +55,26 @@ def test_each_is_overridden_in_the_services_own_settings(
     service: dict[str, Any], argument: str, value: object
 ) -> None:
     with on_the_hub(repository()):
-        found = chat(planned(service))
-    assert dict(found.arguments)[argument] == value
-    assert found.origins[f"argument.{argument}"].startswith("group_data/sparks.py")
+        result = chat(planned(service))
+    assert dict(result.arguments)[argument] == value
+    assert result.origins[f"argument.{argument}"].startswith("group_data/sparks.py")
 
 
 def test_image_tag_names_and_revision_are_the_users_too() -> None:
     with on_the_hub(repository()) as asked:
-        found = chat(planned(cases.data["own_settings"]))
-    assert found.image.tag == "v0.28.0"
-    assert found.served_names == ("mine",)
-    assert found.body.revision == "v2"
+        result = chat(planned(cases.data["own_settings"]))
+    assert result.image.tag == "v0.28.0"
+    assert result.served_names == ("mine",)
+    assert result.body.revision == "v2"
     assert asked == [(REPOSITORY, "v2")]
 
 
 def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
     with on_the_hub(repository()):
         fleet = planned({"arguments": {"tool_call_parser": None}})
-    found = chat(fleet)
-    assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(dict(found.arguments))
-    assert "tools" not in fleet.hosts["spark-1"].catalog.models[found.body.name].capabilities
+    result = chat(fleet)
+    assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(dict(result.arguments))
+    assert "tools" not in fleet.hosts["spark-1"].catalog.models[result.body.name].capabilities
 
 
 @cases("changes", "template", "can")
@@ -119,10 +119,10 @@ def test_sizes_go_by_the_gpu(
 ) -> None:
     with on_the_hub(repository()):
         fleet = planned({}, group, **data)
-    found = chat(fleet)
-    assert dict(found.arguments)["max_model_len"] == length
-    assert dict(found.arguments)["gpu_memory_utilization"] == share
-    assert found.needs.vram_gib == vram
+    result = chat(fleet)
+    assert dict(result.arguments)["max_model_len"] == length
+    assert dict(result.arguments)["gpu_memory_utilization"] == share
+    assert result.needs.vram_gib == vram
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
@@ -165,12 +165,20 @@ def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has
     config = {**CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with on_the_hub(repository(config=config)):
         fleet = planned({"image_tag": "v0.24.0"})
-    (found,) = [one for one in fleet.hosts["spark-1"].violations if one.id == "model-architecture"]
-    assert "vLLM 0.24.0 has no implementation of Qwen3_5ForCausalLM" in found.observed
-    assert "v0.28.0" in found.remedy
+    (result,) = [
+        violation
+        for violation in fleet.hosts["spark-1"].violations
+        if violation.id == "model-architecture"
+    ]
+    assert "vLLM 0.24.0 has no implementation of Qwen3_5ForCausalLM" in result.observed
+    assert "v0.28.0" in result.remedy
     with on_the_hub(repository(config=config)):
         newest = planned()
-    assert not [one for one in newest.hosts["spark-1"].violations if one.id == "model-architecture"]
+    assert not [
+        violation
+        for violation in newest.hosts["spark-1"].violations
+        if violation.id == "model-architecture"
+    ]
 
 
 def _lock(tmp_path: Path, **given: Any) -> Path:
@@ -178,9 +186,9 @@ def _lock(tmp_path: Path, **given: Any) -> Path:
     with on_the_hub(repository(**given)):
         hosts = planned(lock_file=str(path)).or_raise()
     (host,) = hosts.values()
-    found = resolution(host.plan)
-    found.models.update(host.known)
-    path.write_text(render_lock(from_resolution([host.plan.references], found, None)))
+    result = resolution(host.plan)
+    result.models.update(host.known)
+    path.write_text(render_lock(from_resolution([host.plan.references], result, None)))
     return path
 
 
@@ -201,7 +209,7 @@ def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
     path = _lock(tmp_path)
     lock = read_lock(path)
     assert lock
-    bare = {key: replace(one, facts=None) for key, one in lock.models.items()}
+    bare = {key: replace(item, facts=None) for key, item in lock.models.items()}
     path.write_text(render_lock(Lock(images=lock.images, models=bare)))
     with on_the_hub(repository()) as asked:
         hosts = planned(lock_file=str(path)).or_raise()
@@ -213,16 +221,16 @@ def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
 def test_a_run_asks_once_for_the_plan_and_for_the_resolution(monkeypatch: Any) -> None:
     monkeypatch.setattr("sparkwright.resolve.resolution.resolve_image", lambda *_: None)
     with on_the_hub(repository()) as asked:
-        found = ask(planned().or_raise())
+        result = ask(planned().or_raise())
     assert asked == [(REPOSITORY, "main")]
-    assert [one.commit for one in found.models.values()] == [COMMIT]
+    assert [model.commit for model in result.models.values()] == [COMMIT]
 
 
 def test_weights_that_lie_there_twice_count_once() -> None:
     files = {**FILES, "consolidated.safetensors": 9_400_000_000}
     with on_the_hub(repository(files=files)):
-        said = {fact.name: fact.value for fact in chat(planned()).derived}
-    assert said["weights"] == "8.8 GiB"
+        texts = {fact.name: fact.value for fact in chat(planned()).derived}
+    assert texts["weights"] == "8.8 GiB"
 
 
 @pytest.mark.parametrize("version", ["0.28.0", "0.32.0"])
@@ -231,8 +239,8 @@ def test_every_parser_of_a_family_is_one_of_vllms(version: str) -> None:
     kinds = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
     named = {
         (family, parser)
-        for family, one in families().items()
-        for kind, marks in one.items()
+        for family, item in families().items()
+        for kind, marks in item.items()
         for parser in marks.values()
         if parser not in known[kinds[kind]]
     }

@@ -57,26 +57,26 @@ def test_it_is_asked_before_the_models_own_files(registry: Path) -> None:
     assert not errors(fleet.hosts["spark-1"].violations)
     service, source = chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
     where = f"{source}:models/Qwen/Qwen3-8B.yaml"
-    found = dict(service.arguments)
+    result = dict(service.arguments)
     # As vLLM's authors start it; a Spark's own block size among that.
-    assert found["tool_call_parser"] == "qwen3_xml"
-    assert found["reasoning_parser"] == "deepseek_r1"
-    assert (found["kv_cache_dtype"], found["block_size"]) == ("fp8", 32)
+    assert result["tool_call_parser"] == "qwen3_xml"
+    assert result["reasoning_parser"] == "deepseek_r1"
+    assert (result["kv_cache_dtype"], result["block_size"]) == ("fp8", 32)
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
     # How much of the host it takes is not theirs to say.
-    assert found["gpu_memory_utilization"] == 0.8
-    assert found["max_num_seqs"] == 16
+    assert result["gpu_memory_utilization"] == 0.8
+    assert result["max_num_seqs"] == 16
     # What has to be asked for was not.
-    assert "speculative_config" not in found
+    assert "speculative_config" not in result
     assert ("vLLM's recipe", where) in {(fact.name, fact.origin) for fact in service.derived}
 
 
 def test_the_services_own_settings_go_before_it(registry: Path) -> None:
-    found = dict(chat(served(registry, {"arguments": {"tool_call_parser": None}})).arguments)
-    assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(found)
-    assert found["reasoning_parser"] == "deepseek_r1"
+    result = dict(chat(served(registry, {"arguments": {"tool_call_parser": None}})).arguments)
+    assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(result)
+    assert result["reasoning_parser"] == "deepseek_r1"
 
 
 def test_a_repository_that_it_does_not_serve_is_read_by_its_files(registry: Path) -> None:
@@ -106,9 +106,9 @@ def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
 def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
     text = RECIPE.replace('"0.9.0"', '"9.1.0"')
     rewrite(registry, text)
-    (said,) = served(registry).problems
-    assert "needs vLLM 9.1.0" in said.observed
-    assert (said.subject.key or "").endswith("services.chat.image_tag")
+    (problem,) = served(registry).problems
+    assert "needs vLLM 9.1.0" in problem.observed
+    assert (problem.subject.key or "").endswith("services.chat.image_tag")
     assert not served(registry, {"image_tag": "v0.32.0"}).problems
 
 
@@ -119,10 +119,10 @@ def test_what_another_image_needs_is_not_taken(registry: Path, image: str, taken
     service = chat(served(registry))
     assert service.image.name == "registry-1.docker.io/vllm/vllm-openai:v0.32.0"
     assert (dict(service.arguments)["tool_call_parser"] == "qwen3_xml") == taken
-    (said,) = (fact.value for fact in service.derived if fact.name == "vLLM's recipe")
-    assert said.startswith("not taken") != taken
+    (value,) = (fact.value for fact in service.derived if fact.name == "vLLM's recipe")
+    assert value.startswith("not taken") != taken
     if not taken:
-        assert image in said
+        assert image in value
 
 
 def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
@@ -130,16 +130,16 @@ def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     rewrite(registry, text)
     fleet = served(registry)
     assert not errors(fleet.hosts["spark-1"].violations)
-    found = dict(chat(fleet).arguments)
-    assert found["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
+    result = dict(chat(fleet).arguments)
+    assert result["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
 
 
 def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (said,) = served(tmp_path / "none").problems
-    assert str(tmp_path / "none") in str(said)
+    (problem,) = served(tmp_path / "none").problems
+    assert str(tmp_path / "none") in str(problem)
 
 
 @cases("attack")

@@ -30,13 +30,18 @@ def judged(
 ) -> list[Finding]:
     """Findings on arguments and variables, each with all of its texts."""
     findings = RULES.report(check_arguments(version, arguments, environment or {}, also or {}))
-    assert all(one.observed and one.reason and one.remedy and one.source for one in findings)
+    assert all(
+        finding.observed and finding.reason and finding.remedy and finding.source
+        for finding in findings
+    )
     return findings
 
 
 def _found(version: str, arguments: dict[str, Any], also: Any = None) -> list[tuple[str, str]]:
     findings = judged(version, arguments, also=also)
-    return [(one.id, (one.subject.key or "").removeprefix("arguments.")) for one in findings]
+    return [
+        (finding.id, (finding.subject.key or "").removeprefix("arguments.")) for finding in findings
+    ]
 
 
 #: Arguments that break one thing, and arguments that pass, by version.
@@ -62,29 +67,29 @@ def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any
 
 
 def test_where_else_an_unknown_argument_exists_is_said() -> None:
-    (found,) = judged("0.24.0", {"device_memory_utilization": 0.5})
-    assert found.reason == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
+    (result,) = judged("0.24.0", {"device_memory_utilization": 0.5})
+    assert result.reason == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
 
 
 @cases("version", "name", "rules")
 def test_variables_are_judged_by_version(version: str, name: str, rules: list[str]) -> None:
-    assert [one.id for one in judged(version, {}, {name: "1"})] == rules
+    assert [item.id for item in judged(version, {}, {name: "1"})] == rules
 
 
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
     """Nearest by its letters is mlp_speculator, which is something else."""
-    (found,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
-    assert found.remedy.startswith("method: dflash")
-    assert "mlp_speculator" not in found.remedy
+    (result,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
+    assert result.remedy.startswith("method: dflash")
+    assert "mlp_speculator" not in result.remedy
 
 
 @pytest.mark.parametrize("version", ["0.24.0rc1", "0.24.0+local", "v0.24.0", "0.24", "0.24.0.dev3"])
 def test_a_build_of_a_release_goes_by_the_releases_table(version: str) -> None:
     assert release(version) == (0, 24, 0)
     assert nearest(version) == "0.24.0"
-    (found,) = judged(version, {"nonsense": 1})
-    assert found.severity == "warning"
-    assert f"there is no table of {version}" in found.source
+    (result,) = judged(version, {"nonsense": 1})
+    assert result.severity == "warning"
+    assert f"there is no table of {version}" in result.source
 
 
 @cases("version", "batched", "seqs", "left")

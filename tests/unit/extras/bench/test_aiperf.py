@@ -40,20 +40,25 @@ def served(**counters: list[dict[str, float]]) -> dict[str, Any]:
 
 
 def test_a_report_becomes_a_cell_in_our_units() -> None:
-    found = cell(ONE)
+    result = cell(ONE)
     report = captured("phases/c1/profile_export_aiperf.json")
-    assert (found.category, found.concurrency, found.requests, found.errors) == ("coding", 1, 5, 1)
-    assert found.ttft is not None
-    assert found.tpot is not None
+    assert (result.category, result.concurrency, result.requests, result.errors) == (
+        "coding",
+        1,
+        5,
+        1,
+    )
+    assert result.ttft is not None
+    assert result.tpot is not None
     # The fake's first token takes 150 ms, and each further one 20.
-    assert 0.15 <= found.ttft.p50 < 0.16
-    assert found.ttft.p95 == pytest.approx(report["time_to_first_token"]["p95"] / 1000)
-    assert found.tpot.p50 == pytest.approx(0.02, rel=0.05)
-    assert found.decode == pytest.approx(1 / found.tpot.p50, rel=0.05)
-    assert found.prompt_tokens == 70
+    assert 0.15 <= result.ttft.p50 < 0.16
+    assert result.ttft.p95 == pytest.approx(report["time_to_first_token"]["p95"] / 1000)
+    assert result.tpot.p50 == pytest.approx(0.02, rel=0.05)
+    assert result.decode == pytest.approx(1 / result.tpot.p50, rel=0.05)
+    assert result.prompt_tokens == 70
     # Five answers of 64 tokens, each after its first token's time: 64 / (0.15 + 63 x 0.02).
-    assert found.decode_total == pytest.approx(64 / 1.41, rel=0.03)
-    assert found.prefill == pytest.approx(58 / 0.154, rel=0.2)
+    assert result.decode_total == pytest.approx(64 / 1.41, rel=0.03)
+    assert result.prefill == pytest.approx(58 / 0.154, rel=0.2)
 
 
 def test_acceptance_is_vllms_own_count() -> None:
@@ -64,9 +69,9 @@ def test_acceptance_is_vllms_own_count() -> None:
             f"vllm:spec_decode_num_{n}" for n in ("drafts", "draft_tokens", "accepted_tokens")
         )
     )
-    found = cell(EIGHT)
-    assert found.acceptance == accepted / tokens
-    assert found.acceptance_length == 1 + accepted / drafts
+    result = cell(EIGHT)
+    assert result.acceptance == accepted / tokens
+    assert result.acceptance_length == 1 + accepted / drafts
 
 
 def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
@@ -74,8 +79,8 @@ def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
     idle = served(**{f"vllm:spec_decode_num_{name}": [{"total": 0.0}] for name in names})
     empty: dict[str, Any] = {"data": {"endpoint_summaries": {}}}
     for metrics in (None, {}, empty, idle):
-        found = cell(ONE, metrics=metrics)
-        assert (found.acceptance, found.acceptance_length) == (None, None)
+        result = cell(ONE, metrics=metrics)
+        assert (result.acceptance, result.acceptance_length) == (None, None)
 
 
 def test_counters_of_several_engines_are_added_up() -> None:
@@ -85,9 +90,14 @@ def test_counters_of_several_engines_are_added_up() -> None:
 
 
 def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
-    found = cell(EIGHT, report=None, metrics=None, errors=18)
-    assert (found.requests, found.errors, found.prompt_tokens) == (0, 18, 0)
-    assert (found.ttft, found.tpot, found.decode, found.decode_total) == (None, None, None, None)
+    result = cell(EIGHT, report=None, metrics=None, errors=18)
+    assert (result.requests, result.errors, result.prompt_tokens) == (0, 18, 0)
+    assert (result.ttft, result.tpot, result.decode, result.decode_total) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
@@ -128,8 +138,8 @@ def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret(tmp_path
 
 
 def _venv(folder: Path, version: str) -> Path:
-    place = folder / f"lib/python3.11/site-packages/aiperf-{version}.dist-info"
-    place.mkdir(parents=True)
+    path = folder / f"lib/python3.11/site-packages/aiperf-{version}.dist-info"
+    path.mkdir(parents=True)
     (folder / "bin").mkdir()
     (folder / "bin/aiperf").write_text("")
     return folder

@@ -79,7 +79,9 @@ def bench(asked: list[Asked], tmp_path: Path) -> Callable[..., Done]:
     """Two loads of one service are measured, and kept in ``results``."""
     short = ("--categories", "coding", "--concurrency", "1,8", "--context", "none")
     results = ("--results", str(tmp_path / "results"))
-    return lambda *words: _run("inventory/lab.py", "--limit", "spark-1", *short, *results, *words)
+    return lambda *arguments: _run(
+        "inventory/lab.py", "--limit", "spark-1", *short, *results, *arguments
+    )
 
 
 def _kept(folder: Path) -> Result:
@@ -95,7 +97,7 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
     assert done.exit_code == 1, done.output
     shown = re.sub(r"\S+/results/\S+", "FILE", done.output)
     compare("bench/command.txt", shown)
-    assert [(one.arguments["samples"], one.hosts.limit) for one in asked] == [
+    assert [(item.arguments["samples"], item.hosts.limit) for item in asked] == [
         (0, ("spark-1",)), (15, ("spark-1",)), (0, ("spark-1",)),
     ]  # fmt: skip
     kept = _kept(tmp_path)
@@ -181,8 +183,8 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     later = result(cell(decode=1), when=result().when.replace(year=2027))
-    for one in (result(), later, result(host="spark-2")):
-        save(Path("mine"), one)
+    for item in (result(), later, result(host="spark-2")):
+        save(Path("mine"), item)
     assert _run("--export", "all.json", "--results", "mine").exit_code == 0
     assert _run("--export", "one.json", "--results", "mine", "--limit", "spark-2").exit_code == 0
     assert load(Path("all.json")) == load(Path("mine"))

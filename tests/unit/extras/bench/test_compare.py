@@ -51,13 +51,13 @@ def test_a_load_is_held_against_its_own_figures(name: str) -> None:
 @pytest.mark.parametrize("name", CASES["causes"])
 def test_a_gap_has_its_likely_causes(name: str) -> None:
     case = CASES["causes"][name]
-    one = result(cell(**case.get("cell", {})), **case.get("result", {}))
-    found = [cause.id for cause in compared(one).causes]
+    item = result(cell(**case.get("cell", {})), **case.get("result", {}))
+    ids = [cause.id for cause in compared(item).causes]
     first = case.get("first", [])
-    assert found == case.get("all", found)
-    assert found[: len(first)] == first
-    assert set(found) >= set(case.get("among", ()))
-    assert not set(found) & set(case.get("not", ()))
+    assert ids == case.get("all", ids)
+    assert ids[: len(first)] == first
+    assert set(ids) >= set(case.get("among", ()))
+    assert not set(ids) & set(case.get("not", ()))
 
 
 def test_every_published_single_stream_figure_is_found_for_its_own_load() -> None:
@@ -135,6 +135,6 @@ def test_every_published_figure_can_be_reached_or_is_known_not_to() -> None:
     """Measures that we take, of rows that name a load: none is lost to a condition of ours."""
     reached = {"decode", "aggregate", "tpot", "ttft", "ttft_p95", "prefill", "acceptance"}
     for row in catalog().measurements["qwen36-35b-omni-concurrency"].rows:
-        one = cell(category="mixed", concurrency=row.concurrency, sampling_temperature=0.7)
-        keys = {m.published for m in MEASURES if m.name in verdicts(one, image=OMNI)}
+        item = cell(category="mixed", concurrency=row.concurrency, sampling_temperature=0.7)
+        keys = {m.published for m in MEASURES if m.name in verdicts(item, image=OMNI)}
         assert keys == {key for key in reached if getattr(row, key) is not None}

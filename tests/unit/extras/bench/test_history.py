@@ -15,15 +15,20 @@ from tests.unit.extras.bench.builders import cell, runs
 def found(*decodes: float, **changes: Any) -> list[str]:
     """Measures that the last of these daily runs lost."""
     every = runs(*decodes, **changes)
-    return [one.measure for one in regressions(every[-1], every)]
+    return [regression.measure for regression in regressions(every[-1], every)]
 
 
 def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
     every = runs(100, 101, 99, 90)
-    (one,) = regressions(every[-1], every)
-    assert (one.measure, one.now, one.usual, one.runs) == ("decode", 90, 100, 3)
-    assert one.change == pytest.approx(-0.1)
-    assert one.bound == pytest.approx(5)
+    (regression,) = regressions(every[-1], every)
+    assert (regression.measure, regression.now, regression.usual, regression.runs) == (
+        "decode",
+        90,
+        100,
+        3,
+    )
+    assert regression.change == pytest.approx(-0.1)
+    assert regression.bound == pytest.approx(5)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +49,11 @@ def test_a_decode_rate_is_lost_beyond_the_bound(decodes: tuple[float, ...], lost
 
 
 def test_times_are_worse_when_they_are_longer() -> None:
-    every = [one.model_copy(update={"cells": (cell(decode=100, ttft={"p50": ttft}),)})
-             for one, ttft in zip(runs(1, 2, 3, 4), (0.1, 0.1, 0.1, 0.2), strict=True)]  # fmt: skip
-    assert [one.measure for one in regressions(every[-1], every)] == ["ttft"]
+    every = [
+        item.model_copy(update={"cells": (cell(decode=100, ttft={"p50": ttft}),)})
+        for item, ttft in zip(runs(1, 2, 3, 4), (0.1, 0.1, 0.1, 0.2), strict=True)
+    ]
+    assert [item.measure for item in regressions(every[-1], every)] == ["ttft"]
     assert regressions(every[-1], [*every[:1], every[-1]]) == ()
 
 
@@ -69,11 +76,11 @@ def test_what_changed_since_the_run_before_is_named_then_and_some_runs_later() -
     new = {"name": "NVIDIA GB10", "driver": "581.10"}
     first, second, now = later(50, 51, 49, gpu=new, kernel="6.14", release="aaaabbbbcccc")
     both = ("driver 580.95.05 -> 581.10", "release 1b45a560efec -> aaaabbbbcccc")
-    (one,) = regressions(first, past)
-    assert (one.since, one.began) == (both, first.when)
+    (regression,) = regressions(first, past)
+    assert (regression.since, regression.began) == (both, first.when)
     first = first.model_copy(update={"release": past[0].release})
-    (one,) = regressions(now, [*past, first, second])
-    assert (one.since, one.began) == (both[:1], first.when)
+    (regression,) = regressions(now, [*past, first, second])
+    assert (regression.since, regression.began) == (both[:1], first.when)
 
 
 def test_a_kernel_that_changed_is_suspected_and_one_that_is_known_first_is_not() -> None:

@@ -13,12 +13,12 @@ from sparkwright.findings.user_error import UserError
 
 
 def test_a_sweep_has_every_category_at_every_concurrency_and_the_long_prompts_once() -> None:
-    found = batches(FULL, quick=False)
-    assert [batch.category for batch in found[:6]] == list(CATEGORIES)
-    assert {tuple(load.concurrency for load in batch.loads) for batch in found[:6]} == {
+    result = batches(FULL, quick=False)
+    assert [batch.category for batch in result[:6]] == list(CATEGORIES)
+    assert {tuple(load.concurrency for load in batch.loads) for batch in result[:6]} == {
         FULL.concurrency
     }
-    assert [(batch.category, batch.context) for batch in found[6:]] == [
+    assert [(batch.category, batch.context) for batch in result[6:]] == [
         ("coding", 2000), ("coding", 16000), ("coding", 33000),
     ]  # fmt: skip
     assert batches(loads.Sweep(("prose",), (1,), (2000,)), quick=False)[1].category == "prose"
@@ -57,22 +57,22 @@ def test_a_category_without_prompts_is_reported() -> None:
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_each_category_has_prompts_of_its_own(category: Category) -> None:
-    found = texts(category)
-    assert found["category"] == category
-    assert len(set(found["prompts"])) >= 4
-    assert all(len(prompt) > 100 for prompt in (*found["prompts"], found["context"]))
+    result = texts(category)
+    assert result["category"] == category
+    assert len(set(result["prompts"])) >= 4
+    assert all(len(prompt) > 100 for prompt in (*result["prompts"], result["context"]))
 
 
 @given(st.integers(1000, 200_000), st.floats(2, 6))
 def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
     tokens: int, characters: float
 ) -> None:
-    one, other = (loads.long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))
-    assert len(one) / characters == pytest.approx(tokens, rel=0.02)
+    item, other = (loads.long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))
+    assert len(item) / characters == pytest.approx(tokens, rel=0.02)
     # vLLM's prefix cache knows blocks of 16 tokens: nothing of a block is alike.
-    assert one[:25] != other[:25]
-    assert one == loads.long_prompt("coding", tokens, "a-1", characters)
-    assert one.endswith(texts("coding")["context"])
+    assert item[:25] != other[:25]
+    assert item == loads.long_prompt("coding", tokens, "a-1", characters)
+    assert item.endswith(texts("coding")["context"])
 
 
 def test_the_sample_has_every_note_with_its_number() -> None:

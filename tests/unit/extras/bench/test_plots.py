@@ -26,7 +26,7 @@ _lines = st.builds(
 
 
 def _widths(svg: ET.Element, kind: str) -> list[float]:
-    return [float(one.attrib["width"]) for one in svg.iter("rect") if one.get("class") == kind]
+    return [float(item.attrib["width"]) for item in svg.iter("rect") if item.get("class") == kind]
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
@@ -62,8 +62,8 @@ def test_bars_stay_in_their_drawing_whatever_they_are_given(rows: list[Bar]) -> 
     svg = ET.fromstring(bars("t<", "u&", rows))
     width = float(svg.attrib["viewBox"].split()[2])
     drawn = [*_widths(svg, "own"), *_widths(svg, "card")]
-    assert all(0 < one <= width for one in drawn)
-    labels = [one.text or "" for one in svg.iter("text") if one.get("class") == "label"]
+    assert all(0 < item <= width for item in drawn)
+    labels = [item.text or "" for item in svg.iter("text") if item.get("class") == "label"]
     assert labels == [row.label for row in rows]
 
 

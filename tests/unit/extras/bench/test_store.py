@@ -44,10 +44,10 @@ _cells = st.builds(
 
 @given(st.lists(_cells, max_size=4), st.datetimes(dt.datetime(1, 1, 3), timezones=st.timezones()))
 def test_what_is_written_is_what_is_read(cells: list[Cell], when: dt.datetime) -> None:
-    one = result(*cells, when=when)
-    assert Result.model_validate_json(one.model_dump_json(by_alias=True)) == one
-    assert one.when == when.astimezone(dt.UTC)
-    assert path_of(Path(), one).name == f"{when.astimezone(dt.UTC):%Y%m%dT%H%M%SZ}.json"
+    item = result(*cells, when=when)
+    assert Result.model_validate_json(item.model_dump_json(by_alias=True)) == item
+    assert item.when == when.astimezone(dt.UTC)
+    assert path_of(Path(), item).name == f"{when.astimezone(dt.UTC):%Y%m%dT%H%M%SZ}.json"
 
 
 def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path: Path) -> None:
@@ -82,10 +82,14 @@ def test_a_broken_file_is_named_and_the_others_count(
     bad = good.with_name("20260703T120000Z.json")
     whole = json.loads(good.read_text())
     bad.write_text(written if isinstance(written, str) else json.dumps({**whole, **written}))
-    found = load(tmp_path)
-    assert found.services == {("spark-1", "qwen36"): (result(),)}
-    assert all(one.subject.place.startswith(str(bad)) and one.remedy for one in found.problems)
-    assert words in " ".join(f"{one.subject} {one.observed} {one.remedy}" for one in found.problems)
+    data = load(tmp_path)
+    assert data.services == {("spark-1", "qwen36"): (result(),)}
+    assert all(
+        problem.subject.place.startswith(str(bad)) and problem.remedy for problem in data.problems
+    )
+    assert words in " ".join(
+        f"{problem.subject} {problem.observed} {problem.remedy}" for problem in data.problems
+    )
 
 
 def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
@@ -97,8 +101,8 @@ def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
 def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> None:
     assert load(tmp_path / "nowhere").services == {}
     every = runs(1, 2, 3, 4)
-    for one in every:
-        save(tmp_path, one)
+    for item in every:
+        save(tmp_path, item)
     assert load(tmp_path, last=2).services["spark-1", "qwen36"] == tuple(every[-2:])
     assert load(tmp_path).services["spark-1", "qwen36"] == tuple(every)
 

@@ -26,15 +26,15 @@ def test_a_terminal_obeys_nothing_of_an_answer(site: Path, model: Model) -> None
     with terminal(site, "chat", "--prompt", "x") as shown:
         assert shown.ended() == 0
     # What is left of it are the two styles of our own.
-    told = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
-    for got in (told, chat(site, "--prompt", "x").stdout):
-        assert not any(one in got for one in "\x1b\x07\x9b\r\u202e\u200b\x7f")
+    message = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
+    for got in (message, chat(site, "--prompt", "x").stdout):
+        assert not any(item in got for item in "\x1b\x07\x9b\r\u202e\u200b\x7f")
         assert r"\x1b[2J" in got
 
 
 def test_code_and_scripts_stay_readable() -> None:
-    said = "def f():\n\treturn '👩‍🔬 می‌خواهم'\n"
-    assert visible_prose(said) == said
+    text = "def f():\n\treturn '👩‍🔬 می‌خواهم'\n"
+    assert visible_prose(text) == text
 
 
 def test_the_key_is_in_no_argument_list_and_nothing_is_kept(inner_site: Path, model: Model) -> None:
@@ -138,10 +138,10 @@ def test_a_server_with_another_certificate_is_refused(
 def test_nothing_of_an_inventory_is_an_option_of_ssh() -> None:
     data = {"ssh_hostname": "-oProxyCommand=touch /tmp/x", "ssh_user": "a\nProxyCommand=b",
             "ssh_key": '~/my "keys"/%h', "ssh_port": 2222}  # fmt: skip
-    words = ssh("box", data, "-W", "127.0.0.1:8000")
-    assert words[-2:] == ["--", "-oProxyCommand=touch /tmp/x"]
-    assert "User=a ProxyCommand=b" in words
-    assert f'IdentityFile="{Path.home()}/my \\"keys\\"/%%h"' in words
-    assert [words[n + 1] for n, one in enumerate(words) if one == "-o"] == [
-        one for one in words if "=" in one and not one.startswith("-")
+    arguments = ssh("box", data, "-W", "127.0.0.1:8000")
+    assert arguments[-2:] == ["--", "-oProxyCommand=touch /tmp/x"]
+    assert "User=a ProxyCommand=b" in arguments
+    assert f'IdentityFile="{Path.home()}/my \\"keys\\"/%%h"' in arguments
+    assert [arguments[n + 1] for n, item in enumerate(arguments) if item == "-o"] == [
+        word for word in arguments if "=" in word and not word.startswith("-")
     ]

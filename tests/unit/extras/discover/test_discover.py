@@ -79,29 +79,29 @@ def test_ssh_s_own_files(home: Path) -> None:
 
 def test_each_box_once_by_the_user_s_name_and_nobody_s_server(home: Path) -> None:
     assert names.candidates(home / "empty", resolve, []) == []
-    found = names.candidates(home, resolve, [])
-    assert [(one.name, one.source) for one in found] == [
+    result = names.candidates(home, resolve, [])
+    assert [(item.name, item.source) for item in result] == [
         ("spark-1", "ssh_config"), ("rtx", "ssh_config"), ("spark-2.local", "known_hosts")
     ]  # fmt: skip
-    assert found[1].addresses == ("192.168.1.23", "fe80::1")
-    assert found[2].addresses == ("fd00::2",)
+    assert result[1].addresses == ("192.168.1.23", "fe80::1")
+    assert result[2].addresses == ("fd00::2",)
 
 
 def announcing(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[str]:
     """Fake the library: these services are announced at once. Returns what was asked for."""
-    told: list[str] = []
+    texts: list[str] = []
     network = SimpleNamespace(
-        get_service_info=lambda _, name: infos[name], close=lambda: told.append("closed")
+        get_service_info=lambda _, name: infos[name], close=lambda: texts.append("closed")
     )
 
     def browser(network: Any, type_: str, handlers: list[Any]) -> None:
-        told.append(type_)
+        texts.append(type_)
         for name in infos:
             handlers[0](zeroconf=network, service_type=type_, name=name, state_change=None)
 
     fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser)
     monkeypatch.setitem(sys.modules, "zeroconf", fake)
-    return told
+    return texts
 
 
 def info(server: str | None, *addresses: str) -> Any:
@@ -109,17 +109,17 @@ def info(server: str | None, *addresses: str) -> Any:
 
 
 def test_who_announces_ssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = announcing(monkeypatch, {
+    message = announcing(monkeypatch, {
         "a": info("spark-3.local.", "192.168.1.33"),
         # Announced again under another name (NVIDIA/dgx-spark-playbooks#56).
         "b": info("spark-3-51.local.", "192.168.1.33"),
         "c": info("spark-1.local.", "192.168.1.21"),
         "gone": None,
     })  # fmt: skip
-    found = names.candidates(home, resolve, names.announced(0))
-    assert Candidate("spark-3.local", ("192.168.1.33",), "mDNS") in found
-    assert [one.name for one in found if one.source == "mDNS"] == ["spark-3.local"]
-    assert told == ["_ssh._tcp.local.", "closed"]
+    result = names.candidates(home, resolve, names.announced(0))
+    assert Candidate("spark-3.local", ("192.168.1.33",), "mDNS") in result
+    assert [item.name for item in result if item.source == "mDNS"] == ["spark-3.local"]
+    assert message == ["_ssh._tcp.local.", "closed"]
 
 
 def test_without_the_library_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,15 +149,15 @@ def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.M
         assert names.NAME.fullmatch(asked)
         return ["192.168.1.5"]
 
-    found = names.candidates(tmp_path, resolve, [])
-    assert {one.name for one in found} <= {"spark", "sparks"}
+    result = names.candidates(tmp_path, resolve, [])
+    assert {item.name for item in result} <= {"spark", "sparks"}
 
 
 def test_nobody_else_s_server_is_logged_in_to(tmp_path: Path) -> None:
     """A name of the LAN's that leads out of it, and one that leads back to this machine."""
     known(tmp_path, "a ssh-ed25519 A\nb ssh-ed25519 A\n")
     for address in ("8.8.8.8", "2600::1", "127.0.0.1", "::1", "0.0.0.0", "nonsense"):
-        assert names.candidates(tmp_path, lambda _, one=address: [one], []) == []  # type: ignore[misc]
+        assert names.candidates(tmp_path, lambda _, item=address: [item], []) == []  # type: ignore[misc]
 
 
 def test_a_flood_of_names_is_bounded(tmp_path: Path) -> None:
@@ -231,5 +231,5 @@ def test_init_that_finds_none_writes_nothing(lan: None, tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["init", "lab", "--discover", "--no-mdns"])
     assert done.exit_code == 2
     assert not (tmp_path / "lab").exists()
-    words = ["init", "lab", "--discover", "--host", "a", "--gpu", "gb10"]
-    assert CliRunner().invoke(main, words).exit_code == 2
+    arguments = ["init", "lab", "--discover", "--host", "a", "--gpu", "gb10"]
+    assert CliRunner().invoke(main, arguments).exit_code == 2

@@ -35,7 +35,7 @@ SCHEMA = ROOT / "tests/fixtures/clients/openclaw-2026.9.6.schema.json"
 def every_recipe() -> list[Endpoint]:
     """An endpoint of each recipe, with all their names and figures."""
     each = (exported(box=({"llm": {"recipe": recipe}}, {})) for recipe in alone())
-    return [endpoint for found in each for endpoint in found.endpoints]
+    return [endpoint for result in each for endpoint in result.endpoints]
 
 
 def test_openclaw_s_schema_takes_it() -> None:
@@ -43,10 +43,10 @@ def test_openclaw_s_schema_takes_it() -> None:
     schema = json.loads(SCHEMA.read_text())
     for endpoints in (lab(), *([endpoint] for endpoint in every_recipe())):
         jsonschema.validate(json.loads(render("openclaw", endpoints)), schema)
-    wrong = json.loads(render("openclaw", lab()))
-    wrong["models"]["providers"]["spark-1.qwen36"]["url"] = "http://spark-1"
+    data = json.loads(render("openclaw", lab()))
+    data["models"]["providers"]["spark-1.qwen36"]["url"] = "http://spark-1"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, schema)
+        jsonschema.validate(data, schema)
 
 
 def test_openclaw_itself_takes_it(tmp_path: Path) -> None:

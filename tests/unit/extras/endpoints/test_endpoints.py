@@ -29,11 +29,11 @@ SECRET = "sk-this-must-never-be-written-anywhere"
 
 def planned(**hosts: Any) -> dict[str, PlannedHost]:
     """Hosts from (services, settings) pairs; ``spark_1`` is the host spark-1."""
-    found = {}
+    planned_hosts = {}
     for name, (services, data) in hosts.items():
         host = name.replace("_", "-")
-        found[host] = PlannedHost(plan(services, host, **data), catalog())
-    return found
+        planned_hosts[host] = PlannedHost(plan(services, host, **data), catalog())
+    return planned_hosts
 
 
 def exported(**hosts: Any) -> Exported:
@@ -80,9 +80,9 @@ def test_the_address_is_the_one_for_others(
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "::1"])
 def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
-    found = exported(spark_1=(SPARK, {}), spark_2=(spark(bind=bind), {}))
-    assert [endpoint.host for endpoint in found.endpoints] == ["spark-1"]
-    assert found.notes == (f"spark-2: qwen36 listens on {bind} only, and is left out",)
+    result = exported(spark_1=(SPARK, {}), spark_2=(spark(bind=bind), {}))
+    assert [endpoint.host for endpoint in result.endpoints] == ["spark-1"]
+    assert result.notes == (f"spark-2: qwen36 listens on {bind} only, and is left out",)
     with pytest.raises(UserError, match=r"0\.0\.0\.0"):
         exported(spark_2=(spark(bind=bind), {}))
 
@@ -118,18 +118,18 @@ def test_tools_and_thoughts_are_offered_where_the_service_takes_them() -> None:
 
 
 def test_each_key_file_has_a_variable_of_its_own() -> None:
-    found = exported(
+    result = exported(
         spark_1=(SPARK, {}), spark_2=(SPARK, {}), rtx_1=(RTX, {"api_key_file": "keys/rtx"})
     )
-    variables = [endpoint.key.variable for endpoint in found.endpoints]
+    variables = [endpoint.key.variable for endpoint in result.endpoints]
     assert variables == [VARIABLE, VARIABLE, f"{VARIABLE}_RTX_1"]
 
 
 def test_a_key_of_a_command_is_read_by_that_command() -> None:
-    found = exported(spark_1=(SPARK, {"api_key_command": ["pass", "show", "my lab"]}))
-    (key,) = {endpoint.key for endpoint in found.endpoints}
+    result = exported(spark_1=(SPARK, {"api_key_command": ["pass", "show", "my lab"]}))
+    (key,) = {endpoint.key for endpoint in result.endpoints}
     assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""
-    entry = json.loads(render("json", found.endpoints))["endpoints"][0]
+    entry = json.loads(render("json", result.endpoints))["endpoints"][0]
     assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
 
 
@@ -138,10 +138,10 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
     keys = {"openclaw": {}, "laptop": {"command": ["pass", "show", "laptop"]}}
     hosts = planned(spark_1=(services, {"keys": keys}), spark_2=(services, {}))
     addresses = dict.fromkeys(hosts, "10.0.0.1")
-    found = export(hosts, addresses, "openclaw")
-    (endpoint,) = found.endpoints
+    result = export(hosts, addresses, "openclaw")
+    (endpoint,) = result.endpoints
     assert (endpoint.host, endpoint.key.source) == ("spark-1", ".sparkwright/keys/openclaw")
-    assert found.notes == ("spark-2: qwen36 does not know the key 'openclaw'",)
+    assert result.notes == ("spark-2: qwen36 does not know the key 'openclaw'",)
     (endpoint,) = export(hosts, addresses, "laptop").endpoints
     assert key_command(endpoint.key) == f'export {VARIABLE}="$(pass show laptop)"'
     with pytest.raises(UserError, match="did you mean 'openclaw'"):
@@ -154,8 +154,8 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
      ({"activate": "on-request"}, "a request has one that sleeps activated")],
 )  # fmt: skip
 def test_who_takes_turns_is_said(more: dict[str, str], said: str) -> None:
-    one = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
-    services = {"qwen36": one, "coder": {**one, "port": 8001, "served_names": ["coder"]}}
+    item = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
+    services = {"qwen36": item, "coder": {**item, "port": 8001, "served_names": ["coder"]}}
     (note,) = exported(spark_1=(services, {}), spark_2=(SPARK, {})).notes
     assert note == f"spark-1: of qwen36, coder one runs at a time (day): {said}"
 

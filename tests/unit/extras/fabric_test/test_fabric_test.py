@@ -66,9 +66,10 @@ def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
     what = planned(states, shape)
     answers = {
         host: (
-            *(Measurement("ping", one.device, one.address, one.size) for one in what.pings[host]),
-            *(Measurement("ib_write_bw", one.device, one.address, gbits) for each in what.pairs
-              if each.client == host for one in each.write),
+            *(Measurement("ping", ping.device, ping.address, ping.size)
+              for ping in what.pings[host]),
+            *(Measurement("ib_write_bw", item.device, item.address, gbits) for each in what.pairs
+              if each.client == host for item in each.write),
             Measurement("all-gather", value=gbytes, backend="nccl"),
         )
         for host in states
@@ -79,7 +80,7 @@ def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
 def test_figures_as_published_pass() -> None:
     found = measured(92.6, 22.4)
     assert found.well
-    assert {one.verdict for one in found.measures} == {PASSED}
+    assert {measure.verdict for measure in found.measures} == {PASSED}
     shown = ("all-gather", "2 ranks", PASSED, "22.4 GB/s", "20.4 to 25.7 GB/s", "")
     assert rows(found)[-1] == shown
 
@@ -88,7 +89,7 @@ def test_figures_as_published_pass() -> None:
 def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
     found = measured(gbits, gbytes)
     assert not found.well
-    assert FAILED in {one.verdict for one in found.measures}
+    assert FAILED in {measure.verdict for measure in found.measures}
     assert measured(92.6, 11.0, "ring").well
 
 
@@ -101,8 +102,8 @@ def test_silence_and_faults_are_failures() -> None:
         )
     }  # fmt: skip
     found = result(Fabric(pair(), "pair"), [], what, answers)
-    assert {one.verdict for one in found.measures} == {FAILED}
-    assert {(one.what, one.said) for one in found.measures} >= {
+    assert {measure.verdict for measure in found.measures} == {FAILED}
+    assert {(measure.what, measure.said) for measure in found.measures} >= {
         ("ping", "message too long"), ("ping", "no answer"), ("ib_write_bw", "no answer"),
         ("all-gather", "NCCL WARN Call to ibv_modify_qp failed"),
     }  # fmt: skip
@@ -124,8 +125,8 @@ def _answering(
 ) -> list[Asked]:
     """Hosts that answer as these do, and are as fast; what they were asked."""
     tooled = {
-        name: replace(one, tools=("ib_write_bw",) if one.rails else (), image="sha256:a")
-        for name, one in states.items()
+        name: replace(item, tools=("ib_write_bw",) if item.rails else (), image="sha256:a")
+        for name, item in states.items()
     }
 
     def answer(asked: Asked) -> dict[str, Any]:
@@ -138,8 +139,8 @@ def _answering(
 
 
 def _measured(request: MeasureRequest, gbits: float) -> MeasureAnswer:
-    pings = [Measurement("ping", one.device, one.address, one.size) for one in request.pings]
-    wrote = [Measurement("ib_write_bw", one.device, one.address, gbits) for one in request.write]
+    pings = [Measurement("ping", ping.device, ping.address, ping.size) for ping in request.pings]
+    wrote = [Measurement("ib_write_bw", item.device, item.address, gbits) for item in request.write]
     return MeasureAnswer((*pings, *wrote, *([GATHERED] if request.gather else [])))
 
 
@@ -151,7 +152,7 @@ def test_a_fabric_as_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "92.6 Gb/s" in done.output
     assert "22.0 GB/s" in done.output
     # A host without a ConnectX measures nothing; pairs measure one after the other.
-    assert [one.hosts.limit for one in asked] == [
+    assert [item.hosts.limit for item in asked] == [
         (), ("spark-1", "spark-2"), ("spark-1",), ("spark-2",), ("spark-1", "spark-2"),
     ]  # fmt: skip
 
@@ -173,7 +174,7 @@ def test_only_looking_measures_nothing_and_hosts_without_a_connectx_are_a_mistak
     asked = _answering(monkeypatch, pair())
     done = run("fabric", "test", "--look")
     assert (done.exit_code, done.output) == (0, "spark-1, spark-2: pair, well\n")
-    assert {one.hosts.limit for one in asked} == {()}
+    assert {item.hosts.limit for item in asked} == {()}
     _answering(monkeypatch, {"spark-1": FabricState()})
     done = run("fabric", "test")
     assert done.exit_code == 2
@@ -182,7 +183,7 @@ def test_only_looking_measures_nothing_and_hosts_without_a_connectx_are_a_mistak
 
 def _hostile(**changes: Any) -> FabricState:
     state = pair()["spark-1"]
-    rails = tuple(replace(one, **changes) if one.carrier else one for one in state.rails)
+    rails = tuple(replace(rail, **changes) if rail.carrier else rail for rail in state.rails)
     return replace(state, rails=rails)
 
 
@@ -214,7 +215,7 @@ def test_an_honest_account_is_taken() -> None:
 
 def test_what_one_host_says_is_a_number_on_another() -> None:
     found = plan(Fabric(pair(), "pair"), {}, dict.fromkeys(pair(), True))
-    words = [one.address for each in found.pairs for one in each.write]
-    words += [one.address for every in found.pings.values() for one in every]
-    assert words
-    assert all(set(one) <= set("0123456789.") for one in words)
+    arguments = [item.address for each in found.pairs for item in each.write]
+    arguments += [item.address for every in found.pings.values() for item in every]
+    assert arguments
+    assert all(set(word) <= set("0123456789.") for word in arguments)

@@ -30,21 +30,21 @@ def files(form: str, host: str = "spark-1", **settings: Any) -> dict[str, str]:
 def manifests(host: str = "spark-1", **settings: Any) -> dict[str, Any]:
     """Kind -> manifest."""
     (text,) = files("kubernetes", host, **settings).values()
-    return {one["kind"]: one for one in safe_load_all(text)}
+    return {item["kind"]: item for item in safe_load_all(text)}
 
 
 def container(host: str = "spark-1", **settings: Any) -> dict[str, Any]:
     """The container of the Deployment."""
     pod = manifests(host, **settings)["Deployment"]["spec"]["template"]["spec"]
-    (found,) = pod["containers"]
-    return {**found, "pod": pod}
+    (result,) = pod["containers"]
+    return {**result, "pod": pod}
 
 
 def quadlet(**settings: Any) -> dict[str, dict[str, list[str]]]:
     """Section -> key -> its values, of the .container file."""
     text = files("quadlet", **settings)["etc/containers/systemd/llm-chat.container"]
-    found: dict[str, dict[str, list[str]]] = {}
+    result: dict[str, dict[str, list[str]]] = {}
     for section, lines in sections(text).items():
         for key, value in lines:
-            found.setdefault(section, {}).setdefault(key, []).append(value)
-    return found
+            result.setdefault(section, {}).setdefault(key, []).append(value)
+    return result

@@ -29,7 +29,7 @@ def shape(data: Any) -> Any:
     """A document without its texts: which keys it has, where."""
     if isinstance(data, dict):
         return {key: shape(value) for key, value in data.items()}
-    return [shape(one) for one in data] if isinstance(data, list) else type(data)
+    return [shape(item) for item in data] if isinstance(data, list) else type(data)
 
 
 def given(value: str) -> dict[str, Any]:
@@ -47,19 +47,19 @@ def kubelet(text: str) -> str:
 def test_no_value_becomes_a_key_of_a_manifest(value: str) -> None:
     attack = given(value)
     assert shape(manifests(**attack)) == shape(manifests(**given("a")))
-    found = container(**attack)
-    (got,) = [kubelet(one["value"]) for one in found["env"] if one["name"] == "A"]
+    result = container(**attack)
+    (got,) = [kubelet(item["value"]) for item in result["env"] if item["name"] == "A"]
     assert got == value
-    assert [kubelet(word) for word in found["args"]][-1] == value
+    assert [kubelet(word) for word in result["args"]][-1] == value
 
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_no_value_becomes_a_key_or_a_specifier_of_a_quadlet(value: str) -> None:
-    found = quadlet(**given(value))
-    assert shape(found) == shape(quadlet(**given("a")))
-    words = reader.words(found["Container"]["Exec"][0])
-    assert words[-1] == value
-    assert reader.words(found["Container"]["Environment"][-1]) == [f"A={value}"]
+    result = quadlet(**given(value))
+    assert shape(result) == shape(quadlet(**given("a")))
+    arguments = reader.words(result["Container"]["Exec"][0])
+    assert arguments[-1] == value
+    assert reader.words(result["Container"]["Environment"][-1]) == [f"A={value}"]
 
 
 #: The generator's own, whose specifiers are meant.
@@ -93,41 +93,46 @@ def test_an_address_with_a_percent_is_no_specifier() -> None:
 
 @pytest.mark.parametrize("hardening", BOTH)
 def test_no_pod_has_power_over_its_node(hardening: str) -> None:
-    found = container(hardening=hardening)
-    secured = found["securityContext"]
+    result = container(hardening=hardening)
+    secured = result["securityContext"]
     assert secured["capabilities"] == {"drop": ["ALL"], "add": []}
     assert secured["allowPrivilegeEscalation"] is False
     assert secured["seccompProfile"] == {"type": "RuntimeDefault"}
     assert secured["readOnlyRootFilesystem"] is (hardening == "strict")
-    pod = found["pod"]
+    pod = result["pod"]
     assert pod["automountServiceAccountToken"] is False
     assert not pod.keys() & {"hostNetwork", "hostIPC", "hostPID", "hostUsers", "securityContext"}
-    binds = {one["name"] for one in pod["volumes"] if "hostPath" in one}
-    writable = {one["name"] for one in found["volumeMounts"] if not one.get("readOnly")}
+    binds = {item["name"] for item in pod["volumes"] if "hostPath" in item}
+    writable = {item["name"] for item in result["volumeMounts"] if not item.get("readOnly")}
     assert binds & writable == (set() if hardening == "strict" else {"caches"})
 
 
 @pytest.mark.parametrize("hardening", BOTH)
 def test_no_container_of_podman_has_power_over_its_host(hardening: str) -> None:
-    found = quadlet(hardening=hardening)["Container"]
-    assert found["DropCapability"] == ["all"]
-    assert "AddCapability" not in found
-    assert found["NoNewPrivileges"] == ["true"]
-    assert found["PidsLimit"] == ["4096"]
-    assert not found.keys() & {"PodmanArgs", "GlobalArgs", "SecurityLabelDisable", "SeccompProfile"}
-    assert found.get("ReadOnly") == (["true"] if hardening == "strict" else None)
-    binds = [one for one in found["Volume"] if one.startswith("/") and ":" in one]
-    assert all(one.endswith(":ro") for one in binds)
+    result = quadlet(hardening=hardening)["Container"]
+    assert result["DropCapability"] == ["all"]
+    assert "AddCapability" not in result
+    assert result["NoNewPrivileges"] == ["true"]
+    assert result["PidsLimit"] == ["4096"]
+    assert not result.keys() & {
+        "PodmanArgs",
+        "GlobalArgs",
+        "SecurityLabelDisable",
+        "SeccompProfile",
+    }
+    assert result.get("ReadOnly") == (["true"] if hardening == "strict" else None)
+    binds = [item for item in result["Volume"] if item.startswith("/") and ":" in item]
+    assert all(bind.endswith(":ro") for bind in binds)
 
 
 def test_outsiders_reach_no_route_without_a_key() -> None:
     """vLLM answers /metrics, /tokenize and others without one; no proxy of ours stands before."""
-    found = manifests(bind="0.0.0.0")
-    assert found["Service"]["spec"]["type"] == "ClusterIP"
-    (way,) = found["NetworkPolicy"]["spec"]["ingress"]
+    result = manifests(bind="0.0.0.0")
+    assert result["Service"]["spec"]["type"] == "ClusterIP"
+    (way,) = result["NetworkPolicy"]["spec"]["ingress"]
     assert way == {"from": [{"podSelector": {}}], "ports": [{"port": "http"}]}
-    words = reader.words(quadlet(bind="0.0.0.0")["Container"]["Exec"][0])
-    assert words[words.index("--host") + 1] == "127.0.0.1"
+    arguments = reader.words(quadlet(bind="0.0.0.0")["Container"]["Exec"][0])
+    assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
     strict = quadlet(bind="0.0.0.0", hardening="strict")["Container"]
     assert strict["PublishPort"] == ["127.0.0.1:18000:18000"]
 
@@ -150,17 +155,17 @@ def test_the_key_is_in_no_file_and_on_no_command_line(
     assert result.exit_code == 0, result.output
     assert "sk-this" not in result.output
     assert '"$(cat .sparkwright/api_key)" | ' in result.output
-    found = [one for one in (fleet / "out").rglob("*") if one.is_file()]
-    assert found
-    assert not any("sk-this" in one.read_text() for one in found)
+    paths = [path for path in (fleet / "out").rglob("*") if path.is_file()]
+    assert paths
+    assert not any("sk-this" in item.read_text() for item in paths)
 
 
 def test_a_secret_among_the_variables_is_refused(fleet: Path) -> None:
     services = {"q": {"recipe": HERETIC, "environment": {"HF_TOKEN": "hf_secret"}}}
     with (fleet / "group_data/sparks.py").open("a") as data:
         data.write(f"services = {services!r}\n")
-    words = ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
-    result = CliRunner().invoke(main, words)
+    arguments = ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
+    result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2
     assert "secret-in-environment" in result.output
     assert not (fleet / "out").exists()

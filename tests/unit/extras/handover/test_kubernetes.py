@@ -18,7 +18,7 @@ from tests.unit.builders import alone, catalog
 from tests.unit.extras.handover.services import HERETIC, HOSTILE, container, files, manifests
 from tests.unit.plan.test_release import CARD
 
-RECIPES = sorted(name for name, one in alone().items() if not catalog().images[one.image].build)
+RECIPES = sorted(name for name, item in alone().items() if not catalog().images[item.image].build)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,13 +49,13 @@ def test_the_schemas_see_what_is_wrong() -> None:
     (text,) = files("kubernetes").values()
     validate(text)
     kubernetes: Any = importlib.import_module("kubernetes_validate")
-    for right, wrong, error in (
+    for right, problem, error in (
         ("replicas: 1", 'replicas: "1"', kubernetes.ValidationError),
         ("enableServiceLinks", "enableServiceLink", kubernetes.ValidationError),
         ("apps/v1", "apps/v9", kubernetes.SchemaNotFoundError),
     ):
         with pytest.raises(error):
-            validate(text.replace(right, wrong))
+            validate(text.replace(right, problem))
 
 
 @pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
@@ -90,16 +90,18 @@ def test_clients_use_the_port_that_they_used() -> None:
      (f"a{'b' * 60}", r"llm-chat-ab{44}-[0-9a-f]{8}")],
 )  # fmt: skip
 def test_objects_have_names_that_kubernetes_takes(host: str, name: str) -> None:
-    (found,) = {one["metadata"]["name"] for one in manifests(host).values()}
-    assert re.fullmatch(name, found)
-    assert len(found) <= 63
+    (result,) = {manifest["metadata"]["name"] for manifest in manifests(host).values()}
+    assert re.fullmatch(name, result)
+    assert len(result) <= 63
     assert container(host)["pod"]["nodeSelector"]["kubernetes.io/hostname"] == host.lower()
 
 
 def test_a_host_that_is_no_node_and_an_image_of_no_registry_are_refused() -> None:
     with pytest.raises(UserError, match="no node of Kubernetes"):
         manifests("spark_1")
-    built, *_ = [one for one in catalog().recipes.values() if catalog().images[one.image].build]
+    built, *_ = [
+        recipe for recipe in catalog().recipes.values() if catalog().images[recipe.image].build
+    ]
     with pytest.raises(UserError, match="built on each host"):
         files("kubernetes", recipe=built.name)
 

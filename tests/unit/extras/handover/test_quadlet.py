@@ -29,9 +29,9 @@ def test_podmans_own_generator_takes_every_recipe(recipe: str, tmp_path: Path) -
 
 
 def test_it_is_started_as_the_card_says() -> None:
-    found = quadlet()["Container"]
-    (words,) = found["Exec"]
-    started = [*found["Entrypoint"], *reader.words(words)]
+    result = quadlet()["Container"]
+    (arguments,) = result["Exec"]
+    started = [*result["Entrypoint"], *reader.words(arguments)]
     assert started == [*container_entrypoint("vllm"), *CARD]
 
 
@@ -42,14 +42,14 @@ def test_systemd_reads_what_is_its_own(tmp_path: Path) -> None:
     service = rest.partition("[Service]")[2]
     unit = f"{head}[Service]\nType=notify\nExecStart=/usr/bin/podman run x\n{service}"
     assert systemd.faults(tmp_path, "llm-chat.service", unit) == []
-    wrong = unit.replace("Restart=always", "Restart=perhaps")
-    assert systemd.faults(tmp_path, "llm-chat.service", wrong)
+    problems = unit.replace("Restart=always", "Restart=perhaps")
+    assert systemd.faults(tmp_path, "llm-chat.service", problems)
 
 
 def test_gpus_are_named() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
-    found = quadlet(gpus=[uuid, 1])["Container"]["AddDevice"]
-    assert found == [f"nvidia.com/gpu={uuid}", "nvidia.com/gpu=1"]
+    result = quadlet(gpus=[uuid, 1])["Container"]["AddDevice"]
+    assert result == [f"nvidia.com/gpu={uuid}", "nvidia.com/gpu=1"]
 
 
 @pytest.mark.parametrize(

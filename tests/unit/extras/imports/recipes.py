@@ -23,15 +23,15 @@ __all__ = ["git", "git_registry"]
 
 def of_folder(folder: Path, **options: Any) -> dict[str, Imported]:
     """Importeds by the recipe's name, or its file where it was refused."""
-    found = import_texts(of_path(folder), catalog(), Options(**options))
-    return {one.name or Path(one.source).name: one for one in found}
+    result = import_texts(of_path(folder), catalog(), Options(**options))
+    return {item.name or Path(item.source).name: item for item in result}
 
 
 def of_text(text: str, name: str = "mine", **options: Any) -> Imported:
     """The one recipe of a text."""
     texts = [Text(name, text, f"{name}.yaml", dt.date(2026, 9, 1))]
-    (found,) = import_texts(texts, catalog(), Options(**options))
-    return found
+    (result,) = import_texts(texts, catalog(), Options(**options))
+    return result
 
 
 def recipe(result: Imported) -> dict[str, Any]:
@@ -42,7 +42,11 @@ def recipe(result: Imported) -> dict[str, Any]:
 
 def said(result: Imported, kind: str) -> dict[str, Finding]:
     """Findings of a kind by their key."""
-    return {one.subject.key or "": one for one in result.findings if one.id == f"import-{kind}"}
+    return {
+        finding.subject.key or "": finding
+        for finding in result.findings
+        if finding.id == f"import-{kind}"
+    }
 
 
 def minimal(command: str = "vllm serve {model}", **keys: Any) -> str:

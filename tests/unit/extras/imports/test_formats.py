@@ -38,7 +38,10 @@ def test_every_key_is_carried_over_or_named(case: str) -> None:
         name: {
             "format": result.format,
             "entries": {"/".join(key): _lasting(data) for key, data in result.entries.items()},
-            "findings": [f"{one.id}: {one.subject.key}: {one.observed}" for one in result.findings],
+            "findings": [
+                f"{finding.id}: {finding.subject.key}: {finding.observed}"
+                for finding in result.findings
+            ],
         }
         for name, result in of_folder(folder, **options).items()
     }
@@ -94,7 +97,9 @@ def test_what_was_imported_is_checked_like_every_recipe(
     data = {"services": {"chat": {"recipe": name}}}
     fleet = plan_fleet([HostInput("box", data, lambda _: "inventory")])
     assert not fleet.problems
-    found = {one.id for one in fleet.hosts["box"].violations if one.stops}
-    assert found == ({"gpu-count"} if name in ("everything", "pair-first") else set())
-    warned = [one for one in fleet.hosts["box"].violations if one.id == "model-works"]
-    assert any("was imported" in one.observed for one in warned)
+    ids = {violation.id for violation in fleet.hosts["box"].violations if violation.stops}
+    assert ids == ({"gpu-count"} if name in ("everything", "pair-first") else set())
+    warned = [
+        violation for violation in fleet.hosts["box"].violations if violation.id == "model-works"
+    ]
+    assert any("was imported" in item.observed for item in warned)

@@ -126,7 +126,7 @@ def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
 
 def test_whose_image_it_is_is_said() -> None:
     result = of_text(minimal(container="registry.evil.example:5000/x/vllm:latest"))
-    shown = [one.observed for one in result.findings if one.id == "import-risk"]
+    shown = [finding.observed for finding in result.findings if finding.id == "import-risk"]
     assert "registry.evil.example:5000/x/vllm:latest" in shown
     assert not of_text(minimal(container="ghcr.io/x/y:latest --privileged")).entries
 
@@ -194,9 +194,9 @@ def test_a_registry_is_read_and_never_checked_out(
     config = tmp_path / "gitconfig"
     config.write_text(f'[filter "evil"]\n\tsmudge = touch {tmp_path / "ran"}\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    found = snapshot(str(hostile), cache=tmp_path / "cache")
-    assert found.files() == [".gitattributes", ".gitmodules", "fine.yaml"]
-    assert found.read("fine.yaml") == minimal()
+    result = snapshot(str(hostile), cache=tmp_path / "cache")
+    assert result.files() == [".gitattributes", ".gitmodules", "fine.yaml"]
+    assert result.read("fine.yaml") == minimal()
     assert not (tmp_path / "ran").exists()
     assert not list((tmp_path / "cache").rglob("*.yaml"))
 

@@ -31,11 +31,11 @@ needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: 
 
 def written(place: Path, **data: Any) -> dict[str, str]:
     """Every file of a Spark's monitoring, put below a directory too."""
-    found = files([("10.0.0.5", plan(**data))], 9100)
-    for path, text in found.items():
+    result = files([("10.0.0.5", plan(**data))], 9100)
+    for path, text in result.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).write_text(text)
-    return found
+    return result
 
 
 def queries() -> Iterator[str]:
@@ -81,9 +81,9 @@ def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
     """By https with TLS; a service that listens on its host alone is scraped from there."""
-    found = files([("fd00::5", plan(**data))], 9200)
-    own = sorted(path for path in found if path.startswith(("prometheus.yml", "targets/")))
-    text = "".join(f"# {path}\n{found[path]}\n" for path in own)
+    result = files([("fd00::5", plan(**data))], 9200)
+    own = sorted(path for path in result if path.startswith(("prometheus.yml", "targets/")))
+    text = "".join(f"# {path}\n{result[path]}\n" for path in own)
     compare(f"monitoring/{case}.txt", text)
 
 
@@ -139,13 +139,13 @@ SERIES = safe_load(Path(__file__).with_name("series.yaml").read_text())
 
 
 def _series(host: str, changes: dict[str, str]) -> list[dict[str, str]]:
-    found = dict(SERIES["well"])
+    result = dict(SERIES["well"])
     for begin, values in changes.items():
         names = [name for name in SERIES["well"] if name.startswith(begin)] or [begin]
-        found.update(dict.fromkeys(names, values))
+        result.update(dict.fromkeys(names, values))
     return [
         {"series": name.replace("spark-1", host), "values": values}
-        for name, values in found.items()
+        for name, values in result.items()
     ]
 
 
@@ -161,7 +161,7 @@ def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
     hosts = {"well": {}, **SERIES["ill"]}
     document = SERIES["test"]
     (test,) = document["tests"]
-    test["input_series"] = [one for name in hosts for one in _series(name, hosts[name])]
+    test["input_series"] = [item for name in hosts for item in _series(name, hosts[name])]
     test["promql_expr_test"][0]["exp_samples"] = [
         {"labels": f'{{host="{name}",diagnosis="{name}"}}', "value": 1} for name in SERIES["ill"]
     ]

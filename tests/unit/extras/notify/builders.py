@@ -14,7 +14,7 @@ WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token f
 
 def host(*found: WatchFinding, **changes: Any) -> Deployment:
     """A host whose watch found this; nothing where nothing is given."""
-    return answer(watch={"at": NOW - 20, "findings": [vars(one) for one in found]}, **changes)
+    return answer(watch={"at": NOW - 20, "findings": [vars(item) for item in found]}, **changes)
 
 
 def finding(

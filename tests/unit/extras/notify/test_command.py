@@ -62,8 +62,8 @@ def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
 
 
 def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
-    said = site.call("--dry").output
-    assert said.splitlines()[:3] == [
+    output = site.call("--dry").output
+    assert output.splitlines()[:3] == [
         "ntfy at ntfy.sh: would be sent",
         "spark-1: qwen36: wedge",
         "new: error: spark-1: qwen36: wedge (3 requests run, and no token for 9 min)",
@@ -87,7 +87,7 @@ def test_without_an_address_or_an_answer_of_it_the_command_fails(
 def test_the_timer_is_written_and_taken_away(site: _Site, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, ...]] = []
     units = site.folder / "units"
-    monkeypatch.setattr(timer, "_systemctl", lambda *words: ran.append(words))
+    monkeypatch.setattr(timer, "_systemctl", lambda *arguments: ran.append(arguments))
     monkeypatch.setattr(timer, "folder", lambda: units)
     assert "every two minutes" in site.call("--install", "--user", "ann").output
     service = (units / "sparkwright-notify.service").read_text()

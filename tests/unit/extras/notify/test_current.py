@@ -13,16 +13,16 @@ from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
 
 def _told(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
     silent = hosts.pop("silent", ())
-    found, _ = current(hosts, silent)  # type: ignore[arg-type]
-    return [(one.id, one.subject.host, one.subject.service, one.observed) for one in found]
+    result, _ = current(hosts, silent)  # type: ignore[arg-type]
+    return [(item.id, item.subject.host, item.subject.service, item.observed) for item in result]
 
 
 def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
-    (one,), unknown = current({"spark-1": host(WEDGE)})
-    assert (one.id, one.subject.host, one.subject.service) == ("wedge", "spark-1", "qwen36")
-    assert one.observed == "3 requests run, and no token for 9 min"
-    assert "front end lives" in one.reason
-    assert "sudo systemctl restart sparkwright-qwen36" in one.remedy
+    (item,), unknown = current({"spark-1": host(WEDGE)})
+    assert (item.id, item.subject.host, item.subject.service) == ("wedge", "spark-1", "qwen36")
+    assert item.observed == "3 requests run, and no token for 9 min"
+    assert "front end lives" in item.reason
+    assert "sudo systemctl restart sparkwright-qwen36" in item.remedy
     assert not unknown
 
 
@@ -34,8 +34,8 @@ def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
     "at 6 of 9 looks within ten minutes|: NVIDIA GB10: 91 C",
 ])  # fmt: skip
 def test_every_figure_that_the_watch_writes_is_told(said: str) -> None:
-    told = max(said.split("|"), key=len)
-    assert _told(a=host(replace(WEDGE, seen=said.replace("|", ""))))[0][3] == told
+    message = max(said.split("|"), key=len)
+    assert _told(a=host(replace(WEDGE, seen=said.replace("|", ""))))[0][3] == message
 
 
 def test_a_release_that_was_switched_lately_is_suspected() -> None:
@@ -53,14 +53,14 @@ def test_a_service_that_was_stopped_is_told_though_the_watch_does_not() -> None:
     down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
     assert _told(a=host(**down)) == [("stopped", "a", "qwen36", "")]
     # Where the watch says more of it, that is enough; one that sleeps is not down.
-    assert [one[0] for one in _told(a=host(WEDGE, **down))] == ["wedge"]
+    assert [item[0] for item in _told(a=host(WEDGE, **down))] == ["wedge"]
     assert _told(a=host(**down, sleeping={"qwen36": "chat"})) == []
 
 
 def test_a_silent_host_is_told_and_nothing_else_is_known_of_it() -> None:
     assert current({"spark-1": host()}) == ([], frozenset())
-    found, unknown = current({"spark-1": host()}, ["spark-2"])
-    assert [(one.id, one.subject.host) for one in found] == [("host-silent", "spark-2")]
+    result, unknown = current({"spark-1": host()}, ["spark-2"])
+    assert [(item.id, item.subject.host) for item in result] == [("host-silent", "spark-2")]
     assert unknown == {"spark-2"}
 
 
@@ -73,8 +73,8 @@ def test_of_a_host_that_somebody_is_at_work_on_nothing_is_told() -> None:
 
 def test_without_a_plan_what_was_deployed_is_told_and_nothing_ends() -> None:
     blind = host(WEDGE, plan_known=False)
-    found, unknown = current({"a": replace(blind, planned={})})
-    assert [(one.id, one.subject.service) for one in found] == [("wedge", "qwen36")]
+    result, unknown = current({"a": replace(blind, planned={})})
+    assert [(item.id, item.subject.service) for item in result] == [("wedge", "qwen36")]
     assert unknown == {"a"}
 
 
@@ -87,4 +87,4 @@ def test_a_watch_that_sleeps_is_told() -> None:
 
 def test_errors_come_first() -> None:
     warning = WatchFinding("drift", "qwen36", "warning", "compose.yaml was changed by hand")
-    assert [one[0] for one in _told(a=host(warning, WEDGE))] == ["wedge", "drift"]
+    assert [item[0] for item in _told(a=host(warning, WEDGE))] == ["wedge", "drift"]

@@ -59,8 +59,8 @@ def test_what_is_new_is_said_once_and_its_end_when_it_lasts(name: str) -> None:
     fleet = Fleet()
     for each in ROUNDS[name]["rounds"] * ROUNDS[name].get("times", 1):
         fleet.broken = {NTFY.shown} if each.get("broken") else set()
-        found = [finding(**one) for one in each.get("findings", ())]
-        fleet.round(*found, minutes=each.get("minutes", 10), unknown=each.get("unknown", ""))
+        result = [finding(**item) for item in each.get("findings", ())]
+        fleet.round(*result, minutes=each.get("minutes", 10), unknown=each.get("unknown", ""))
     assert [title for *_, title in ROUNDS[name]["notices"]] == fleet.titles
     for (begin, _), (*_, body) in zip(ROUNDS[name]["notices"], fleet.got, strict=True):
         assert f"{body}:".startswith(f"{begin}:")
@@ -75,10 +75,10 @@ def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
     fleet.round(finding("a"), finding("b"), finding("c"), minutes=GAP / 60)
     assert fleet.titles == ["a: qwen36: wedge", "b, c: qwen36: wedge"]
     for number in range(40):
-        fleet.round(*(finding(f"h{one}") for one in range(number)), minutes=5)
+        fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
     # At the end everything was said.
-    fleet.round(*(finding(f"h{one}") for one in range(39)), minutes=60)
+    fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].told) == 39
 
 
@@ -91,10 +91,10 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
     # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
     assert tried == 15
     # The other address is told, and of the failure too, once.
-    assert [one[:2] for one in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
+    assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
     fleet.broken.clear()
     fleet.round(finding(), minutes=61)
-    assert (NTFY.shown, "spark-1: qwen36: wedge") in [one[:2] for one in fleet.got[1:]]
+    assert (NTFY.shown, "spark-1: qwen36: wedge") in [item[:2] for item in fleet.got[1:]]
     fleet.round(finding(), minutes=1)
     fleet.round(finding(), minutes=11)
     assert fleet.titles[-1] == "over: notice-not-sent"
@@ -110,18 +110,18 @@ def _told_once(place: Path) -> None:
 
 
 def test_a_restart_repeats_nothing(tmp_path: Path) -> None:
-    place = tmp_path / "state/notified.json"
-    _told_once(place)
-    assert place.stat().st_mode & 0o777 == 0o600
-    assert NTFY.url.value not in place.read_text()
+    path = tmp_path / "state/notified.json"
+    _told_once(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert NTFY.url.value not in path.read_text()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"recipients": 1}', "\xff", "[" * 100_000])
 def test_a_record_that_can_not_be_read_says_everything_once_more(tmp_path: Path, text: str) -> None:
-    place = tmp_path / "notified.json"
-    place.write_text(text, encoding="latin-1")
-    assert read(place) == Record()
-    _told_once(place)
+    path = tmp_path / "notified.json"
+    path.write_text(text, encoding="latin-1")
+    assert read(path) == Record()
+    _told_once(path)
 
 
 def test_an_address_that_is_taken_out_is_forgotten() -> None:
@@ -136,5 +136,5 @@ def test_a_try_out_goes_to_everybody_and_is_not_remembered() -> None:
     fleet = Fleet(NTFY, MAIL)
     fleet.broken = {MAIL.shown}
     done = try_out(fleet.addresses, fleet.send)
-    assert [(one.state, one.why) for one in done] == [("sent", ""), ("failed", "HTTP 500")]
+    assert [(item.state, item.why) for item in done] == [("sent", ""), ("failed", "HTTP 500")]
     assert fleet.record == Record()

@@ -58,11 +58,11 @@ def test_nothing_of_a_log_line_leaves(words: str) -> None:
     }  # fmt: skip
     unit = {"ActiveState": "inactive", "Result": words}
     service = {"unit": unit, "health": {"code": None, "said": words}}
-    wrong = [replace(WEDGE, **change) for change in changes]
-    sick = host(*wrong, history=[entry], service=service)
-    found, _ = current({"spark-1": sick})
-    assert len(found) >= 6
-    text = said(*found)
+    problems = [replace(WEDGE, **change) for change in changes]
+    sick = host(*problems, history=[entry], service=service)
+    result, _ = current({"spark-1": sick})
+    assert len(result) >= 6
+    text = said(*result)
     assert "no token for 9 min" in text
     assert "3 of 90 GiB free" in text
     assert not [secret for secret in (KEY, PROMPT, "tumour", "api-key") if secret in text]
@@ -70,9 +70,9 @@ def test_nothing_of_a_log_line_leaves(words: str) -> None:
 
 @pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
 def test_a_name_is_one_line_without_control_characters(name: str) -> None:
-    one = replace(finding(name), observed=name, reason=name, remedy=name)
-    over = Told(id=name, host=name, service=name, severity=one.severity, since=NOW)
-    for notice in (Notice(began=(one,)), Notice(worse=(one,)), Notice(over=(over,))):
+    item = replace(finding(name), observed=name, reason=name, remedy=name)
+    over = Told(id=name, host=name, service=name, severity=item.severity, since=NOW)
+    for notice in (Notice(began=(item,)), Notice(worse=(item,)), Notice(over=(over,))):
         assert title(notice).isprintable()
         assert len(body(notice, NOW).splitlines()) == (1 if notice.over else 3)
         assert all(line.isprintable() for line in body(notice, NOW).split("\n"))
@@ -91,9 +91,9 @@ def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
         replace(WEDGE, name=f"x{n}", seen=f"{n} requests run, and no token for 9 min")
         for n in range(20_000)
     ]
-    found, _ = current({"spark-1": host(*many)})
+    result, _ = current({"spark-1": host(*many)})
     # Of ids that nobody knows there is one.
-    assert len(said(*found).splitlines()) <= 4
+    assert len(said(*result).splitlines()) <= 4
 
 
 @pytest.mark.parametrize("text", SECRETS)
@@ -112,22 +112,22 @@ def test_an_address_from_a_file_shows_nothing_of_its_secret(text: str, tmp_path:
     file = tmp_path / "addresses"
     file.write_text(f"ntfy:lab\n{text}\n")
     file.chmod(0o600)
-    found, said_ = _tried(file)
+    result, said_ = _tried(file)
     assert SECRET not in said_
-    if found is None:
+    if result is None:
         assert f"{file}, line 2" in said_
     else:
-        assert SECRET not in f"{found.shown} {found.key}"
-        assert found.url.value.count(SECRET) == 1
+        assert SECRET not in f"{result.shown} {result.key}"
+        assert result.url.value.count(SECRET) == 1
 
 
 def _tried(file: Path) -> tuple[Address | None, str]:
     """The second address of a file, or None; and what a user reads."""
     try:
-        found = addresses([("spark-1", {"notify_file": str(file)})])
+        result = addresses([("spark-1", {"notify_file": str(file)})])
     except UserError as error:
         return None, str(error)
-    return found[1], repr(found)
+    return result[1], repr(result)
 
 
 def test_nothing_secret_is_in_the_timer(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ WARNING = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "chan
 def run(decode: float, day: int, **changes: Any) -> Result:
     """A run some days before noon. Every measure follows the rate."""
     rate = {"decode": decode, "decode_total": decode}
-    cells = [cell(**rate, concurrency=one, tpot=None, prefill=None) for one in (1, 2)]
+    cells = [cell(**rate, concurrency=number, tpot=None, prefill=None) for number in (1, 2)]
     return result(*cells, when=NOON - day * DAY, **changes)
 
 
@@ -50,7 +50,7 @@ def slower(host: str, share: float, driver: str = "581.10") -> list[Result]:
 
 def said(made: Page) -> list[str]:
     """Every finding's line."""
-    return [line(one, made.made) for one in made.findings]
+    return [line(finding, made.made) for finding in made.findings]
 
 
 def test_a_slow_host_is_the_first_line_with_the_change_and_its_age() -> None:
@@ -61,9 +61,9 @@ def test_a_slow_host_is_the_first_line_with_the_change_and_its_age() -> None:
     )
     assert {row.host: row.well for row in made.fleet} == {"spark-1": True, "spark-2": False}
     assert not made.well
-    words = html(made)
-    assert words.index(made.front) < words.index("<h2")
-    assert words.count('class="good"') == words.count("✓")
+    arguments = html(made)
+    assert arguments.index(made.front) < arguments.index("<h2")
+    assert arguments.count('class="good"') == arguments.count("✓")
     assert plain(made)["front"] == made.front
 
 
@@ -85,7 +85,7 @@ def test_another_change_is_another_finding() -> None:
         ("a", "qwen36"): slower("a", 0.3, "581.10"), ("b", "qwen36"): slower("b", 0.4, "581.20")
     }  # fmt: skip
     made = page("a", "b", results=results)
-    assert [words.partition(":")[0] for words in said(made)] == ["b", "a"]
+    assert [arguments.partition(":")[0] for arguments in said(made)] == ["b", "a"]
 
 
 def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
@@ -118,9 +118,9 @@ def test_old_data_is_marked_with_its_age() -> None:
     made = page("x", now=later, last_run=last, results=found)
     assert said(made)[0].endswith("no answer [old: 9 days]")
     assert said(made)[1].endswith("(11 days ago) [old: 10 days]")
-    words = html(made)
-    assert "2026-07-08 12:00 UTC, old: 9 days." in words
-    assert "[old: 10 days]</b>" in words
+    arguments = html(made)
+    assert "2026-07-08 12:00 UTC, old: 9 days." in arguments
+    assert "[old: 10 days]</b>" in arguments
     assert "old:" not in html(page("spark-1", results=found))
 
 
@@ -148,7 +148,7 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
     assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
     assert "88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
-    cells = [one.model_copy(update={"ttft": Spread(p50=0.5)}) for one in late[0].cells]
+    cells = [item.model_copy(update={"ttft": Spread(p50=0.5)}) for item in late[0].cells]
     late += [late[0].model_copy(update={"when": NOON, "cells": tuple(cells)})]
     made = page("spark-1", results={("spark-1", "qwen36"): late})
     assert made.front == "spark-1: qwen36: begins to answer 468 % later (just now)"

@@ -116,7 +116,7 @@ def test_the_page_asks_nobody_for_anything() -> None:
 
 def test_every_section_says_what_was_given() -> None:
     seen = Seen(html(page())).text
-    for words in (
+    for name in (
         "3 hosts, 3 services", "NVIDIA GeForce RTX 5090", "580.142", "10.213.77.11:8000",
         "sha256-9edc67e56dd1", "z-lab/Qwen3.6-35B-A3B-DFlash@7c1458e4a6a6",
         "qwen36 KV cache and engine", "FAIL", "5/6 in 5.1 s", "84 of 85 in range",
@@ -124,7 +124,7 @@ def test_every_section_says_what_was_given() -> None:
         "580.95.05 -> 580.142", "sparkwright bench spark-2 --service qwen36", "me@laptop",
         "went back", "0aa1c5ffab17",
     ):  # fmt: skip
-        assert words in seen
+        assert name in seen
 
 
 def test_drawings_and_tables_say_what_they_are() -> None:
@@ -269,13 +269,15 @@ def test_versions_stand_side_by_side() -> None:
 def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> None:
     slow = benches(page())[2]
     found = list(findings(slow))
-    assert [(one.worst.title, one.loads, one.of) for one in found][:2] == [
+    assert [(item.worst.title, item.loads, item.of) for item in found][:2] == [
         ("decode, one stream", 60, None), ("decode, together", 60, None),
     ]  # fmt: skip
     worst = found[0].worst
     assert isinstance(worst, Regression)
-    assert worst.change == min(one.change for one in slow.regressions if one.measure == "decode")
-    against_card = [one for one in found if one.of]
+    assert worst.change == min(
+        regression.change for regression in slow.regressions if regression.measure == "decode"
+    )
+    against_card = [item for item in found if item.of]
     assert against_card[0].worst.title == "decode, one stream"
     assert next(cause.id for cause, _ in likely(slow)) == "clock-low"
     assert not list(findings(benches(page())[1]))
