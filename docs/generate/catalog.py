@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -77,17 +77,7 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         "What images read beside vLLM's own variables, as their cards document it.",
         table(
             ("image", "variable", "default", "meaning", "source"),
-            (
-                (
-                    image.name,
-                    f"`{setting.name}`",
-                    setting.default or "-",
-                    setting.meaning,
-                    setting.source,
-                )
-                for image in catalog.images.values()
-                for setting in image.settings
-            ),
+            _variables(catalog),
         ),
         "## Switches of a request",
         _SWITCHES,
@@ -114,6 +104,18 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _variables(catalog: Catalog) -> Iterator[Sequence[str]]:
+    for image in catalog.images.values():
+        for setting in image.settings:
+            yield (
+                image.name,
+                f"`{setting.name}`",
+                setting.default or "-",
+                setting.meaning,
+                setting.source,
+            )
 
 
 def _tag(image: Image, name: str) -> Sequence[str]:

@@ -133,10 +133,10 @@ def _command(path: str, command: click.Command, context: click.Context) -> Itera
 
 
 def _option(option: click.Option) -> tuple[str, str, str]:
-    arguments = ", ".join(option.opts)
+    text = ", ".join(option.opts)
     if not option.is_flag:
-        arguments += f" {_metavar(option)}"
-    return f"`{arguments}`", _default(option), option.help or ""
+        text += f" {_metavar(option)}"
+    return f"`{text}`", _default(option), option.help or ""
 
 
 def _metavar(option: click.Option) -> str:

@@ -104,10 +104,10 @@ def figures(measurement: Measurement, rows: list[Row]) -> str:
     """The figure for code, and the range over all kinds of prompts."""
     every = [end for row in rows for end in _ends(speed_of(row))]
     code = [end for row in rows if row.category == "coding" for end in _ends(speed_of(row))]
-    arguments = f"{max(code or every):.0f}"
+    text = f"{max(code or every):.0f}"
     if f"{min(every):.0f}" != f"{max(every):.0f}":
-        arguments += f" ({min(every):.0f} to {max(every):.0f})"
-    return arguments if measurement.status == "measured" else f"{arguments}, {measurement.status}"
+        text += f" ({min(every):.0f} to {max(every):.0f})"
+    return text if measurement.status == "measured" else f"{text}, {measurement.status}"
 
 
 def _ends(value: Value | None) -> tuple[float, ...]:

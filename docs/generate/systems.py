@@ -37,11 +37,11 @@ def sections(catalog: Catalog) -> Iterator[str]:
 
 def machines(recipe: Recipe, catalog: Catalog) -> str:
     """The GPUs that it is made for, and what its image makes of that."""
-    arguments = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
+    families = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     published = architectures(recipe, catalog)
     if any(FAMILIES[cap].architecture not in published for cap in recipe.needs.compute_caps):
-        return f"{arguments}, as its card says; its image is for {', '.join(published)} alone"
-    return f"{arguments} only" if spark_only(recipe, catalog) else arguments
+        return f"{families}, as its card says; its image is for {', '.join(published)} alone"
+    return f"{families} only" if spark_only(recipe, catalog) else families
 
 
 def _tag(recipe: Recipe, catalog: Catalog) -> str:

@@ -54,15 +54,15 @@ class Judged:
         files = {repository.list_file: repository.text} if repository else {}
         added = (f"add the repository {repository.uri}",) if repository else ()
         undo = Undo(missing, sums(files))
-        arguments = (*added, f"install {', '.join(missing)}")
-        return StepPlan(step, arguments, missing, repository, undo=undo)
+        would = (*added, f"install {', '.join(missing)}")
+        return StepPlan(step, would, missing, repository, undo=undo)
 
     def _sudoers(self) -> Iterator[StepPlan | Finding]:
         if not self.state.passwordless:
             user = self.state.observed.user
             place, text = steps.sudoers_file(user)
-            arguments = f"let {user} become root without a password ({place})"
-            yield StepPlan("sudoers", (arguments,), sudoers=(place, text),
+            would = f"let {user} become root without a password ({place})"
+            yield StepPlan("sudoers", (would,), sudoers=(place, text),
                            undo=Undo(files=sums({place: text})))  # fmt: skip
 
     def _docker(self) -> Iterator[StepPlan | Finding]:
@@ -106,13 +106,13 @@ class Judged:
         if obstacle := driver.obstacle(self.box, self.state):
             yield obstacle
         elif step := self._installing("driver"):
-            arguments = (*step.would, "reboot, where asked for (--reboot)")
+            would = (*step.would, "reboot, where asked for (--reboot)")
             apart = (
                 f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
                 "sudo apt purge takes it away"
             )
             undo = replace(step.undo, packages=(), files={}, apart=apart)
-            yield replace(step, would=arguments, undo=undo)
+            yield replace(step, would=would, undo=undo)
 
     @property
     def waits_for_reboot(self) -> bool:
@@ -124,8 +124,8 @@ class Judged:
         user = self.state.observed.user
         if user != "root" and "docker" not in self.state.groups:
             undo = Undo(commands=(("gpasswd", "--delete", user, "docker"),))
-            arguments = f"make {user} a member of the group docker, which may do all that root may"
-            yield StepPlan("docker-group", (arguments,), group="docker", undo=undo)
+            would = f"make {user} a member of the group docker, which may do all that root may"
+            yield StepPlan("docker-group", (would,), group="docker", undo=undo)
 
     def _earlyoom(self) -> Iterator[StepPlan | Finding]:
         yield from self._writing("earlyoom", ("earlyoom.service",), self._installing("earlyoom"))
@@ -170,6 +170,6 @@ class Judged:
         step = installing or StepPlan(name, ())
         own = tuple(unit for unit in enables if f"{steps.UNITS}/{unit}" in files)
         undo = replace(step.undo, files={**step.undo.files, **sums(files)}, units=own)
-        arguments = (*step.would, *(f"write {path}" for path in paths))
-        yield replace(step, would=arguments, files=files, enables=enables,
+        would = (*step.would, *(f"write {path}" for path in paths))
+        yield replace(step, would=would, files=files, enables=enables,
                       restarts=enables if paths else (), undo=undo)  # fmt: skip

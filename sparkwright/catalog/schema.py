@@ -51,9 +51,9 @@ def _describe(one: dict[str, Any]) -> None:
     summary, text = documented(one.get("description", ""))
     one["description"] = summary
     for key, field in one.get("properties", {}).items():
-        arguments = text.get(key) or COMMON.get(key)
-        if arguments:
-            field["description"] = arguments
+        meaning = text.get(key) or COMMON.get(key)
+        if meaning:
+            field["description"] = meaning
 
 
 def documented(docstring: str) -> tuple[str, dict[str, str]]:

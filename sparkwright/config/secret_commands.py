@@ -87,5 +87,5 @@ def _shown(said: bytes, secret: str) -> str:
     text = said.decode(errors="replace")
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")
-    arguments = " ".join("".join(item if item.isprintable() else " " for item in text).split())
-    return arguments[-300:] or "without a word on standard error"
+    shown = " ".join("".join(item if item.isprintable() else " " for item in text).split())
+    return shown[-300:] or "without a word on standard error"

@@ -6,6 +6,8 @@ An image that no registry has is built by such a job instead, over a base pulled
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -82,11 +84,11 @@ def present(
         images=(image,),
         stores={place: digest.partition(":")[2]},
     )
-    verb, arguments = ("build" if build else "pull"), title or image
+    verb, subject = ("build" if build else "pull"), title or image
 
     def act(host: Host) -> Sequence[str]:
         every = platforms or ask_registry(registry, repository, digest, account).platforms
-        platform = _platform(every, observed(host).architecture, arguments)
+        platform = _platform(every, observed(host).architecture, subject)
         watched = watched_job(image, how.services_root)
         pull = PullRequest(
             name=image,
@@ -97,17 +99,11 @@ def present(
             layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
             keep=how.keep_parts(),
             build=build() if build else None,
-            fetch=FetchRequest(
-                source="registry",
-                endpoint=registry,
-                repo=repository,
+            fetch=replace(
+                _fetch_request(platform, registry, repository, how.request(watched)),
                 revision=digest.partition(":")[2],
                 destination=place,
-                files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
-                manifests=tuple(map(hex_digits, platform.manifests)),
-                downloader="http",
                 token_file=credential(watched.unit, ACCOUNT) if account else None,
-                **how.request(watched),
             ),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
@@ -121,14 +117,30 @@ def present(
         )  # fmt: skip
         jobs.start(host, [peers.server_job(home, how), job], how.server_secrets(host.name))
         if not wait:
-            return [f"{verb}ing {arguments}"]
-        return jobs.brought(host, {watched: arguments}, ProofRequest(images=(image,)), [arguments])
+            return [f"{verb}ing {subject}"]
+        return jobs.brought(host, {watched: subject}, ProofRequest(images=(image,)), [subject])
 
     there = observed(ctx_host.get(), request).images.get(image, False)
     yield from change(
-        [] if there else [f"{verb} {arguments}"], act, otherwise=f"{arguments} is there",
+        [] if there else [f"{verb} {subject}"], act, otherwise=f"{subject} is there",
         forget=wait,
     )  # fmt: skip
+
+
+def _fetch_request(
+    platform: PlatformImage, registry: str, repository: str, how: Mapping[str, Any]
+) -> FetchRequest:
+    return FetchRequest(
+        source="registry",
+        endpoint=registry,
+        repo=repository,
+        revision="",
+        destination="",
+        files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
+        manifests=tuple(map(hex_digits, platform.manifests)),
+        downloader="http",
+        **how,
+    )
 
 
 def _platform(

@@ -150,8 +150,8 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
         if journal.step == "ended":
             return journal
         if not answer.running:
-            arguments = "; ".join(answer.journal[-2:]) or "it ended without output"
-            raise Interrupted(f"the switch was interrupted: {arguments}")
+            reason = "; ".join(answer.journal[-2:]) or "it ended without output"
+            raise Interrupted(f"the switch was interrupted: {reason}")
         if (now := _words(journal)) != shown:
             shown = now
             host.log(shown)

@@ -23,12 +23,12 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
     cells = [[visible(cell, _LONGEST) for cell in row] for row in rows]
     by_column = list(zip(*cells, strict=True))
-    arguments = [max((*map(len, " ".join(each).split()), 0)) for each in by_column]
+    widths = [max((*map(len, " ".join(each).split()), 0)) for each in by_column]
     whole = [max(map(len, each)) for each in by_column]
     room = width() or sum(whole) + _GAP * len(whole)
-    fits = sum(arguments) + _GAP * (len(arguments) - 1) <= room
+    fits = sum(widths) + _GAP * (len(widths) - 1) <= room
     table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
-    for longest in arguments:
+    for longest in widths:
         table.add_column(overflow="fold", min_width=longest if fits else None)
     for row in cells:
         table.add_row(*map(Text, row))

@@ -93,9 +93,9 @@ def bars(title: str, unit: str, rows: Sequence[Bar]) -> Markup:
     for row in rows:
         placed.append({**vars(row), "card": row.card, "y": y})
         y += 50 if row.published else 38
-    arguments = "; ".join(f"{row.label} {number(row.measured)}, {row.card}" for row in rows)
+    label = "; ".join(f"{row.label} {number(row.measured)}, {row.card}" for row in rows)
     scale = (_WIDTH - 92) / (most if most > _NOTHING else 1.0)
-    return _drawn("bars", f"{title} in {unit}: {arguments}", y, rows=placed, scale=scale)
+    return _drawn("bars", f"{title} in {unit}: {label}", y, rows=placed, scale=scale)
 
 
 def lines(title: str, axis: str, unit: str, series: Sequence[Line]) -> Markup:

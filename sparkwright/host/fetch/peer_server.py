@@ -279,10 +279,10 @@ class Conversation(BaseHTTPRequestHandler):
         if server_key is None:
             return None
         key = peer_auth.peer_key(server_key, peer)
-        arguments = (challenge, self.command, self.path, self._header("Range"))
-        if not peer_auth.is_request(key, made, number, *arguments, peer_auth.EMPTY):
+        signed_text = (challenge, self.command, self.path, self._header("Range"))
+        if not peer_auth.is_request(key, made, number, *signed_text, peer_auth.EMPTY):
             return None
-        return _Signed(key, number, arguments)
+        return _Signed(key, number, signed_text)
 
     def _file(self, path: str, query: str, signed: _Signed) -> None:
         store = self._server.store
@@ -333,8 +333,8 @@ class Conversation(BaseHTTPRequestHandler):
         if content_range:
             headers["Content-Range"] = content_range
         if signed is not None:
-            arguments = (*signed.words, str(status), content_range, hashed)
-            headers["Sparkwright-Answer"] = peer_auth.answer(signed.key, signed.nonce, *arguments)
+            signed_text = (*signed.words, str(status), content_range, hashed)
+            headers["Sparkwright-Answer"] = peer_auth.answer(signed.key, signed.nonce, *signed_text)
         self._send_head(status, length, headers)
 
     def _send_head(self, status: int, length: int, headers: dict[str, str]) -> None:

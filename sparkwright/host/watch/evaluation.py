@@ -155,12 +155,12 @@ def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator
     items = [item for item in earlier if item is not None]
     total = sum(item[0] for item in items)
     before = sum(item[1] for item in items) / total if total >= limits.drafted else None
-    arguments = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
+    observed = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
     if share < limits.collapsed:
-        yield WatchFinding("acceptance-collapse", name, _ERROR, arguments)
+        yield WatchFinding("acceptance-collapse", name, _ERROR, observed)
     elif before is not None and share < min(limits.low, limits.decayed * before):
         yield WatchFinding(
-            "acceptance-decays", name, _WARNING, f"{arguments}, after {before:.0%} before"
+            "acceptance-decays", name, _WARNING, f"{observed}, after {before:.0%} before"
         )
 
 
@@ -203,10 +203,10 @@ def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
     if len(lately) < 5:
         return
     for key, name in _HELD_BACK:
-        seen = [arguments for item in lately if (arguments := getattr(item, key))]
+        seen = [observed for item in lately if (observed := getattr(item, key))]
         if len(seen) >= limits.throttled_share * len(lately):
-            arguments = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
-            yield WatchFinding(name, None, _ERROR, arguments)
+            observed = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
+            yield WatchFinding(name, None, _ERROR, observed)
 
 
 def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
