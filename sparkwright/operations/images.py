@@ -76,13 +76,12 @@ def present(
         )
     """
     how = sources or defaults(ctx_host.get())
-    origin, _, path = image.rpartition(":")[0].partition("/")
-    registry, repository = registry or f"https://{origin}", repository or path
-    place = store or f"{how.services_root}/images/{digest.partition(':')[2]}"
+    origin, _, name = image.rpartition(":")[0].partition("/")
+    registry, repository = registry or f"https://{origin}", repository or name
+    content = digest.partition(":")[2]
+    path = store or f"{how.services_root}/images/{content}"
     request = ObservationRequest(
-        services_root=how.services_root,
-        images=(image,),
-        stores={place: digest.partition(":")[2]},
+        services_root=how.services_root, images=(image,), stores={path: content}
     )
     verb, subject = ("build" if build else "pull"), title or image
 
@@ -101,8 +100,8 @@ def present(
             build=build() if build else None,
             fetch=replace(
                 _fetch_request(platform, registry, repository, how.request(watched)),
-                revision=digest.partition(":")[2],
-                destination=place,
+                revision=content,
+                destination=path,
                 token_file=credential(watched.unit, ACCOUNT) if account else None,
             ),
         )
@@ -111,7 +110,7 @@ def present(
             home, "pull", watched, document(pull),
             description=f"{verb} {image}",
             credentials=how.peer_credentials(host.name) | ({ACCOUNT: account} if account else {}),
-            writable=(place.rpartition("/")[0], str(watched.state)),
+            writable=(path.rpartition("/")[0], str(watched.state)),
             properties=(*how.properties, _BUILDX),
             program=home,
         )  # fmt: skip
@@ -121,10 +120,8 @@ def present(
         return jobs.brought(host, {watched: subject}, ProofRequest(images=(image,)), [subject])
 
     there = observed(ctx_host.get(), request).images.get(image, False)
-    yield from change(
-        [] if there else [f"{verb} {subject}"], act, otherwise=f"{subject} is there",
-        forget=wait,
-    )  # fmt: skip
+    todo = [] if there else [f"{verb} {subject}"]
+    yield from change(todo, act, otherwise=f"{subject} is there", forget=wait)
 
 
 def _fetch_request(
