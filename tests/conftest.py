@@ -4,8 +4,6 @@ Levels: unit and operations (no host at all), host (programs of hosts, called he
 wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the load generator).
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """A Docker that answers its API from a table: what host programs ask over its socket."""
 
-from __future__ import annotations
-
 import json
 import socketserver
 import threading

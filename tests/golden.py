@@ -1,7 +1,5 @@
 """Outputs that are compared whole with a file. REGENERATE=1 writes the files instead."""
 
-from __future__ import annotations
-
 import os
 
 from tests.unit.builders import ROOT

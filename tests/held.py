@@ -1,7 +1,5 @@
 """Holding the lab for a session of tests; when somebody else holds it, there are none."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

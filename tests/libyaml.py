@@ -1,7 +1,5 @@
 """`yaml.safe_load` by libyaml, ten times as fast as the scanner in Python: tests read thousands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

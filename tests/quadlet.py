@@ -3,8 +3,6 @@
 Written from podman-systemd.unit(5) and systemd.syntax(7), without a look at what writes them here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

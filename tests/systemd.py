@@ -1,7 +1,5 @@
 """systemd's own judgement of units that are not installed (systemd 250 or newer)."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

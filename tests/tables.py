@@ -1,7 +1,5 @@
 """Input of tests in YAML: of a folder in tests/fixtures/tables/, or of a module beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes every generated page of a checkout: ``python -m docs.generate [ROOT]``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

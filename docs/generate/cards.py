@@ -1,7 +1,5 @@
 """The cards that the catalog quotes: by their names, and where they are published."""
 
-from __future__ import annotations
-
 _HUB = "https://huggingface.co/AEON-7"
 _GITHUB = "https://github.com/AEON-7"
 #: As sources name it, what it is, date, address.

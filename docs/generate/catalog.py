@@ -1,7 +1,5 @@
 """docs/catalog.md: what the catalog has, from its entries."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """docs/catalog-yaml.md: every key of the catalog's files, from the types in
 ``sparkwright/catalog``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/rules.md and docs/diagnoses.md: every check, and the causes of slow services."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/commands.md: every command, from click."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 

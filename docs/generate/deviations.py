@@ -1,7 +1,5 @@
 """catalog/DEVIATIONS.md: where a rendered service is not what its card's command says, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

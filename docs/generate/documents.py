@@ -1,8 +1,6 @@
 """Types of the documents that commands print with --json. docs/json.md is made of them, and a test
 holds what commands print against them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

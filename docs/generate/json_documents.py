@@ -1,7 +1,5 @@
 """docs/json.md: what every command prints with --json, from the types in sparkwright/cli."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import TypeAdapter

@@ -1,7 +1,5 @@
 """Markdown as text: tables, and the note at the top of a generated page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 #: First lines of a generated page.

@@ -1,7 +1,5 @@
 """docs/operations.md: every operation and fact, from the sources of both."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every generated page by its path in a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from docs.generate import (

@@ -1,7 +1,5 @@
 """Keys of a pydantic model as a table: type, default, and what the docstring says of each."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """docs/settings.md: every setting, from the models in ``sparkwright/config/settings.py``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from docs.generate.markdown import GENERATED

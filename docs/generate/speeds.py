@@ -1,7 +1,5 @@
 """The README's table: model, GPU, published speed, and whether this tool ever ran it for real."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from docs.generate.markdown import table

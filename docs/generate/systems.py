@@ -1,7 +1,5 @@
 """docs/catalog.md, a section a system: what is known of it, and what is not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from docs.generate.markdown import table

@@ -4,8 +4,6 @@ Before preflight, which judges what will be there: what these steps cure refuses
 judged again once they are done. Runs alone too, for ``sparkwright bootstrap``.
 """
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import is_root

@@ -1,7 +1,5 @@
 """Fetched: waits for what ``weights`` and ``image`` started, and proves it."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.host.proof import ModelAt, ProofRequest

@@ -1,7 +1,5 @@
 """Image: pulled by digest, so that all hosts run the same bytes, by jobs that run on the host."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.operations import images

@@ -1,7 +1,5 @@
 """Peers: hosts take from each other what one of them has or fetches."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.operations import peers as operations

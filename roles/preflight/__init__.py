@@ -3,8 +3,6 @@
 Runs alone too: ``pyinfra inventory/lab.py roles.preflight.preflight``.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pyinfra.api.host import Host

@@ -5,8 +5,6 @@ Made here where nothing serves yet, or nothing is to be switched. Otherwise it i
 itself is installed before anything that runs is touched.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pyinfra.api.host import Host

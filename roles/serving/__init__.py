@@ -8,8 +8,6 @@ What a follower of a cluster runs is laid ready before any head is switched: it 
 goes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pyinfra.api.host import Host

@@ -1,8 +1,6 @@
 """Smoke: over SSH, bounded: health, every alias, the key, a real generation; and from outside what
 is had without the key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyinfra.api.host import Host

@@ -1,7 +1,5 @@
 """Storage: /opt/models and the service directories, with owner and mode."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.operations import directories

@@ -3,8 +3,6 @@
 Installed last, so that it expects what was proved. ``sparkwright status`` shows its findings.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pyinfra.api.host import Host

@@ -1,7 +1,5 @@
 """Weights: body and drafter at their pinned commits, fetched by jobs that run on the host."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.operations import models

@@ -1,7 +1,5 @@
 """Which box a host is, by /etc/os-release, the files of DGX OS, architecture and GPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """What bootstrap will do on a host: the steps that are asked for and not done yet; or why not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args

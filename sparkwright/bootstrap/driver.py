@@ -1,7 +1,5 @@
 """The driver: whether it is new enough, and what keeps bootstrap from installing another one."""
 
-from __future__ import annotations
-
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding
 from sparkwright.checks.host.gpu import LEAST_DRIVER, driver_symptoms

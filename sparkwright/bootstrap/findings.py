@@ -1,7 +1,5 @@
 """Findings of bootstrap: what is in the way of a step on a host, by texts of findings.yaml."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 
 from sparkwright.findings.finding import Finding, Severity, Subject

@@ -1,7 +1,5 @@
 """The ports that a host's services need, through the firewall that is at work there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface

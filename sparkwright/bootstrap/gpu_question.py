@@ -1,7 +1,5 @@
 """GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Each step of bootstrap against what the host is: what is left of it, or what is in its way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Only as much of OpenPGP (RFC 4880) as that needs: lengths of packets, fingerprints of version 4.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,7 +1,5 @@
 """Where each box takes the packages of a step from, and their names (sources.yaml)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any

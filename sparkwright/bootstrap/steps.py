@@ -1,7 +1,5 @@
 """What each step of bootstrap is: packages, files, units, commands, and how it is undone."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

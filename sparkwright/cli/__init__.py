@@ -1,7 +1,5 @@
 """The command line beside pyinfra's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """``sparkwright advise``: which recipe for a workload on a GPU, and who says why."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """``sparkwright bootstrap``: bare hosts are made ready, by named steps."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import partial

@@ -2,8 +2,6 @@
 
 The fetch program of the hosts fetches it here too."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """``sparkwright ca``: the site's CA, for clients to import."""
 
-from __future__ import annotations
-
 import hashlib
 import ssl
 

@@ -1,7 +1,5 @@
 """``sparkwright catalog``: what there is, and who says so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``sparkwright catalog new`` and ``schema``: entries of a user's own, and help for editors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

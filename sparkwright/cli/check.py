@@ -1,7 +1,5 @@
 """``sparkwright check``: every mistake in an inventory or a recipe, without a host."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from contextlib import suppress

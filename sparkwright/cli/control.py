@@ -1,8 +1,6 @@
 """``sparkwright start``, ``stop``, ``restart``, ``activate`` and ``maintenance``: services and
 hosts, controlled by request."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

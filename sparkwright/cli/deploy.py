@@ -1,7 +1,5 @@
 """``sparkwright deploy``: the deploy itself, by pyinfra with all of its options."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

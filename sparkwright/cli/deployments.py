@@ -1,7 +1,5 @@
 """``sparkwright status``, ``history`` and ``diff``: what every host runs, read from the hosts."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

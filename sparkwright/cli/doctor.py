@@ -1,7 +1,5 @@
 """``sparkwright doctor``: what is wrong with hosts and services, why, and what helps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """``sparkwright fabric``: ConnectX-7 between hosts."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``sparkwright init``: a site of the user's own, ready for its first run."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

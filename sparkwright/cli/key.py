@@ -1,7 +1,5 @@
 """``sparkwright key``: API keys listed, rotated, retired and revoked."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """``sparkwright lock``: pin every tag and revision of a fleet."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import sys

@@ -1,7 +1,5 @@
 """``sparkwright logs``: what services say, of all hosts in one. -f is by ssh."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from functools import partial

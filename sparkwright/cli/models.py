@@ -1,8 +1,6 @@
 """``sparkwright models`` and ``verify``: what lies on the hosts, what of it can go, and whether it
 is whole."""
 
-from __future__ import annotations
-
 import sys
 
 import click

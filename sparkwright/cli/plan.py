@@ -1,7 +1,5 @@
 """``sparkwright plan``: the desired state of each host, and where every value comes from."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from pathlib import Path

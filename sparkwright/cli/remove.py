@@ -1,7 +1,5 @@
 """``sparkwright remove``: leave the hosts as they were found."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``sparkwright rollback``: back to an earlier release, batch by batch."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 

@@ -1,7 +1,5 @@
 """``sparkwright shell``: into a service's container, over the system's own ssh."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``sparkwright smoke``: tests everything that every host's services offer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import click

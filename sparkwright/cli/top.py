@@ -1,7 +1,5 @@
 """``sparkwright top``: what the fleet does now, a line for each service."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Engines, each a folder of its own, found through one table."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from pathlib import Path

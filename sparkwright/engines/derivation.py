@@ -1,7 +1,5 @@
 """A service that names a model's repository alone: what an engine derives its recipe from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -4,8 +4,6 @@
 ``pyinfra HOST fact sparkwright.facts.NvidiaDriver`` a part.
 """
 
-from __future__ import annotations
-
 from sparkwright.facts.fabric import Fabric
 from sparkwright.facts.observation import HostObservation, observed
 from sparkwright.facts.views import (

@@ -5,8 +5,6 @@ it is parsed, and in type and range after; what is not as the record says is a `
 fails that host alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Asking a host: run one of our programs there and get its typed answer. One remote execution."""
 
-from __future__ import annotations
-
 import os
 from enum import Enum
 from types import ModuleType

@@ -1,7 +1,5 @@
 """A host's part of the fabric, as a fact: ``pyinfra HOST fact sparkwright.facts.fabric.Fabric``."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import StringCommand
 
 from sparkwright.facts import hooks

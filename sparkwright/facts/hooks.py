@@ -5,8 +5,6 @@ Read in pyinfra 3.10.0. What its public ``BaseStateCallback`` offers is used whe
 (``connections.py``).
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 import sys

@@ -4,8 +4,6 @@ Ours do both by themselves, for they know when and what. Those that a user takes
 writes, are followed here, so that they can stand between ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

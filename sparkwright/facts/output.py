@@ -4,8 +4,6 @@ pyinfra reads lines of any length and number into memory, decodes them strictly,
 prints them as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import Queue

@@ -5,8 +5,6 @@ records both are. Nothing has to be installed or put on the host first: the
 modules that it needs are found by its own imports.
 """
 
-from __future__ import annotations
-
 import base64
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Typed views of a host's observation: each a part of the same answer, of one remote execution."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from sparkwright.facts import hooks

@@ -4,8 +4,6 @@ A change takes the host's lock first, is reported line by line, and fails one ho
 message and never with a traceback.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import wraps
 from types import ModuleType

@@ -1,7 +1,5 @@
 """What is done to every SSH connection: made fast, made to notice a dead host, and counted."""
 
-from __future__ import annotations
-
 import os
 import socket
 from typing import Any

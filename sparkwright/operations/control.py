@@ -1,7 +1,5 @@
 """Services of a host started, stopped or restarted by request; a host taken out of the pools."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host

@@ -1,7 +1,5 @@
 """Directories on a host, with mode and owner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host

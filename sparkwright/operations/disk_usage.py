@@ -1,7 +1,5 @@
 """What lies on a host's disk of models, images and releases; and what of it is pruned."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Docker on a host, with Compose and NVIDIA's container toolkit."""
 
-from __future__ import annotations
-
 from pyinfra.context import ctx_host
 
 from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms, toolkit_symptoms

@@ -1,7 +1,5 @@
 """Exclusive groups on a host: what it must know of them, and another member activated."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

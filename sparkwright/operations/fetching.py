@@ -1,7 +1,5 @@
 """What fetching models and images has in common: where from, how fast, by which job."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

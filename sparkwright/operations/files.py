@@ -1,7 +1,5 @@
 """Files on a host: all of them compared in one question, and written in one execution."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from itertools import islice

@@ -1,7 +1,5 @@
 """The GPU of a host: what it must be, and that containers see it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host

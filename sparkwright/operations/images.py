@@ -3,8 +3,6 @@
 An image that no registry has is built by such a job instead, over a base pulled by digest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Jobs on a host: started, followed with their progress, and proved to have done their work."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """At which addresses a host serves other hosts."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Mapping
 from ipaddress import ip_address

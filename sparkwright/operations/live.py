@@ -1,7 +1,5 @@
 """One line per host that changes in place, where standard error is a terminal."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -4,8 +4,6 @@ A host that is as planned is never locked, so that looking costs nothing. The lo
 died on this machine is taken over; any other is broken on request (``break_lock``).
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Logging in: what of a private key or a connection is wrong fails that host alone."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models on a host: fetched by a job of its own, verified, at one commit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host

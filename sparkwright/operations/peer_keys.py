@@ -1,7 +1,5 @@
 """The keys of a run's peers, derived from the fleet's secret, which stays on the controller."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ The server is a job that ends by itself when nobody asks any more. A host's own 
 from it too, while their parts arrive.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 

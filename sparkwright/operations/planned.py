@@ -1,7 +1,5 @@
 """The plan of a host in a deploy without a site: from its data and settings alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyinfra.api.exceptions import PyinfraError

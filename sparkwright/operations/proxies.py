@@ -1,7 +1,5 @@
 """Proxies on a host: HAProxy before its services, and before the replicas of a fleet."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Taking services off a host, or everything that is sparkwright's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host

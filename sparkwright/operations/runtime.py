@@ -3,8 +3,6 @@
 For the host's architecture, so that hosts need no way to PyPI.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from functools import cache

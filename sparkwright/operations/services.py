@@ -1,7 +1,5 @@
 """Services on a host: releases, units and the running containers. Only what changed restarts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Smoke tests: real answers of the services on a host, or the host fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 

@@ -1,7 +1,5 @@
 """Starting a switch on a host, and following it to its end. The host carries it out by itself."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import secrets

@@ -1,7 +1,5 @@
 """The watch: a timer on a host that looks at services, GPU and disks, and records what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pyinfra.context import ctx_host

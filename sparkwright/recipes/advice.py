@@ -4,8 +4,6 @@ It says how the engine's authors start a model: parsers, kernels, variables. How
 takes stays what this host has, and whatever an import leaves out is left out here by the same code.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

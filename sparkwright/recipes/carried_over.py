@@ -1,7 +1,5 @@
 """What a recipe's arguments become here: what stays, what goes, and what one host has."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """A recipe of another project as its format's module read it, and findings on its keys."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field

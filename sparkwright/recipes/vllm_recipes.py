@@ -1,7 +1,5 @@
 """vLLM's own recipes (vllm-project/recipes): a file is a model with variants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

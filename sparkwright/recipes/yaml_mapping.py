@@ -1,7 +1,5 @@
 """Somebody else's YAML, read with bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

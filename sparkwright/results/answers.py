@@ -1,7 +1,5 @@
 """Answers of hosts to one question, and the hosts that gave none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 

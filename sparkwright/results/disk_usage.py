@@ -1,7 +1,5 @@
 """What lies on hosts, as a list: models, images and what belongs to them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from rich.filesize import decimal

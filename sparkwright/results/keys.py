@@ -1,7 +1,5 @@
 """The API keys of a fleet as a table: names, states, and hosts that know them. Never a key."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Parts of the fleet's page that extras add to it: findings by their weight, and sections."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How far the fetches of a host are, in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sparkwright.host.fetch.progress import FetchProgress

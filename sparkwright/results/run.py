@@ -1,7 +1,5 @@
 """The table at the end of a run: hosts, what they serve, where, from which bytes, and the proof."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Switches in batches: none any more after a failure, and the ranks of a cluster go together."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,8 +1,6 @@
 """A host before it is made ready, the steps that are left, and the reboot that a new driver
 needs."""
 
-from __future__ import annotations
-
 import time
 
 import gevent

@@ -1,7 +1,5 @@
 """The controller as the host that serves: a bundle's models and images, for the time of a run."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import subprocess

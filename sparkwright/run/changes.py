@@ -1,7 +1,5 @@
 """Changes of hosts by commands: operations with their requests, and their answers by host."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ Commands of an emergency ask for it: they need inventory and connections, and no
 files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Addresses of ConnectX-7 ports, for ``sparkwright fabric addresses``. No deploy sets them."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.checks.fabric import addresses as planned

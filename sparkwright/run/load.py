@@ -1,7 +1,5 @@
 """Load of hosts, again and again: one remote execution a look, on the host's one connection."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

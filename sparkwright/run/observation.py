@@ -1,8 +1,6 @@
 """Observation and status of a host in a run; its services are those of the plan, or are read back
 from the host where the plan is broken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from ipaddress import ip_address
 

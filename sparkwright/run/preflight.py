@@ -1,7 +1,5 @@
 """Preflight: one observation per host, every finding at once; a host that fails is not touched."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress

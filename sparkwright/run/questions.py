@@ -1,7 +1,5 @@
 """Questions to hosts that change nothing: what they run, their faults, their disks' content."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 

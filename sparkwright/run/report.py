@@ -1,7 +1,5 @@
 """The end of a run: its table and its record."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which release each service of a host goes back to, decided before any of them is touched."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from pyinfra.api.host import Host

@@ -1,7 +1,5 @@
 """What became of a host's services in a roll-out, for the report and for the hosts after it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host

@@ -1,7 +1,5 @@
 """Sessions: a command plans its run, connects to hosts and asks or changes them, in one process."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import logging

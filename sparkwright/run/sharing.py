@@ -4,8 +4,6 @@ Between hosts that share a network by ConnectX-7 ports, weights and images take 
 LAN where it does not answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path

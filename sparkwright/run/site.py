@@ -5,8 +5,6 @@ group_data, then connects: the planning goes in between, so that every mistake i
 is reported before any host is touched.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import sys

@@ -4,8 +4,6 @@ It is attached to pyinfra's host objects, so that two runs in one process know n
 other. Operations take arguments and need none of this; the site's roles hand them the plan.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

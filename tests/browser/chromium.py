@@ -1,7 +1,5 @@
 """Chromium without a window: what a page looks like and what it does at a width and a scheme."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

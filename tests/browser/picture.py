@@ -3,8 +3,6 @@
 python -m tests.browser.picture docs/report.png
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page in a real browser: at every width, in both schemes, and from nowhere but itself."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

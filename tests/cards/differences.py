@@ -1,7 +1,5 @@
 """Where a rendered service and the command of its card differ, key by key."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ from there and writes figures.yaml and tables.yaml beside this file: the numbers
 the cells of each table, and no sentence.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

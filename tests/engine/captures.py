@@ -3,8 +3,6 @@
 `SPARKWRIGHT_WRITE_CAPTURES=1` writes them anew; otherwise the engine must still print the same.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

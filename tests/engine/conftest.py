@@ -1,7 +1,5 @@
 """The engine as the recipe starts it on a host: words, variables, mounts and key are rendered."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """A registry of one repository in memory: what pushing and resolving a tag need of it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The real vLLM with the lab's tiny pair, started by what is rendered for a host."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

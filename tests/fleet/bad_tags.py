@@ -1,7 +1,5 @@
 """Tags of the lab for roll-outs: a good one, and those that fail in their own way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

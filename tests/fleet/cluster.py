@@ -1,7 +1,5 @@
 """Two virtual hosts that serve one model, and what is seen of it from outside."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The virtual fleet as fixtures: up once for all tests, gone at the end, also after a failure."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One host on which only fetching is tried: what comes, and what lies there afterwards."""
 
-from __future__ import annotations
-
 from tests.fleet.site import Run, Site, inside
 
 HOST = "spark-2"

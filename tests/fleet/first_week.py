@@ -1,7 +1,5 @@
 """docs/first-week.md as blocks of shell, and what stands before each in a comment for its test."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import dataclass

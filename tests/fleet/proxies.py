@@ -1,7 +1,5 @@
 """Four replicas, each with a proxy of its own, behind one more on a host without a service."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager

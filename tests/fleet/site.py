@@ -3,8 +3,6 @@
 What a test asserts of a host is read by ssh, Docker and curl, never through sparkwright itself.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

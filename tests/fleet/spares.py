@@ -1,7 +1,5 @@
 """A host of the lab that is not of its four: as its installer left it, and gone afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """What an engine compiled at its first start is there at its next; a bad cache is dropped."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

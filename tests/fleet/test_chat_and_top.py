@@ -1,7 +1,5 @@
 """A conversation with the fleet, and its load on one screen: the commands, on virtual hosts."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """One model over two hosts: the real vLLM, tensor parallel over gloo, by the very same roles."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The engine is the lab's fake for vLLM, which joins and loses ranks as the real o
 (lab/serving/fake_vllm/ranks.py); test_cluster.py has the real one.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from itertools import count

@@ -1,7 +1,5 @@
 """The newest Docker, with containerd's image store: from nothing to an answer, and pruned."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The day after a deploy: logs, a shell, stopping, starting, restarting, and a host taken out."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A file that is large enough for the libraries that move bytes, by each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run that only looks writes nothing at all: not on a host, not in the site, not at home."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """An emergency: the plan is broken, the internet gone, a host off; and what still works then."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

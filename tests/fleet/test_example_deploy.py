@@ -1,7 +1,5 @@
 """The deploy of docs/examples, without a site: a bare box answers, and stays as it is."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

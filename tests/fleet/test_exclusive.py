@@ -1,7 +1,5 @@
 """Three services of which one runs: changed by hand, by calendar and request, and taken back."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

@@ -1,7 +1,5 @@
 """Two Sparks that are joined by a fake cable: judged, given addresses, measured, and undone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Hosts that are wrong, die, or are left half done: each reported, each fixed by a run."""
 
-from __future__ import annotations
-
 import signal
 import time
 

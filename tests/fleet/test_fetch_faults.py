@@ -1,7 +1,5 @@
 """What goes wrong on the way: each ends converged or with one clear error, never a bad file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """A new user's first week: every block of docs/first-week.md, as it stands, on the fleet."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import shlex

@@ -3,8 +3,6 @@
 The wheel in a venv of its own, in a folder with nothing of this repository but its own two files.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

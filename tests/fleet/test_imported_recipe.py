@@ -1,7 +1,5 @@
 """Another project's recipe: from its text to an answer, unchanged by a second run, and removed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A load balancer in front of four replicas: nobody notices a roll-out, and nobody gets in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Bad tags behind a load balancer: nobody notices those either."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fleet.load import Load

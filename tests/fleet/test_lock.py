@@ -1,7 +1,5 @@
 """Lock and rules on the fleet: what is pinned, what is refused, what is said."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

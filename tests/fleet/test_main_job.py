@@ -1,7 +1,5 @@
 """The main job, end to end, in the order a user meets it: look, make, make again, change."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

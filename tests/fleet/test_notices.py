@@ -1,7 +1,5 @@
 """A service that is killed is one notice, at a receiver in the lab's network."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer

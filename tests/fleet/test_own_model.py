@@ -1,7 +1,5 @@
 """A model by its repository's name alone: from nothing to an answer, and away again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

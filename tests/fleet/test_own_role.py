@@ -1,7 +1,5 @@
 """A role of the user's own beside ours, as docs/writing-a-role.md tells it, word for word."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Is the box good: deep smoke, doctor, watch, and the fleet on one page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A service's proxy: taken away and given back, and no way back to where there was none."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fleet.proxies import status

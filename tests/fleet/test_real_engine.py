@@ -1,7 +1,5 @@
 """The real vLLM, computed by the CPU of a virtual host, through the very same roles."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A new tag on the fleet: canary first, proved, back by itself; and what people look at."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

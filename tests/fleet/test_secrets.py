@@ -1,7 +1,5 @@
 """Secrets reach no argument list, log, diff, readable file or record, and outlive no use."""
 
-from __future__ import annotations
-
 import pytest
 
 from lab.hub.access import MEMBER_TOKEN

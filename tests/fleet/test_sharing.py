@@ -1,7 +1,5 @@
 """One copy over the uplink: hosts take from each other, from a neighbour, from a bundle."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

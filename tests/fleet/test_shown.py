@@ -1,7 +1,5 @@
 """What a run shows before it changes anything, and that showing changes nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

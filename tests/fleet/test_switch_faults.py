@@ -4,8 +4,6 @@ At each step three hosts are held: then the controller is killed, spark-1 loses 
 restarted on spark-2, and rtx-1 loses its line and the process that switches.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

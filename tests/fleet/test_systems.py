@@ -3,8 +3,6 @@
 All of them as the one service of a host, so that each also replaces another system's release.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

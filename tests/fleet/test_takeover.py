@@ -1,7 +1,5 @@
 """A host that serves by hand already: taken over on request, and left as it was found."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

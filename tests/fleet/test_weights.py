@@ -1,7 +1,5 @@
 """Weights that a disk has turned: trusted by a deploy, found by `sparkwright verify`, fixed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

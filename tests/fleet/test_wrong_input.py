@@ -1,7 +1,5 @@
 """Wrong input gives one clear message before any host is touched, and never a traceback."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

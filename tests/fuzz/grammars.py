@@ -1,7 +1,5 @@
 """What users write, as grammars: inventories, group_data, catalog entries, locks, command lines."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """A site of a few files, and a command run in it: judged by what any command must never do."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -3,8 +3,6 @@
 A few hundred inputs here; `make test-fuzz` tries 5,000.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values that no setting can be, and some that it can: as Python, as YAML, on a command line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A peer server as a real process on loopback, and how tests speak to it."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import json

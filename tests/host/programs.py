@@ -1,7 +1,5 @@
 """Small programs that a host has on its path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Servers of tests, in their own process: each connection in a thread, until the block ends."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

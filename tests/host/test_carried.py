@@ -1,7 +1,5 @@
 """How programs get to a host: by standard input and by argument, on every Python that counts."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Starting, stopping and restarting on a host: what systemd is told, and what is remembered."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path

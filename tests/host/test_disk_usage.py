@@ -1,7 +1,5 @@
 """What is not needed is removed, and what can't be is not called removed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

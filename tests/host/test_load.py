@@ -1,7 +1,5 @@
 """What a host does now, read from a fake vLLM, /proc and nvidia-smi."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The lock of a host: held by another run, left empty by a power cut, and released."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

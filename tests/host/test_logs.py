@@ -1,7 +1,5 @@
 """Logs of a host's services, from a journal that holds what others wrote."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

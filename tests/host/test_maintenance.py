@@ -1,7 +1,5 @@
 """A host taken out of every pool and put back: what is written, and what keeps it out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requests and answers as JSON and back, with the real dataclasses and with those of hosts."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel, built as anybody builds it, and a user's venv that has nothing else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a user installs and what development needs are pinned apart, by hash, without an index."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """A user's first minutes: the wheel in an empty venv, a site of their own, four commands."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the wheel carries: the library and its data once, nothing of tests and lab."""
 
-from __future__ import annotations
-
 import email
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """The core without extras, and with all but one of them: nothing imports an extra by name."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

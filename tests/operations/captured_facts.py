@@ -2,8 +2,6 @@
 means. Importing pyinfra_testing patches the interpreter, so ``test_facts.py`` has this run apart.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

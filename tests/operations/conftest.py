@@ -1,7 +1,5 @@
 """pyinfra as a library: tests of commands leave it as its own command line has it."""
 
-from __future__ import annotations
-
 import pyinfra
 import pytest
 

@@ -3,8 +3,6 @@
 The hosts are pyinfra's own for tests (``@fake``), so that nothing leaves this machine.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

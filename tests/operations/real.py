@@ -4,8 +4,6 @@ What ``harness.py`` makes up is a host's answers; here pyinfra itself runs, so t
 public or not, are what is tested.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

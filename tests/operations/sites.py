@@ -1,7 +1,5 @@
 """Runs over sites that have no hosts: plans of the shipped catalog, and what hosts look like."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Roll-outs: one batch after the other, canaries first, and none any more after a failure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The shape that all operations have: dry words, one command, one message for one failed host."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

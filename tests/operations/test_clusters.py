@@ -1,7 +1,5 @@
 """Ranks of a cluster: laid ready on every follower, then switched by the head's host alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

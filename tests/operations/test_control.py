@@ -1,7 +1,5 @@
 """Services stopped and hosts taken out by request: lock, answer, and deploys that pass by."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command of an emergency, with a broken plan: it goes by what the hosts say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

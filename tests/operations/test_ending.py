@@ -1,7 +1,5 @@
 """The end of a run: its table and its record, or the answers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

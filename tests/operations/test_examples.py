@@ -1,7 +1,5 @@
 """The examples of operations run as they stand, on pyinfra's own API."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

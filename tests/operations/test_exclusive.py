@@ -1,7 +1,5 @@
 """Exclusive services: what a deploy leaves alone, writes and stops, and one that is activated."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

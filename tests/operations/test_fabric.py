@@ -1,7 +1,5 @@
 """Addresses of the fabric: a host that cannot have them is left as it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparkwright.run import fabric_addresses

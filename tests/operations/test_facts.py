@@ -1,7 +1,5 @@
 """Facts: captured answers in, typed values out (``facts/``); and one execution for all of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Models, images, the jobs that bring them, and serving them to other hosts."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

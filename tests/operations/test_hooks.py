@@ -1,7 +1,5 @@
 """Hooks into pyinfra, each against pyinfra itself: what it replaces, and what it leaves alone."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """Lines that change in place: drawn again, and out of the way of what the log says."""
 
-from __future__ import annotations
-
 import logging
 import os
 from io import StringIO

@@ -1,7 +1,5 @@
 """The looks of `sparkwright top`: one execution each on one connection, and what they say."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One run at a time on a host: the lock as it is asked for, refused, taken over and released."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import replace

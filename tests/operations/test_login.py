@@ -1,7 +1,5 @@
 """A login that can't be had fails its host alone, whatever is wrong with key or connection."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """With a broken plan, commands of an emergency go by what the hosts say; a deploy does not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Preflight: one observation, every finding at once, and a host that fails is left as it is."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

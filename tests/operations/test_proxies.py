@@ -1,7 +1,5 @@
 """Proxies: their files, what of them is not as desired, and what the host is asked to do."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -1,7 +1,5 @@
 """Questions of the command line: what hosts are asked, and how answers get to who asked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparkwright.host.disk_usage import DiskUsageRequest

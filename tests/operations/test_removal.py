@@ -1,7 +1,5 @@
 """Removal, pruning and the watch: what would go, what goes, and when there is nothing to do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

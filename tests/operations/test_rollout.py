@@ -1,7 +1,5 @@
 """What the report says of hosts whose switch did not end as planned, and going back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

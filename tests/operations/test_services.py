@@ -1,7 +1,5 @@
 """Services: noop, what would change, the switch that is requested, and how it ends."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

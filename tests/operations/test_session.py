@@ -1,7 +1,5 @@
 """Sessions of commands: planned, connected, asked, watched and changed, with pyinfra itself."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator

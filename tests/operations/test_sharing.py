@@ -1,7 +1,5 @@
 """Who takes what from whom: decided once for a run, by what all of its hosts were seen to have."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A site's run by pyinfra's own program: planned before connecting, or stopped before any host is
 touched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

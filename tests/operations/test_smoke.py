@@ -1,7 +1,5 @@
 """Smoke tests: what is asked of whom, and what a failure says."""
 
-from __future__ import annotations
-
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer

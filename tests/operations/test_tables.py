@@ -1,7 +1,5 @@
 """Operations by tables: what a host is, the arguments, and what comes of them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

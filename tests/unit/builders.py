@@ -1,7 +1,5 @@
 """Whole, valid inputs for unit tests, to be changed in one place each."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace

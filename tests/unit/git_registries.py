@@ -1,7 +1,5 @@
 """Folders as git repositories."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

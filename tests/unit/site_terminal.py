@@ -1,7 +1,5 @@
 """A site with one host, and its `sparkwright chat`, piped or at a terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

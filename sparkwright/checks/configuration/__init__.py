@@ -1,7 +1,5 @@
 """Rules: every known mistake of a service on a host, found in the plan, all at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

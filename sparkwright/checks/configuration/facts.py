@@ -1,7 +1,5 @@
 """Facts that rules judge: a planned service, its hardware, and its entries of the catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The catalog's known issues as rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from sparkwright.catalog import Catalog

@@ -5,8 +5,6 @@ A card of its own is the service's alone. ``shm_size`` is a limit and no use, an
 aside under ``ipc: host``, so that it is counted nowhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

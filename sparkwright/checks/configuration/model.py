@@ -1,7 +1,5 @@
 """The model: what it is quantized with, what it can do, and whether it works at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sparkwright.checks.configuration.facts import Context

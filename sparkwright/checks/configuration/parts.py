@@ -1,7 +1,5 @@
 """What a host's memory goes to, part by part, as far as the plan knows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

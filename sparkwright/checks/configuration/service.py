@@ -1,7 +1,5 @@
 """The service as a whole: its image, secrets, mounts, names, ports, GPUs, and code that it runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

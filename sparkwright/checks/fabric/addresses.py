@@ -3,8 +3,6 @@
 The shape of the file is the one that eugr/spark-vllm-docker and sparkrun write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_interface

@@ -1,7 +1,5 @@
 """What a host says of its fabric, checked: names and addresses of it go into others' commands."""
 
-from __future__ import annotations
-
 import re
 from ipaddress import ip_address, ip_interface
 

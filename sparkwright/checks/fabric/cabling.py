@@ -1,7 +1,5 @@
 """Which port of which host is cabled to which, by the neighbours that each host sees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations

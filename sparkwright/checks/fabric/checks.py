@@ -1,7 +1,5 @@
 """Faults of one host's part of a fabric, and between its hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import ip_interface
 from itertools import combinations

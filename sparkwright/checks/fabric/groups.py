@@ -1,7 +1,5 @@
 """Hosts of an inventory that make one fabric: by settings, by clusters, or by their cables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

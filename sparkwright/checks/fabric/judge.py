@@ -1,7 +1,5 @@
 """Every check of a fabric."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.checks.fabric import checks

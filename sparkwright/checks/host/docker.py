@@ -1,7 +1,5 @@
 """Docker, Compose and NVIDIA's container toolkit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

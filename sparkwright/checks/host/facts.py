@@ -1,7 +1,5 @@
 """Facts that preflight judges: a host as it was observed, and its part of the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Driver, GPUs and architecture: whether the planned images and recipes run on this host."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Preflight: every check of a host before anything is changed on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

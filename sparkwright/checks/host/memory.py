@@ -1,7 +1,5 @@
 """Memory and disks of a host, against what recipes, weights and images need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sparkwright.checks.configuration import Hardware

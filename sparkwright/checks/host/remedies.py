@@ -1,7 +1,5 @@
 """Installing Docker, Compose, toolkit and driver on a host, by its distribution."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from sparkwright.host.observation import Distribution

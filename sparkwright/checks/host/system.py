@@ -1,7 +1,5 @@
 """The system: sudo, systemd, Python, kernel, clock, directories, ports, HAProxy, units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from shlex import quote

@@ -1,7 +1,5 @@
 """Causes of failures that Docker, NVIDIA's toolkit and containers report."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

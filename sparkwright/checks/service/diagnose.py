@@ -3,8 +3,6 @@
 Pure: the facts come from sparkwright/host/doctor.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The host: disks, memory, Docker, fetches, links between Sparks, GPU and kernel."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Known lines of a service's log. Patterns and texts are data: an engine's own, and containers'."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

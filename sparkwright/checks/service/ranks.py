@@ -1,7 +1,5 @@
 """Ranks of a cluster: faults of a single rank, and differences that make them fail together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A service: what systemd and Docker say of it, and the engine's own counters."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Faults that the watch finds: by the doctor's two looks, and by the watch's own report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

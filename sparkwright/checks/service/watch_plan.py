@@ -1,7 +1,5 @@
 """The watch of a host: what it looks at, and its units."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

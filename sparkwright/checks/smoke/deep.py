@@ -3,8 +3,6 @@
 Pure: which checks do not apply, and why, is decided here and tested without a host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

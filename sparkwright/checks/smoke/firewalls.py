@@ -4,8 +4,6 @@ A service that listens on its host's own network is met by the rules for input o
 nftables; ports that Docker publishes are not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ object: nothing is generated even where nobody asks for the key. Ports that only
 to reach must not take a connection.
 """
 
-from __future__ import annotations
-
 import secrets
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """The deep smoke test's results: typed, as a table with what failures mean, and as files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ No host, registry or hub is asked, nothing is written, and whatever is wrong wit
 to nothing: a shell waits for the answer and shows every word of it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """pyinfra's own options of connection and sudo, for every command that goes to hosts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import wraps

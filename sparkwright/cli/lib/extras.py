@@ -4,8 +4,6 @@ The file has the extra's commands, and under ``offers`` what the core or another
 the extra is there: a name, and ``module:object``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Findings on the command line: ``--format text|json|sarif`` of every command that has some."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast

@@ -1,7 +1,5 @@
 """Lines of logs, printed; and the journals of hosts followed, each over an ssh of its own."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """Options that several commands share, and the question before something is changed or gone."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Text for people, as wide as their terminal."""
 
-from __future__ import annotations
-
 import click
 
 from sparkwright.text.screen import fitted

@@ -3,8 +3,6 @@
 Apart from the options: what plans takes 0.2 s to import, and most commands let pyinfra plan.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Progress on standard error while hosts are asked: which have answered, for how long now."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The system's own ssh to a host of the inventory, with the data by which pyinfra connects."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

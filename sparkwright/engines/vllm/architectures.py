@@ -4,8 +4,6 @@ The class that a model's config.json names decides which code serves it. The lis
 own registry, read as text from its wheels (``.ci/vllm_table.py``).
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

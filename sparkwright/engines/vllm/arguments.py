@@ -4,8 +4,6 @@ argparse alone lets much pass (unknown backends and parsers, shares above 1, neg
 abbreviations), and vLLM finds it only after minutes of boot: see the reference capture of 0.24.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches

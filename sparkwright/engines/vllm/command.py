@@ -4,8 +4,6 @@ An image is driven by ``vllm serve`` arguments, or by variables that its own ent
 arguments from. Settings and rules always speak of arguments; only here they become variables.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """vLLM's own names, from engine.yaml."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparkwright.text.data import beside

@@ -1,7 +1,5 @@
 """A recipe from a model's own files: every value with its origin."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

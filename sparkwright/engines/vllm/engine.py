@@ -1,7 +1,5 @@
 """vLLM as an engine of sparkwright."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType

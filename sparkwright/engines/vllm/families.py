@@ -1,7 +1,5 @@
 """Parsers of tool calls and reasoning, by what a model's own files say."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Literal

@@ -4,8 +4,6 @@ Rules, plan and endpoints speak of arguments. A variable of a site becomes an ar
 that repeats a setting is refused.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping
 

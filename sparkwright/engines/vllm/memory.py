@@ -1,7 +1,5 @@
 """Memory of vLLM: its share, weights and KV cache, and sizes of a derived service."""
 
-from __future__ import annotations
-
 import math
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model

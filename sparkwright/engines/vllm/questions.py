@@ -1,7 +1,5 @@
 """Questions that a model's files leave open, each with its reason and the valid answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Speculative decoding: the settings that vLLM checks late, or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sparkwright.engines.engine import Configuration

@@ -3,8 +3,6 @@
 ``.ci/vllm_table.py`` makes them of what the real parser says.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ leaves a folder: ``phase_manifest.json``, and for each phase
 own /metrics over the phase. Times in milliseconds there, in seconds here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

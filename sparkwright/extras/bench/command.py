@@ -1,7 +1,5 @@
 """``sparkwright bench``: measure what services deliver, and hold it against card and past."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import sys

@@ -1,7 +1,5 @@
 """A result held against the same service's own past: what became slower, and what changed since."""
 
-from __future__ import annotations
-
 import datetime as dt
 import statistics
 from collections.abc import Sequence

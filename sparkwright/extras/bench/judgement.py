@@ -1,7 +1,5 @@
 """A service's newest result, judged by the cards and by its own past, in short and in words."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

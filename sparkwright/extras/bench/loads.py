@@ -5,8 +5,6 @@ categories are in ``prompts/``, one file a category; a change there makes new lo
 that figures from before no longer compare: ``aiperf.LABEL`` changes with it.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Plots of a result as inline SVG: proportions, scales, labels (templates/bench/plots.svg.j2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ which keep the cards' milliseconds. Measures of a result stand in ``measures.yam
 direction, and how far figures may lie apart.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter

@@ -1,7 +1,5 @@
 """Measuring a service: the generator is started once for each batch, and its reports are read."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Judged results as people read them: in a terminal, and as a section of the fleet's page."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace

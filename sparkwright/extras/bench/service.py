@@ -1,7 +1,5 @@
 """A running service as a benchmark sees it: queried over HTTP from the controller."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

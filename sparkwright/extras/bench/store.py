@@ -4,8 +4,6 @@ Or all of a selection as one file to hand on: ``{"schema": 1, "results": [...]}`
 fails as a whole: a file or entry that can't be read is reported by name, the others count.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One answer while it streams: its pieces, and its figures at the end."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass

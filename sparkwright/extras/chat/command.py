@@ -1,7 +1,5 @@
 """``sparkwright chat``: a conversation with a service of the fleet, streamed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from contextlib import closing

@@ -4,8 +4,6 @@ The server is verified by its name and its CA on both ways, nothing of the envir
 netrc) is used, and no redirect is followed: the key goes to the planned address alone.
 """
 
-from __future__ import annotations
-
 import http.client
 import os
 import socket

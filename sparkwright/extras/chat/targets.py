@@ -1,7 +1,5 @@
 """Who is spoken to: services of the planned fleet that answer to a name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

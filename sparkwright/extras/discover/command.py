@@ -1,7 +1,5 @@
 """``sparkwright discover``: Sparks and other boxes on the LAN."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -3,8 +3,6 @@
 Of files only what they say of this LAN is taken: nobody else's server is logged in to for a look.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import time

@@ -1,7 +1,5 @@
 """``sparkwright monitoring``: Prometheus targets and alert rules, and a Grafana dashboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Files for Prometheus and Grafana: targets, alert rules and a dashboard."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """``sparkwright report``: the fleet on one page."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page says, as plain data, and the files that runs leave on the controller for it."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The page's beginning: the heaviest finding, every finding, and the fleet, equal hosts as one."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What is wrong with the fleet stands first, the heaviest before the rest; what se
 one finding.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

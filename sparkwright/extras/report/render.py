@@ -1,7 +1,5 @@
 """The page as one HTML file that loads nothing from outside, as JSON, and for a terminal."""
 
-from __future__ import annotations
-
 import datetime as dt
 from functools import cache
 from typing import Any

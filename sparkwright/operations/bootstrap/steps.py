@@ -4,8 +4,6 @@ Before the first of them the host records how the step is undone (``host/bootstr
 that one which is cut off is as good as one that is done: running again goes on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO

@@ -4,8 +4,6 @@ The host takes an unproven change back by itself (``host/fabric_addresses.py``):
 connection here is lost for two minutes at most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from io import StringIO
 

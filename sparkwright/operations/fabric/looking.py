@@ -1,7 +1,5 @@
 """Looking at a host's part of the fabric."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from sparkwright.checks.fabric.answers import wrong

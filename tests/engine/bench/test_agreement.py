@@ -5,8 +5,6 @@ The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and ea
 ours: a busy machine makes all three slower alike.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A bare host, with neither Docker nor NVIDIA's toolkit: to an answer, and back again."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

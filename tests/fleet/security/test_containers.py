@@ -1,7 +1,5 @@
 """An attacker's program within a service's container: what it can do, and where the key is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Keys of a running fleet: rotated under load without a failed request, revoked on every host."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fleet.load import Load

@@ -1,7 +1,5 @@
 """What a neighbour on the LAN and the controller get of a host: every port, and every route."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """The peer server of a deployed host: its user, what it sees, its port, and who gets anything."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

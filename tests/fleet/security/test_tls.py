@@ -1,7 +1,5 @@
 """TLS on the virtual fleet: turned on, used by clients and load balancers, and turned off."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Units on a host, by that host's own systemd: each is closed, and runs so."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What a host is before its bootstrap, read from files as real hosts have them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Bootstrap's record: made before a step, and what is undone by it."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import subprocess

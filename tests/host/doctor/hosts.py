@@ -1,7 +1,5 @@
 """A host made of small programs on the path and one server: what the host programs read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The boot before is read where it ended without a shutdown, and a clean end is no fault."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

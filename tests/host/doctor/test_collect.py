@@ -1,7 +1,5 @@
 """What is collected of a host, by the program as it runs there: in a bare Python of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

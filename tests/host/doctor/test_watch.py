@@ -1,7 +1,5 @@
 """The watch as it runs on a host, how it is put there, and what status says of it."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A host on which requests activate services."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

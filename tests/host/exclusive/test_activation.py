@@ -1,7 +1,5 @@
 """One of a group started in place of another: the transaction of both, and what is asked before."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The first request for a service that sleeps: it waits, and gets the service's own answer."""
 
-from __future__ import annotations
-
 import json
 import time
 

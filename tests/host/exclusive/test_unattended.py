@@ -1,7 +1,5 @@
 """A host that activates by its calendar: the lock, what is tried again, and what time it is."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

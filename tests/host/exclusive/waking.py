@@ -1,8 +1,6 @@
 """A host on which requests activate services: HAProxy, the program behind it, and a switch that a
 test lets end."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Looking at captured trees, as the program does on a host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path

@@ -4,8 +4,6 @@ By the programs themselves in a network namespace whose rail, a veth, leads to a
 and systemctl are fakes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

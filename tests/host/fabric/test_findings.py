@@ -1,7 +1,5 @@
 """Each fault of a fabric, planted in trees as captured on Sparks: it alone is found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Echo requests of a given size, unfragmented: the `ping -M do -s 8972` of the fabric's rails."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

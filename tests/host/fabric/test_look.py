@@ -1,7 +1,5 @@
 """A host's part of the fabric, read from trees as captured on Sparks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Fixtures: a fake hub with a small repository, the lab's hub, and a runner of the program."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

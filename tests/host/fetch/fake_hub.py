@@ -5,8 +5,6 @@ X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, w
 another address (127.0.0.2) and gives ranges.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

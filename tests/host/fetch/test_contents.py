@@ -1,7 +1,5 @@
 """What was fetched against what the catalog says it is: from headers and small files alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ It does not say how large it is either. What makes holes of zeros, as ZFS with c
 (openzfs#18402), is played by a file system's answers.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """The fetch program against a fake hub: what ends up on the disk, and what is asked."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

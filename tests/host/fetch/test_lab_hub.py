@@ -1,7 +1,5 @@
 """The fetch program against the hub of the lab."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Hosts as peers: the peer server and the fetch program, as real processes."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import importlib

@@ -1,7 +1,5 @@
 """Getting an image into Docker: a real registry's blobs, and a Docker that only takes notes."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """A receipt: what its check finds by size and time, and what only hashing finds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

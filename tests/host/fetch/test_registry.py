@@ -1,7 +1,5 @@
 """Blobs of a private registry: its token dance, tokens that run out, a CDN behind it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

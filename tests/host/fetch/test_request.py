@@ -1,7 +1,5 @@
 """Requests as the controller writes them, and wrong ones."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

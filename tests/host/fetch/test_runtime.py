@@ -1,7 +1,5 @@
 """The runtime bundle: for the host's architecture, the same every time, cached."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

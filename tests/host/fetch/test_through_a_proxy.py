@@ -1,7 +1,5 @@
 """A host that reaches the hub by an HTTP proxy alone, as its job's environment says."""
 
-from __future__ import annotations
-
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager

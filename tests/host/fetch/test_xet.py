@@ -1,7 +1,5 @@
 """The hub's Xet storage as the way that weights come."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

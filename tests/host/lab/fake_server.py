@@ -1,7 +1,5 @@
 """A fake vLLM in a process of its own, and models that it loads."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

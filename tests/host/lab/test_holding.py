@@ -1,7 +1,5 @@
 """Who holds the lab, and what others are shown: without a fleet, and in a place of the test's."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

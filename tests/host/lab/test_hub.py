@@ -1,7 +1,5 @@
 """The lab's hub against the real clients: huggingface_hub, its `hf` command, hf_transfer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

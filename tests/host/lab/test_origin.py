@@ -1,7 +1,5 @@
 """What a checkout reports when it goes on with another checkout's fleet."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

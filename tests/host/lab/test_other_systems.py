@@ -1,7 +1,5 @@
 """The lab's other images: one driven by the environment, one that is built from a repository."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 from pathlib import Path

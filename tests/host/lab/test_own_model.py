@@ -1,7 +1,5 @@
 """A model by its repository's name, asked of the lab's hub, and started by the fake as rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The serving fake against what the real engine printed (tests/real_engine keeps it true)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The real engine's recipe, versions and documents, without building or starting it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The serving fake: what it accepts, refuses and answers, against what a real vLLM printed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Recipes of stock vLLM for RTX 50 as rendered: started by the fake with the lab's weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

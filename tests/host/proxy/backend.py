@@ -1,7 +1,5 @@
 """A replica that does what a test wants, and reports what reached it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

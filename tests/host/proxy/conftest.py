@@ -1,7 +1,5 @@
 """Doors and replicas for one test each."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator

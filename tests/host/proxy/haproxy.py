@@ -1,7 +1,5 @@
 """A real HAProxy with rendered files, started as the unit starts it, and a client."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

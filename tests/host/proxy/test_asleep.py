@@ -1,7 +1,5 @@
 """A service that sleeps: what its clients are told, and who of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

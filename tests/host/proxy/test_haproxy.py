@@ -1,7 +1,5 @@
 """The proxy, with a real HAProxy: who gets in, what gets through, and what is never lost."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

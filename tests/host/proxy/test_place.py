@@ -1,7 +1,5 @@
 """A service's place behind its proxy, with a real HAProxy: stopped, and started by anybody."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sparkwright.host.proxy import place

@@ -1,7 +1,5 @@
 """HAProxy's sockets as its versions have them, and how a switch waits for running requests."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """What a rank's engine is told of the fabric: what its host finds, at each start."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ranks start together, end together, and are one whole cluster again without a person."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable

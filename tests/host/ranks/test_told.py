@@ -1,7 +1,5 @@
 """What a host tells of a rank: a follower answers nobody, and is well while it serves."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ranks of a cluster on addresses of this machine, each under what systemd does with its unit."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A place that every user can reach, and another user of this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Servers that never stop talking, and how much memory a client takes for them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """Servers that answer without end: bounded memory, bounded time, a clear error."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An archive that would put something outside its place, or take a host's memory and disk."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

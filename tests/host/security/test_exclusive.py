@@ -1,7 +1,5 @@
 """A local user tries to say which service of a group runs."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

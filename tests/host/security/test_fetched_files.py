@@ -1,7 +1,5 @@
 """A local user tries to change weights after they were verified, or what root writes meanwhile."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

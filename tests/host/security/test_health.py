@@ -1,7 +1,5 @@
 """The health check is asked by a proxy on its own host, where other users can connect, too."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket

@@ -1,7 +1,5 @@
 """What code in a container can say to the switch that asks and the gate that reads its log."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A job's secrets: handed to systemd over a socket, for root alone, and in no file after that."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Keys with names, with a real HAProxy: who is let in, what vLLM sees, and what is written down."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A local user tries to hold or replace the lab's locks, or to have root write through them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A local user tries to take a host out of its pools, or to say who stopped a service."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

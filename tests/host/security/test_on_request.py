@@ -1,7 +1,5 @@
 """Somebody on the LAN or on the host tries to have services started, stopped and started again."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """A member of the fleet, with a key, asks a peer server for what is not the fleet's to read."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

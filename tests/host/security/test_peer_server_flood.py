@@ -1,7 +1,5 @@
 """A neighbour without a key keeps a peer server busy."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A neighbour without a key, or with what was heard on the wire, asks a peer server."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

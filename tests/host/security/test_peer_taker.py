@@ -1,7 +1,5 @@
 """A hostile peer, or somebody in a peer's place, answers a host that fetches."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import socket

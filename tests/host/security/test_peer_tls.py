@@ -1,7 +1,5 @@
 """Peers under TLS: who listens in between, who poses as a peer, and who asks in clear."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import socket

@@ -1,7 +1,5 @@
 """Who reaches the ranks' ports can neither join a cluster, nor end it, nor learn its key."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

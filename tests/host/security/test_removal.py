@@ -1,7 +1,5 @@
 """Removal goes by what lies on the host, and takes nothing that is not sparkwright's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

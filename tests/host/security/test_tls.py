@@ -1,8 +1,6 @@
 """TLS, with a real HAProxy and real attackers: who listens in, who poses as a replica, and who
 takes the port of a proxy."""
 
-from __future__ import annotations
-
 import datetime as dt
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """A local user tries to lead root's writes elsewhere: by links, directories, names in /tmp."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Asking a local fake of vLLM for everything, as the host's program does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The finer causes, from answers that no fake gives: what is said of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace

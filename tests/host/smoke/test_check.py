@@ -1,7 +1,5 @@
 """Each check of the short test fails for its own reason, against the fake vLLM with a fault."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

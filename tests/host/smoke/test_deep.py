@@ -1,7 +1,5 @@
 """Every deep check holds on a server that is well, and fails alone, by name, on one that is not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

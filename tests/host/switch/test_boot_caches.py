@@ -1,7 +1,5 @@
 """Compiled code is kept for the image, GPU and driver that it was made with, and not when bad."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The switch, step by step: programs named systemctl and docker that keep what runs in files."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What is in the way refuses a host; what bootstrap cures is judged when it is done."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A reboot is done where it was asked for, waited for, and never unasked."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.run import bootstrap

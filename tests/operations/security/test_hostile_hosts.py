@@ -1,7 +1,5 @@
 """Of two hosts one answers anything but what it is asked: it fails alone, and is named."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Every job has the sandbox, and its secrets are in nothing that outlives it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

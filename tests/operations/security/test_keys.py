@@ -1,7 +1,5 @@
 """Keys on their way to a host: hashes alone, by standard input, and the engine's for vLLM alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Without a plan a host is asked what it runs: one that lies fails alone, and colours nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The peer server's units: what systemd lets the server do, and who may have its port."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

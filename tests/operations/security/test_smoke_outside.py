@@ -1,7 +1,5 @@
 """The smoke test of a run fails a host whose service answers a neighbour without the key."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

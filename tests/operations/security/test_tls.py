@@ -1,7 +1,5 @@
 """The proxies' certificate on its way to a host: hidden, 0600, and gone when TLS is turned off."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

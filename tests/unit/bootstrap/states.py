@@ -1,7 +1,5 @@
 """Hosts before their bootstrap, and plans that ask for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any

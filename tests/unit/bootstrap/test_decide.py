@@ -1,7 +1,5 @@
 """Which box a host is, and what bootstrap will do there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """GPUs of boxes, asked for by ssh."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sparkwright.bootstrap import gpu_question

@@ -1,7 +1,5 @@
 """Signing keys: their fingerprints as gpg has them, and how apt reads them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

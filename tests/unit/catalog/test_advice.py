@@ -1,7 +1,5 @@
 """Advice: what a card says has its figures and their GPU; what this project reads is marked."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, get_args

@@ -4,8 +4,6 @@ docs/deviations.yaml declares what differs on the card's own tag, a recipe's ``b
 tag needs otherwise. Either gives the reason.
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any

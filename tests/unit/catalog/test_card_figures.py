@@ -1,7 +1,5 @@
 """Every figure of the catalog stands in the section of the card that its source names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

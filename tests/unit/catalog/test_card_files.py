@@ -1,7 +1,5 @@
 """What is kept of the cards here is what the cards say, where they are at hand."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every table of the cards, cell by cell: tests/cards/tables.yaml is what a parser read of them."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

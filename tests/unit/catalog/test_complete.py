@@ -1,7 +1,5 @@
 """What the cards say beside commands and figures is in the catalog, and on its page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Published numbers: whole, in range, and the ones that the cards give."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.builders import catalog

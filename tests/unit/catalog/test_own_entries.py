@@ -1,7 +1,5 @@
 """Entries of a user's own catalog: what they may leave out, and what they may not say."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import pytest

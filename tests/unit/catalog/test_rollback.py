@@ -1,7 +1,5 @@
 """Back to an image's rollback tag: every recipe of the image is planned there, without an error."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

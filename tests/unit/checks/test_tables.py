@@ -1,7 +1,5 @@
 """Every check of every table has its texts once, and a judgement or a pattern."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Hosts that answer commands as a test wants it: nothing is planned, and nobody is connected to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Five hosts, three of them equal, and what they answer: for tests of what every command prints."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 from pathlib import Path

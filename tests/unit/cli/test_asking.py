@@ -1,7 +1,5 @@
 """Asking before something is changed, and showing who has answered."""
 
-from __future__ import annotations
-
 import io
 
 import click

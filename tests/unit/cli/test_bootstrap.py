@@ -1,7 +1,5 @@
 """``sparkwright bootstrap``: steps, hosts and password of the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`sparkwright catalog new`: what it writes is taken as it is, and by editors."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

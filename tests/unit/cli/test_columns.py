@@ -1,7 +1,5 @@
 """In a terminal of 80 columns no line of a command is longer, and no word is broken."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Shell completion: by the site's files alone, and silent about all that is wrong with them."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Every command that goes to hosts takes pyinfra's options of the connection, and uses them."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """logs, start, stop, restart, shell and maintenance: what they ask, print and end with."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

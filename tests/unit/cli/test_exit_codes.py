@@ -1,7 +1,5 @@
 """Exit codes: the same for the same mistake (the table in docs/commands.md)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

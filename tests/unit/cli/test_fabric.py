@@ -1,7 +1,5 @@
 """``sparkwright fabric``: what is said of hosts that are joined by ConnectX-7."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """What the cards say does not work, through the command line: a site whose hosts each make one
 mistake (tests/cards/incompatibilities.yaml), and what ``sparkwright check`` says of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.libyaml import safe_load

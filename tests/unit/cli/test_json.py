@@ -1,7 +1,5 @@
 """--json of every command: one document, and what docs/json.md says of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`sparkwright top`, with hosts that look as a test wants it: plain, as JSON, on a screen."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

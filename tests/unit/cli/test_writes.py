@@ -1,7 +1,5 @@
 """What commands write: `check` and `plan` nothing, the others at the place that is named."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Fleets with a cluster, planned: the lab's recipe for two ranks, and made for more."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

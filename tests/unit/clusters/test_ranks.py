@@ -1,7 +1,5 @@
 """Ranks: one release for all hosts of a cluster, and each host's own part of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

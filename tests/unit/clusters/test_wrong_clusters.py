@@ -1,7 +1,5 @@
 """Every mistake in a cluster is told at once, before any host is touched."""
 
-from __future__ import annotations
-
 from contextlib import chdir
 from pathlib import Path
 from typing import Any

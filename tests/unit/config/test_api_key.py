@@ -1,7 +1,5 @@
 """The API key: made once, kept to its owner, never printed."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

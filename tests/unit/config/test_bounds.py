@@ -1,7 +1,5 @@
 """Every wrong input is judged before use: with file, line and key, and what is allowed there."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

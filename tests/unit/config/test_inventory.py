@@ -1,7 +1,5 @@
 """Our reading of an inventory against pyinfra's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Addresses of notices: what settings may hold, what comes from elsewhere, and what is none."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

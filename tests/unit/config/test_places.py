@@ -1,7 +1,5 @@
 """What a site has goes before the library's: templates, catalog and roles."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A new site: what it has, what is never overwritten, and what is said next."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Private keys by their files: what nobody can log in with is told, with what to do."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every mistake in the user's input is reported with its place and a remedy, all at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pages, and what a check needs of a page: its links, headings, code lines and code spans."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass

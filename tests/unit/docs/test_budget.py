@@ -1,7 +1,5 @@
 """The budget of code (.ci/budget.py) counts lines and names whatever is over its ceiling."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every command line that a page shows is one that the program accepts."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

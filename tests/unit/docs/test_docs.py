@@ -1,7 +1,5 @@
 """docs/known-issues.yaml names only what there is, and the catalog has a recipe for each system."""
 
-from __future__ import annotations
-
 from docs.generate.cards import CARDS
 from sparkwright.checks.configuration import rule_ids
 from sparkwright.checks.service.diagnose import CHECKS

@@ -1,7 +1,5 @@
 """Generated pages are those that are committed, and say something about every key and command."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

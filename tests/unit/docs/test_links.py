@@ -1,7 +1,5 @@
 """Every relative link, anchor and path that a page names exists."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Packages come from wherever a machine is set up to take them: no package index is named here."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

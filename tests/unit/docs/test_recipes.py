@@ -1,7 +1,5 @@
 """The recipes that docs/catalog-yaml.md shows are whole, break no rule and can be rendered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

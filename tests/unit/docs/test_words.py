@@ -1,8 +1,6 @@
 """Pages use the field's words: a reader who knows pyinfra, Docker, systemd, vLLM and HAProxy must
 never meet a private one."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -4,8 +4,6 @@
 module is compared with what Python's own parser makes of it.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from importlib import import_module

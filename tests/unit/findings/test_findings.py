@@ -1,7 +1,5 @@
 """One type for everything that is wrong: as text, as JSON and as SARIF."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A host's own addresses, and which of others' it reaches."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from typing import Any

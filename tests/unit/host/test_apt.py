@@ -1,7 +1,5 @@
 """Installing with apt, while others use it, or where a proxy is the only way out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Where files will lie, by paths that may not exist, or never can."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.host import observe

@@ -1,7 +1,5 @@
 """What is called docker on a host, and where its images lie, by what Docker says of itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading nvidia-smi: captures and forms that were seen on real hosts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

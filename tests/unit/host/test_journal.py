@@ -1,7 +1,5 @@
 """The one line that says why a service ended, out of what vLLM printed."""
 
-from __future__ import annotations
-
 from sparkwright.host.lib import journal
 from tests.tables import Tables
 from tests.unit.builders import ROOT

@@ -1,7 +1,5 @@
 """Commands of hosts whose language is not English."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

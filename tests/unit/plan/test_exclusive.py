@@ -1,7 +1,5 @@
 """Services of which one runs at a time: their group, and what is not added up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

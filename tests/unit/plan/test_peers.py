@@ -1,7 +1,5 @@
 """Who takes from whom."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

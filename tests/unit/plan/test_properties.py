@@ -1,7 +1,5 @@
 """Any mutation of valid settings: a located message or a plan, never a traceback."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

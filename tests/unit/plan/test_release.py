@@ -1,7 +1,5 @@
 """Rendered releases: what the card says, nothing else, and a name that follows the content."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Canaries first, then batches."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

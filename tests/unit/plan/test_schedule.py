@@ -1,7 +1,5 @@
 """The calendar of exclusive services: what is read, what systemd gets, what can't be."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

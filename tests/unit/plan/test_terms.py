@@ -1,7 +1,5 @@
 """Licences and duties are shown once, for every image and model of a fleet."""
 
-from __future__ import annotations
-
 import json
 
 from click.testing import CliRunner

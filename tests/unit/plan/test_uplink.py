@@ -1,7 +1,5 @@
 """Hosts behind an HTTP proxy: the variables of their programs, and what is reached without it."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.config.parse import parse_settings

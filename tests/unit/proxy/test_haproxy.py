@@ -1,7 +1,5 @@
 """The gateway's text: what is rendered, what is refused, and what HAProxy's answers mean."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which doors a host has."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The addresses that a load balancer gets, by what its own host was seen to reach."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.host.lib.addresses import Reach, Reached

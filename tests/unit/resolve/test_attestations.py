@@ -1,7 +1,5 @@
 """An index with provenance: what of it is fetched, locked and pulled."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

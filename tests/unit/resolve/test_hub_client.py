@@ -1,7 +1,5 @@
 """A hub's answer about a model: bounded before huggingface_hub reads it, its errors explained."""
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import json

@@ -1,7 +1,5 @@
 """The KV cache's geometry, from configurations of the kinds that the catalog has."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The lock: what it says comes back, what it lacks is named, and its text does not move."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Accounts of registries from Docker's own file."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of `sparkwright top`: rates of two looks, and what 80 columns hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

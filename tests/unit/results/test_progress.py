@@ -1,7 +1,5 @@
 """One line per host while it fetches."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.host.fetch.progress import FetchProgress

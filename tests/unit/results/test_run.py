@@ -1,7 +1,5 @@
 """The report: what is said at the end of a run, and the same as data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

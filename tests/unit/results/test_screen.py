@@ -1,7 +1,5 @@
 """Text in a terminal's width: broken at spaces, aligned, never within a word."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.text.screen import fitted, folded

@@ -1,7 +1,5 @@
 """What a fleet runs, in words."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Bootstrap takes packages from nobody but whom the user named, and gives root to nobody else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

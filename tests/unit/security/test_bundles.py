@@ -1,7 +1,5 @@
 """Who hands over a bundle or a lock changes any byte of it: nothing of that is run or built."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

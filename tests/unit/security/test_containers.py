@@ -1,7 +1,5 @@
 """What code in a container must not get: power over the host, the key's whereabouts, a way in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Hosts and words that a terminal or a shell would obey: in logs, in marks, on a command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A hostile host says what its firewall is, and somebody pastes the command that opens it."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.checks.smoke.firewalls import unreachable

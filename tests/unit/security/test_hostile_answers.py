@@ -1,7 +1,5 @@
 """A host answers anything at all: a typed value or a refusal of that host, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

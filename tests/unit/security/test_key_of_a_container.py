@@ -1,7 +1,5 @@
 """The rendered start of a container, run by a real shell: who gets to see the key."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Keys with names on the controller: their files, and what a command may say of them."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nobody is let near vLLM without a key: by default, and by a rule where one asks for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a neighbour gets without the key: asked of servers that let everybody in, or hang."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import subprocess

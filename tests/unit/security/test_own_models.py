@@ -1,7 +1,5 @@
 """Who owns a model's repository writes its files: they are data, bounded, and never run."""
 
-from __future__ import annotations
-
 import http.server
 import json
 from collections.abc import Iterator

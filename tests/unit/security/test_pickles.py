@@ -1,7 +1,5 @@
 """A model repository with pickles, which run their author's code where they are loaded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Python of a model's repository: run only where it is pinned, and named by who has read it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The SBOM of a release: every pin of a user's install and of a host, with its hashes."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Secrets from commands: no shell in between, nothing endless, and no error that tells them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shlex

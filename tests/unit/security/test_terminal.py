@@ -1,7 +1,5 @@
 """A host writes escape sequences wherever its words are shown: no terminal obeys one."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,8 +1,6 @@
 """TLS on the controller: the CA's key is its owner's, certificates are renewed in time, and a
 certificate that would not work stops the run before any host is touched."""
 
-from __future__ import annotations
-
 import datetime as dt
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Every unit has the sandbox, and what it has otherwise is named and has a reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

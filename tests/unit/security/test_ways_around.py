@@ -1,7 +1,5 @@
 """Settings that would lead around what plan and rules show: each is tried, and each is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

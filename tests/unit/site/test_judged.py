@@ -1,7 +1,5 @@
 """What `check` calls right a deploy does not refuse: both judge by the same code, in one go."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

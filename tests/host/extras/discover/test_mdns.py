@@ -1,7 +1,5 @@
 """Two boxes on a cable of their own: what one announces by mDNS, the other finds."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

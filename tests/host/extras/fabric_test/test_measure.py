@@ -1,7 +1,5 @@
 """Measuring from a host: ib_write_bw's and docker's words, and what is read of their output."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

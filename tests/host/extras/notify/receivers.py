@@ -1,7 +1,5 @@
 """What takes notices: an HTTP server, and a mail server, each on a free port."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

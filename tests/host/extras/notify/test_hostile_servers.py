@@ -1,7 +1,5 @@
 """Notices: a receiver gets what is meant for it, and nothing of an address goes elsewhere."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Notices as they arrive: at a webhook, an ntfy server and a mail server."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparkwright.config.notices import address

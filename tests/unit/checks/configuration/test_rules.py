@@ -1,7 +1,5 @@
 """Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
 
-from __future__ import annotations
-
 import runpy
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hosts of a fabric, as their program answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from ipaddress import ip_interface
 

@@ -1,7 +1,5 @@
 """Addresses of rails: from a setting and what a host is, to netplan's text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Hosts that share a fabric."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sparkwright.checks.fabric.groups import FabricLook, of_looks

@@ -1,7 +1,5 @@
 """Every check of preflight, each seen to find its fault and to pass a host in order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A remedy that installs something names what its distribution has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

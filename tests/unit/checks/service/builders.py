@@ -1,7 +1,5 @@
 """A Spark in perfect order as the doctor sees it, to be made ill in one place each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Every diagnosis is provoked by planted facts, and a healthy host yields none."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a real vLLM 0.24.0 on a GPU printed and answered, judged by doctor and watch."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

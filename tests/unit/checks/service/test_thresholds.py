@@ -1,7 +1,5 @@
 """One set of thresholds: a changed one changes doctor and watch alike."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the watch holds to be wrong, by rings of samples that are planted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`sparkwright smoke` as a user runs it: pyinfra, this machine as its host, a local fake."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

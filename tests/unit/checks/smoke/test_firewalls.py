@@ -1,7 +1,5 @@
 """What of a host's firewall closes a published port, and the one command that opens it."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

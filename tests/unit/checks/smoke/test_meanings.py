@@ -1,7 +1,5 @@
 """Every way to fail has its meaning, remedy and source, and is shown with them."""
 
-from __future__ import annotations
-
 import ast
 import json
 from dataclasses import replace

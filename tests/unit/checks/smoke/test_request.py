@@ -1,7 +1,5 @@
 """What a service is asked for follows from its plan and the catalog."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Repositories of models as the hub would say them, and fleets that name them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A service that names a model's repository: what is derived, from what, and what is asked for."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

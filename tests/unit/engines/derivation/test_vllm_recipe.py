@@ -1,7 +1,5 @@
 """vLLM's own recipe of a model that a service names: asked first, carried over, and pinned."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

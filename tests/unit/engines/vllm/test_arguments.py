@@ -1,7 +1,5 @@
 """What a vLLM version takes: mistakes are found with their place, and what it takes passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Variables of images that are driven by them: what plan and rules show is what runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """How a table of arguments is made: from a dump of a real parser, or of a small fake of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

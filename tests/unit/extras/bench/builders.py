@@ -1,7 +1,5 @@
 """Results as a load generator leaves them, to be changed in one place each (invented)."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

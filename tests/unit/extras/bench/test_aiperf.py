@@ -1,7 +1,5 @@
 """AIPerf's configuration and its captured report (tests/fixtures/bench), without AIPerf."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the benchmarks are made of, as far as it needs no fleet. Nothing here is timed."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import socket

@@ -1,7 +1,5 @@
 """``sparkwright bench``: what is asked, kept, compared and handed on, without host or generator."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Results against the cards: which figure, which range, and what may explain a gap."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A service against its own past: what counts as slower, and what changed since."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

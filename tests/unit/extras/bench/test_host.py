@@ -1,7 +1,5 @@
 """Facts of a benchmarked host: the program that reports them, and what a result keeps of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sweep and its prompts: every load as asked for, and no two requests alike by chance."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Plots: proportions, what they say to who can't see them, and nothing that breaks the markup."""
 
-from __future__ import annotations
-
 import math
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Stored results: what is kept comes back, and what can't be read is named and passed over."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A fake for AIPerf: it leaves the captured report, and what it was started with."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

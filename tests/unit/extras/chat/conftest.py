@@ -1,7 +1,5 @@
 """A model that speaks, and a site whose host serves it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A server that speaks as vLLM behind its proxy does, and says what a test wants."""
 
-from __future__ import annotations
-
 import json
 import random
 import ssl

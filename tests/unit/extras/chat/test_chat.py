@@ -1,7 +1,5 @@
 """`sparkwright chat`: with a real server over HTTP, piped and at a terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`sparkwright chat` between a hostile model, other servers, other users, and the user's key."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ssl
 import stat

@@ -1,7 +1,5 @@
 """Names of boxes in the LAN, from SSH and mDNS, hostile ones too; ``discover`` and ``init``."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

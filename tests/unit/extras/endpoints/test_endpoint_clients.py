@@ -4,8 +4,6 @@ LiteLLM is 250 MB with all that it needs: ``make clients`` installs it apart and
 and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

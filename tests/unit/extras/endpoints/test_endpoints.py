@@ -1,7 +1,5 @@
 """Endpoints: what clients are given of a planned fleet, and what they never are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers of a host whose fabric is measured, for tests of what every command prints."""
 
-from __future__ import annotations
-
 from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement
 from tests.unit.cli.fleet_of_five import LONG
 

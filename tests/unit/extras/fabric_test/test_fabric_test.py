@@ -1,7 +1,5 @@
 """``sparkwright fabric test``: hosts joined by ConnectX-7, judged, measured, hostile."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Services handed over, as the command renders them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparkwright.extras.handover.formats import handover

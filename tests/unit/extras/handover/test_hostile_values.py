@@ -1,7 +1,5 @@
 """What is handed over opens nothing that was closed, and no value in it becomes anything else."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Manifests that a cluster takes, with what the release on the host has."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Quadlets that Podman's generator takes, with what the release on the host has."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The recipes of these tests, imported."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recipes of three formats, key by key, as entries of the catalog."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

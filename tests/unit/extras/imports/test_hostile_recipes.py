@@ -1,7 +1,5 @@
 """A recipe is somebody else's text: what it tries when it is imported, and what comes of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Registries of recipes: named in the settings, pinned in the lock, searched, imported from."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Targets, alert rules and dashboard: names that real servers have, and alerts that do fire."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Hosts as `sparkwright status` reads them, with what their watch found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparkwright.findings.finding import Finding, Severity, Subject

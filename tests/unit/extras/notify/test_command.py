@@ -1,7 +1,5 @@
 """``sparkwright notify``: what it says, remembers and leaves alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

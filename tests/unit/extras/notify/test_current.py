@@ -1,7 +1,5 @@
 """What is wrong now, from what hosts and their watch say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

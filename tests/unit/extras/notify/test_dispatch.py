@@ -1,7 +1,5 @@
 """What is said to whom and when: once, folded, not too often, and not again after a restart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Notices: no key, prompt or control character leaves by them, and no address by a message."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of the page with its section on speed need the extra `bench`."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 if find_spec("sparkwright.extras.bench") is None:

@@ -1,7 +1,5 @@
 """The page with its section on speed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is said first: what is wrong and where, since when and since which change; then the rest."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The page: what it makes of runs, results and history, and that it holds nothing but that."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """``sparkwright report``: one file, exit codes, and never a traceback."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

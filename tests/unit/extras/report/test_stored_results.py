@@ -1,7 +1,5 @@
 """Stored results of any content, on the page."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path
