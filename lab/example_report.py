@@ -24,7 +24,7 @@ from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.store import save
 from sparkwright.extras.report.contents import LastRun, Switch
 from sparkwright.host.service import CheckResult
-from sparkwright.results.run import Row, ServiceRow, as_json
+from sparkwright.results.run_summary import Row, ServiceRow, as_json
 
 TAG = "2026-06-18-v0.23.0-dflashfix"
 IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:{TAG}"

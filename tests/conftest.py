@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sparkwright.catalog import load
+from sparkwright.catalog import reader as load
 
 _HERE = Path(__file__).parent
 _SHIPPED = _HERE.parent / "catalog"

@@ -23,7 +23,7 @@ from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.watch.state import WatchReport
-from sparkwright.results.keys import KeyRow
+from sparkwright.results.key_states import KeyRow
 
 
 class Advised(Choice):

@@ -8,9 +8,9 @@ from sparkwright.bootstrap import steps
 from sparkwright.bootstrap.box import box_of
 from sparkwright.bootstrap.findings import finding
 from sparkwright.bootstrap.judged import Judged
-from sparkwright.bootstrap.sources import every_package
+from sparkwright.bootstrap.package_sources import every_package
 from sparkwright.bootstrap.steps import StepPlan
-from sparkwright.config.bootstrap import Packaged, Step
+from sparkwright.config.bootstrap_settings import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState

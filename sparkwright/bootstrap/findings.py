@@ -3,7 +3,7 @@
 from functools import cache, partial
 
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 _texts = cache(partial(beside, __file__, "findings.yaml"))
 

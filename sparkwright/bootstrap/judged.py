@@ -7,12 +7,12 @@ from sparkwright.bootstrap import driver, steps
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding
 from sparkwright.bootstrap.firewall import network_of, openings, ports_of
-from sparkwright.bootstrap.sources import Packages, packages_of
+from sparkwright.bootstrap.package_sources import Packages, packages_of
 from sparkwright.bootstrap.steps import StepPlan, sums
 from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.checks.host.remedies import install
-from sparkwright.config.bootstrap import Packaged
+from sparkwright.config.bootstrap_settings import Packaged
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.bootstrap.prepare import Undo

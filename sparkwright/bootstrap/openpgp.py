@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.findings.user_error import refusal
 
 _ARMOUR = re.compile(

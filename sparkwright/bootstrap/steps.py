@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.host.bootstrap.prepare import Undo
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 UNITS = "/etc/systemd/system"
 #: Texts of the files that a step writes, by step and path.

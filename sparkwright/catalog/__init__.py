@@ -13,7 +13,7 @@ from sparkwright.catalog.entries import (
     Tag,
     Variables,
 )
-from sparkwright.catalog.load import Catalog, load_catalog
+from sparkwright.catalog.reader import Catalog, load_catalog
 
 __all__ = [
     "Alias",

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from sparkwright.catalog.schema import COMMON, KINDS, documented
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 #: The schemas' folder, beside the folders of entries.
 SCHEMAS = ".schema"

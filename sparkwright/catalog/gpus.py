@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog.entries import Recipe
-from sparkwright.catalog.load import Catalog
+from sparkwright.catalog.reader import Catalog
 from sparkwright.host.lib.gpu import UNIFIED
 
 

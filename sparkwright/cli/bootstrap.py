@@ -12,7 +12,7 @@ from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import inventory_argument, pyinfra_json_option
 from sparkwright.cli.lib.progress import CONNECTION
-from sparkwright.config.bootstrap import Step
+from sparkwright.config.bootstrap_settings import Step
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import refusal
 

@@ -17,7 +17,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
-from sparkwright.results.keys import render, rows
+from sparkwright.results.key_states import render, rows
 from sparkwright.site.fleet import PlannedHost
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

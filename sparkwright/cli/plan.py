@@ -11,7 +11,7 @@ from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration import assumed_hardware
 from sparkwright.checks.configuration.facts import Context
-from sparkwright.checks.configuration.memory import budget
+from sparkwright.checks.configuration.memory_budget import budget
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import inventory_argument, json_option, print_json

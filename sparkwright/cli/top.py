@@ -40,7 +40,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
     for each interval, with --json a line. Ctrl-C ends it. One connection to each host, and one
     execution a look. Exit code 1 when a host does not answer.
     """
-    from sparkwright.run import load
+    from sparkwright.run import load_samples as load
 
     plain = once or as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from sparkwright.config.secret_commands import printed
 from sparkwright.config.secrets import Command, Secret, refuse_readable
-from sparkwright.documents import files
+from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.findings.validation import HIDDEN, problems_of

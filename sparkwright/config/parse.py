@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sparkwright.catalog import Exceptions
-from sparkwright.config.bootstrap import PackageSource
+from sparkwright.config.bootstrap_settings import PackageSource
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
 from sparkwright.config.fabric import FabricAddresses

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from sparkwright.documents import files
+from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import refusal
 

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from sparkwright.config.secret_commands import LARGEST, line
-from sparkwright.documents import files
+from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import refusal
 

@@ -20,7 +20,7 @@ from pydantic import (
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
 from sparkwright.config import values
-from sparkwright.config.bootstrap import Packaged, PackageSource, Step
+from sparkwright.config.bootstrap_settings import Packaged, PackageSource, Step
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.notices import NoticeAddress

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
-from sparkwright.text.data import read
+from sparkwright.text.shipped_yaml import read
 
 Facts = TypeVar("Facts")
 Part = TypeVar("Part")

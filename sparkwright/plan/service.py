@@ -21,7 +21,7 @@ from sparkwright.plan.container import (
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.tls.host import certificate_place
+from sparkwright.tls.host_certificates import certificate_place
 
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2

@@ -20,7 +20,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
 from sparkwright.host.proxy.pool import ASLEEP_MAP
-from sparkwright.tls.host import CERTIFICATE
+from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
 UNIT = "sparkwright-gateway.service"

@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.findings.validation import problems_of
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan
-from sparkwright.tls.host import identity
+from sparkwright.tls.host_certificates import identity
 
 #: Data of every host of the inventory, whatever the run is limited to. Those that it is not
 #: limited to were judged by nobody yet.

@@ -14,7 +14,7 @@ from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool,
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import pool_problems, replica_identity, replicas
-from sparkwright.tls.host import serves_with
+from sparkwright.tls.host_certificates import serves_with
 
 #: Seconds without a request after which a service is asked for one token.
 IDLE = 30

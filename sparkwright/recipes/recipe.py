@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.resolve.recipe_registry import Snapshot
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 #: Suffixes of files that may be recipes.
 SUFFIXES = (".yaml", ".yml")

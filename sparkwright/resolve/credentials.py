@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from sparkwright.config.secret_commands import line, printed
 from sparkwright.config.secrets import Secret, Source
-from sparkwright.documents import files, json_text
+from sparkwright.documents import json_text
+from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError, refusal
 

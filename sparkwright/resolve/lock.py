@@ -13,7 +13,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import ValidationError, field_validator
 
-from sparkwright.documents import files, yaml_text
+from sparkwright.documents import text_files as files
+from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import Problems, UserError, mistake, refusal
 from sparkwright.findings.validation import problems_of

@@ -24,7 +24,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sparkwright.documents.files import write
+from sparkwright.documents.text_files import write
 
 ARCHITECTURES = ("aarch64", "x86_64")
 REQUIREMENTS = Path(__file__).with_name("runtime_requirements.txt")

@@ -12,7 +12,7 @@ from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
-from sparkwright.results import run as table
+from sparkwright.results import run_summary as table
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph

@@ -13,7 +13,7 @@ from sparkwright.operations import proxies
 from sparkwright.operations.services import to_release
 from sparkwright.operations.switching import why
 from sparkwright.plan.changes import changes, runs_instead
-from sparkwright.results.run import Outcome
+from sparkwright.results.run_summary import Outcome
 from sparkwright.run.observation import status_of
 from sparkwright.run.state import HostRun, Run
 

@@ -33,11 +33,11 @@ from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.resolve.references import hex_digits
-from sparkwright.results.run import Outcome
+from sparkwright.results.run_summary import Outcome
 from sparkwright.site.services import directories, secrets_of
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.visible import visible
-from sparkwright.tls.host import PeerCertificate
+from sparkwright.tls.host_certificates import PeerCertificate
 
 _KEY = "sparkwright-run"
 

@@ -23,7 +23,7 @@ from sparkwright.site.fleet import plan_fleet, stopping
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned, with_geometry
 from sparkwright.site.services import directories, rendered, secrets_of
-from sparkwright.tls.host import PeerCertificate, peer_certificate
+from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sparkwright.findings.user_error import Problems
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.site.own_models import ReadHost, with_recipes
-from sparkwright.tls.host import problems as tls_problems
+from sparkwright.tls.host_certificates import problems as tls_problems
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
-from sparkwright.documents.files import write
+from sparkwright.documents.text_files import write
 from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.tls.names import ip_address, label
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.checks.smoke.result import Smoke
-from sparkwright.results.run import Outcome
+from sparkwright.results.run_summary import Outcome
 from sparkwright.run import report
 from sparkwright.run.state import Run
 from tests.operations.sites import looked_at, site, spark

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.load import HostLoad
-from sparkwright.run import load
+from sparkwright.run import load_samples as load
 from sparkwright.run.state import HostRun
 from tests.operations.sites import site, spark
 

@@ -14,7 +14,7 @@ from sparkwright.operations import peers
 from sparkwright.operations.peer_keys import CONTROLLER, Peer
 from sparkwright.run import bundle_server, sharing
 from sparkwright.run.state import Run
-from sparkwright.tls.host import PeerCertificate
+from sparkwright.tls.host_certificates import PeerCertificate
 from tests.operations.harness import FakeHost
 from tests.operations.sites import looked_at, site, spark
 from tests.tables import table

@@ -5,7 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.checks.configuration import issues, memory, model, service
+from sparkwright.checks.configuration import (
+    issues,
+    model,
+)
+from sparkwright.checks.configuration import (
+    memory_budget as memory,
+)
+from sparkwright.checks.configuration import (
+    whole_service as service,
+)
 from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines import ENGINES, engine

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import SYSTEM_GIB
 from sparkwright.checks.configuration.facts import Context, assumed_hardware
-from sparkwright.checks.configuration.memory import budget
+from sparkwright.checks.configuration.memory_budget import budget
 from sparkwright.plan.plan import HostPlan
 
 

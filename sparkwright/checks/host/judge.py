@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.checks.configuration import check_host
-from sparkwright.checks.host import docker, gpu, memory, system
+from sparkwright.checks.host import capacity as memory
+from sparkwright.checks.host import docker, gpu, system
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from sparkwright.host.observation import Distribution
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 
 def install(name: Literal["docker", "compose", "toolkit", "driver"], on: Distribution) -> str:

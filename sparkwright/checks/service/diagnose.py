@@ -6,7 +6,9 @@ Pure: the facts come from sparkwright/host/doctor.py.
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from sparkwright.checks.service import host, logs, ranks, service, watch
+from sparkwright.checks.service import cluster as ranks
+from sparkwright.checks.service import host, logs, watch
+from sparkwright.checks.service import running as service
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.check import Check, Checks, Symptom
 from sparkwright.findings.finding import Finding, Severity, errors, errors_first

@@ -17,7 +17,7 @@ from sparkwright.engines.vllm.table import Argument, nearest, release, table, ve
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.findings.user_error import suggest
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")

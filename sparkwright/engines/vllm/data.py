@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 DATA: dict[str, Any] = beside(__file__, "engine.yaml")
 #: Arguments whose product is the GPUs that vLLM asks for.

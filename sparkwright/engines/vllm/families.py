@@ -5,7 +5,7 @@ from functools import cache
 from typing import Literal
 
 from sparkwright.engines.vllm.table import nearest, table
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 #: In a template that has a request's ``enable_thinking`` switch the thinking.
 SWITCH = "enable_thinking"

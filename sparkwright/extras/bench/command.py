@@ -24,10 +24,10 @@ from sparkwright.extras.bench.aiperf import Tool, find
 from sparkwright.extras.bench.host import Facts, ask, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.judgement import Bench, judged
 from sparkwright.extras.bench.loads import Batch, Sweep, batches, read_categories, read_numbers
+from sparkwright.extras.bench.measured_service import Service, reach
 from sparkwright.extras.bench.results import LoadGenerator, Result
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text
-from sparkwright.extras.bench.service import Service, reach
 from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
 from sparkwright.findings.render import text as findings_text

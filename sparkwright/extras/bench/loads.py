@@ -16,7 +16,7 @@ from typing import Any
 
 from sparkwright.catalog.measurements import Category
 from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
-from sparkwright.text.data import read
+from sparkwright.text.shipped_yaml import read
 
 #: The categories with prompts, in the order of the cards.
 CATEGORIES: tuple[Category, ...] = (

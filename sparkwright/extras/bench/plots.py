@@ -11,7 +11,7 @@ from sparkwright.config.templates import template
 from sparkwright.extras.bench.compare import SHORT_PROMPT
 from sparkwright.extras.bench.judgement import Bench
 from sparkwright.extras.bench.results import MEASURES, Cell
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.short import number
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 360, 40, 348, 18, 188

@@ -14,7 +14,7 @@ from sparkwright.catalog.data import Scalar
 from sparkwright.catalog.measurements import Category
 from sparkwright.findings.render import count
 from sparkwright.results.page import Moment
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 
 #: Kind of prompt: the cards' categories, or tokens without sense (the drafters' worst case).
 Kind = Category | Literal["random"]

@@ -14,8 +14,8 @@ from typing import Any
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.aiperf import Tool
 from sparkwright.extras.bench.loads import Batch, sample
+from sparkwright.extras.bench.measured_service import Service, metrics_without_key
 from sparkwright.extras.bench.results import Cell
-from sparkwright.extras.bench.service import Service, metrics_without_key
 from sparkwright.findings.user_error import refusal
 
 #: Of an answer: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output).

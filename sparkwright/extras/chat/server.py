@@ -18,7 +18,7 @@ from sparkwright.extras.chat.targets import Target
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.host.lib.http import Answer, NoAnswer, Server
-from sparkwright.text.data import beside
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.visible import cut
 
 #: Seconds for a connection and the list of models, and for a login before it.

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from sparkwright.catalog.load import validated
-from sparkwright.documents import files as documents
+from sparkwright.catalog.reader import validated
+from sparkwright.documents import text_files as documents
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.findings.user_error import Problems, mistake
 

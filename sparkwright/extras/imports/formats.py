@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.load import validated
+from sparkwright.catalog.reader import validated
 from sparkwright.extras.imports import sparkrun
 from sparkwright.extras.imports.entries import Imported, make
 from sparkwright.findings.user_error import UserError

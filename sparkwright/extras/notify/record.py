@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sparkwright.documents.files import write
+from sparkwright.documents.text_files import write
 from sparkwright.extras.notify.notices import Record
 from sparkwright.findings.user_error import refusal
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkwright.config.templates import template
-from sparkwright.documents.files import write
+from sparkwright.documents.text_files import write
 from sparkwright.findings.user_error import refusal
 
 NAME = "sparkwright-notify"

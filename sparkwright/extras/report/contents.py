@@ -18,7 +18,7 @@ from sparkwright.findings.user_error import mistake
 from sparkwright.findings.validation import problems_of
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import Moment, Section, Weighed, Weight
-from sparkwright.results.run import Row
+from sparkwright.results.run_summary import Row
 
 
 @dataclass(frozen=True)

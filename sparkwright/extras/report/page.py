@@ -17,8 +17,8 @@ from sparkwright.extras.report.front import front
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight
-from sparkwright.results.run import Row, ServiceRow, image_in_short, state
-from sparkwright.text.data import beside
+from sparkwright.results.run_summary import Row, ServiceRow, image_in_short, state
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.short import natural
 from sparkwright.text.visible import cut
 

@@ -15,7 +15,7 @@ from pyinfra.context import ctx_state
 from pyinfra.operations import apt, files, server, systemd
 
 from sparkwright.bootstrap.openpgp import key_text
-from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.bootstrap.steps import StepPlan, sums
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory

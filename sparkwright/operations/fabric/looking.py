@@ -2,7 +2,7 @@
 
 from pyinfra.api.host import Host
 
-from sparkwright.checks.fabric.answers import wrong
+from sparkwright.checks.fabric.untrusted import wrong
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import Sudo, ask
 from sparkwright.host import fabric

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from sparkwright.bootstrap.decide import Decision, decide
-from sparkwright.config.bootstrap import PackageSource
+from sparkwright.config.bootstrap_settings import PackageSource
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Distribution, Observation

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.bootstrap import openpgp
-from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.findings.user_error import UserError
 
 #: Of nobody: made for this test by gpg, its secret half thrown away.

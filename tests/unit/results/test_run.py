@@ -5,7 +5,7 @@ from typing import Any
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult
-from sparkwright.results.run import Row, ServiceRow, render
+from sparkwright.results.run_summary import Row, ServiceRow, render
 
 SERVICE = ServiceRow(
     name="qwen36",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparkwright.bootstrap import openpgp
-from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.bootstrap.steps import sudoers_file
 from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError

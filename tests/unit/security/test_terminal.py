@@ -24,7 +24,7 @@ from sparkwright.host.lock import Owner
 from sparkwright.operations.live import Live
 from sparkwright.results.disk_usage import render as render_usage
 from sparkwright.results.progress import line
-from sparkwright.results.run import Row, render
+from sparkwright.results.run_summary import Row, render
 from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
 from sparkwright.text.visible import visible, visible_but_colours

@@ -28,7 +28,7 @@ from sparkwright.proxy.haproxy import Proxies, render_proxies
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, subject_names
-from sparkwright.tls.host import identity
+from sparkwright.tls.host_certificates import identity
 from sparkwright.tls.names import names_of, own_name
 from tests.unit.builders import ROOT, SPARK, plan
 

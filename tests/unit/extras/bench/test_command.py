@@ -17,9 +17,9 @@ from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench import host, run
 from sparkwright.extras.bench.host import Facts
 from sparkwright.extras.bench.loads import Batch, Load, Sweep, batches
+from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.probe import ProbeAnswer
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.bench.service import Service
 from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu

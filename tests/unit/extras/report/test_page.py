@@ -30,7 +30,7 @@ from sparkwright.extras.report.contents import (
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
-from sparkwright.results.run import Row, as_json
+from sparkwright.results.run_summary import Row, as_json
 from sparkwright.results.status import switches
 from sparkwright.text.short import hosts_in_short, natural
 from sparkwright.text.visible import visible_text

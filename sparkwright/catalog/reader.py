@@ -17,7 +17,8 @@ from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.catalog.schema import KINDS, allowed
-from sparkwright.documents import files, yaml_text
+from sparkwright.documents import text_files as files
+from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, UserError, mistake, suggest

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.configuration import Hardware
 from sparkwright.checks.configuration.facts import Context
-from sparkwright.checks.configuration.memory import utilization
+from sparkwright.checks.configuration.memory_budget import utilization
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check

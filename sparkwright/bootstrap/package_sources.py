@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from sparkwright.bootstrap.box import Box
-from sparkwright.config.bootstrap import PackageSource
-from sparkwright.text.data import beside
+from sparkwright.config.bootstrap_settings import PackageSource
+from sparkwright.text.shipped_yaml import beside
 
 
 @dataclass(frozen=True)
