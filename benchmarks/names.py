@@ -1,4 +1,4 @@
-"""What many hosts take of the controller when nothing has to change: CPU and memory.
+"""Cost of many unchanged hosts on the controller: CPU and memory.
 
     make bench            (or: python -m benchmarks.names --names 8 32 128)
     make bench BEFORE=../other-checkout

@@ -1,4 +1,4 @@
-"""What a container's own network costs a request: `hardening: strict` beside the host's network.
+"""Cost of a container's own network per request: `hardening: strict` beside the host's network.
 
     make bench-networks      (or: python -m benchmarks.networks --rounds 3 --requests 2000)
 

@@ -22,7 +22,7 @@ TRIES = 4
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run takes.
+    """Cost of one run.
 
     Attributes:
         seconds: by the clock.

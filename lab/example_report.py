@@ -128,7 +128,7 @@ def _cell(
 
 
 def rows(hosts: int) -> list[Row]:
-    """What the last run reported."""
+    """Rows of the last run's summary."""
     return [_row(host, number) for number, host in enumerate(names(hosts))]
 
 

@@ -115,7 +115,7 @@ def ssh_command(machine: Machine) -> list[str]:
 
 
 def _alone() -> contextlib.AbstractContextManager[None]:
-    """One `up` or `down` at a time."""
+    """Lock that allows one `up` or `down` at a time."""
     return one_at_a_time(_CHANGING, "waiting for another run of the lab to end")
 
 
@@ -138,7 +138,7 @@ def _of_whom(say: Callable[[str], None]) -> None:
 
 
 def _keys() -> None:
-    """One key pair for the user and one for all hosts, made once per fleet."""
+    """Make a key pair for the user and one for all hosts, once per fleet."""
     if (SSH / "known_hosts").exists():
         return
     SSH.mkdir(mode=0o755, parents=True, exist_ok=True)

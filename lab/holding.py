@@ -48,7 +48,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds the lab."""
+    """Process that holds the lab."""
 
     checkout: str
     purpose: str
@@ -57,7 +57,7 @@ class Holder:
 
     @property
     def message(self) -> str:
-        """Who holds the lab, since when, and what to do about it."""
+        """Message with the lab's holder, since when it holds the lab, and how to go on."""
         pid = self.process.pid
         return (
             f"the lab is held by process {pid} ({self.purpose}) of {self.checkout}"
@@ -86,7 +86,7 @@ def held(
 
 
 def holder(file: Path = FILE) -> Holder | None:
-    """Who holds the lab now, if anybody does and has said so."""
+    """Current holder of the lab; None if it is free, or its holder is not recorded."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -206,7 +206,7 @@ def _write(descriptor: int, holder: Holder) -> None:
 
 
 def _read(descriptor: int) -> Holder | None:
-    """Who holds the lock; None when what stands there is nobody who is alive."""
+    """Holder recorded in the lock file; None where it records no living process."""
     try:
         data = json.loads(os.pread(descriptor, 10_000, 0))
         process = Process(*data.pop("process"))

@@ -23,7 +23,7 @@ APT_PORT = 8881
 
 @dataclass(frozen=True)
 class Machine:
-    """One systemd-nspawn machine.
+    """A systemd-nspawn machine.
 
     Attributes:
         gpu: which fake GPU it has (a key of ``fakes.GPUS``); None for the depot.

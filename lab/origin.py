@@ -25,7 +25,7 @@ _MACHINES = (_LAB / "machines.py", _LAB / "layout.py", _LAB / "fakes")
 
 @dataclass(frozen=True)
 class Origin:
-    """Who made the machines of a fleet, when, and a digest of the files they were made with."""
+    """Origin of a fleet's machines: checkout, time, and digest of the files they were made with."""
 
     checkout: str
     since: float
@@ -38,7 +38,7 @@ def here() -> Origin:
 
 
 def read(file: Path = FILE) -> Origin | None:
-    """What was written when the fleet was made; None when nothing is there, or nothing known."""
+    """Origin recorded when the fleet was made; None when there is no record or it is unreadable."""
     try:
         return Origin(**json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -51,7 +51,7 @@ def write(origin: Origin, file: Path = FILE) -> None:
 
 
 def differences(made: Origin | None, mine: Origin) -> list[str]:
-    """What a checkout must know that goes on with a fleet which is there."""
+    """Warnings for a checkout that goes on with an existing fleet."""
     if made is None:
         return ["this fleet does not say which checkout brought it up: `python -m lab down` first"
                 " makes it anew"]  # fmt: skip

@@ -59,7 +59,7 @@ class Budget(TypedDict):
 
 
 class PlannedService(TypedDict):
-    """One service as it is planned."""
+    """Plan of a service."""
 
     name: str
     recipe: str
@@ -89,7 +89,7 @@ class HostMemory(TypedDict):
 
 
 class PlannedHost(TypedDict):
-    """One host as it is planned, and what is wrong with that."""
+    """Plan of a host, and its findings."""
 
     host: str
     models_root: str
@@ -131,21 +131,21 @@ class Bundle(TypedDict):
 
 
 class Difference(TypedDict):
-    """What a deploy would change in the files of a host's services, as unified diffs."""
+    """Changes that a deploy would make to the files of a host's services, as unified diffs."""
 
     host: str
     text: str
 
 
 class Controlled(TypedDict):
-    """What hosts did, by name, and those that did not answer."""
+    """Answers of hosts, by name, and hosts that did not answer."""
 
     hosts: dict[str, ControlAnswer]
     silent: list[str]
 
 
 class InMaintenance(TypedDict):
-    """What a host did; ``now`` is null where it is not in maintenance."""
+    """Result of maintenance on a host; ``now`` is null where the host is not in maintenance."""
 
     host: str
     now: Maintenance | None
@@ -155,7 +155,7 @@ class InMaintenance(TypedDict):
 
 
 class Activation(TypedDict):
-    """What became of a switch on each host, and hosts that did not answer."""
+    """Result of a switch on each host, and hosts that did not answer."""
 
     hosts: dict[str, ActivateAnswer]
     silent: list[str]
@@ -188,7 +188,7 @@ class ServiceSummary(TypedDict):
 
 
 class PlannedRelease(TypedDict):
-    """What a service is planned to run, and how what runs differs from it."""
+    """Release that a service is planned to run, and how the running release differs from it."""
 
     release: str
     tag: str
@@ -196,7 +196,7 @@ class PlannedRelease(TypedDict):
 
 
 class HostSummary(TypedDict):
-    """What a host runs, and what is planned for it. Its switches: ``history --json``.
+    """Running services of a host, and its plan. Its switches: ``history --json``.
 
     Attributes:
         now: the host's clock, seconds since the epoch.

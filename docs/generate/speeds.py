@@ -28,7 +28,7 @@ def inserted(readme: str, catalog: Catalog) -> str:
 
 
 def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
-    """One line a system and GPU: the recipe that the card recommends stands for it."""
+    """Rows by system and GPU; each stands for the recipe that the card recommends."""
     shown: set[tuple[str, str]] = set()
     recipes = [recipe for recipe in catalog.recipes.values() if recipe.status in _STATUS]
     recipes.sort(key=lambda item: (in_order(item)[0], _STATUS.index(item.status), item.name))

@@ -20,7 +20,7 @@ MANAGEMENT = "enP7s7"
 
 @dataclass
 class Port:
-    """One network device; ``address`` with its prefix length. ``sees`` are MACs at its other end.
+    """A network device; ``address`` with its prefix length. ``sees`` are MACs at its other end.
 
     Attributes:
         roce: whether it has a RoCE v2 GID with its IPv4 address.

@@ -21,7 +21,7 @@ from lab.serving.layers import Layer
 
 @dataclass(frozen=True)
 class Engine:
-    """What a build leaves: the tree, to be run from here, and its layers, to be pushed."""
+    """Result of a build: the tree, to be run from here, and its layers, to be pushed."""
 
     root: Path
     layers: list[Layer]
@@ -82,7 +82,7 @@ def _key() -> str:
 
 @contextlib.contextmanager
 def _only_one(cache: Path) -> Iterator[None]:
-    """One build at a time; the lock is the kernel's, so a killed one holds nothing."""
+    """Allow one build at a time; the lock is the kernel's, so a killed build holds nothing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(cache / "lock", flags, 0o600)
     try:

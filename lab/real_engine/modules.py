@@ -1,4 +1,4 @@
-"""What the engine imports, compiled once: each of its three processes would do so at every start.
+"""Compile the engine's imports once: each of its three processes would do so at every start.
 
 Compiling everything would add a third to the image; this is the part that a start opens. It also
 shows at once, when versions are changed, that the engine's parts can be imported together.

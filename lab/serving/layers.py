@@ -39,7 +39,7 @@ _UNUSED = (
     "./usr/lib/python3.13/turtledemo/",
     "./usr/lib/python3.13/unittest/",
 )
-"""What the packages bring and a server of this kind never opens. An engine makes /dev itself."""
+"""Files of the packages that a server of this kind never opens. An engine makes /dev itself."""
 
 _COMPILE = """
 import argparse, asyncio, email.utils, gc, hashlib, hmac, json, platform, py_compile, resource

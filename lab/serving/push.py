@@ -12,7 +12,7 @@ _SECONDS = 60
 
 
 class Registry:
-    """One repository of a registry at `http://HOST[:PORT]`."""
+    """A repository of a registry at `http://HOST[:PORT]`."""
 
     def __init__(self, address: str, repository: str) -> None:
         parts = urlsplit(address)

@@ -1,4 +1,4 @@
-"""What the lab's registry serves, as data: repositories, tags, and what each holds."""
+"""Contents of the lab's registry, as data: repositories, tags, and the image at each tag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOTH = ("arm64", "amd64")
 
 @dataclass(frozen=True)
 class Tag:
-    """One image and the names it goes by.
+    """An image and the names it goes by.
 
     version: of the vLLM stood for; fault: built in (see `fake_vllm.faults`); architectures:
     the entries of its index; docker_types: written with Docker's media types, as older images

@@ -1,4 +1,4 @@
-"""What bootstrap will do on a host: the steps that are asked for and not done yet; or why not."""
+"""Decide which steps bootstrap still has to do on a host, or why it can't."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ CURES: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Decision:
-    """What will be done on a host.
+    """Bootstrap steps to do on a host.
 
     Attributes:
         steps: in their order; nothing where everything is as asked for.
@@ -48,7 +48,7 @@ class Decision:
 
 
 def request_of(settings: HostSettings) -> BootstrapRequest:
-    """What has to be looked at, whichever box it is."""
+    """Files and packages to inspect on a host, whichever type of machine it is."""
     names = ["docker.io", "docker-ce"]
     for step in get_args(Packaged):
         source = settings.bootstrap_sources.get(step)

@@ -11,7 +11,7 @@ from sparkwright.plan.plan import HostPlan
 
 @dataclass(frozen=True)
 class Opening:
-    """One rule: commands that make it and take it away."""
+    """A firewall rule: commands that make it and take it away."""
 
     words: str
     open: tuple[tuple[str, ...], ...]

@@ -1,4 +1,4 @@
-"""What each step of bootstrap is: packages, files, units, commands, and how it is undone."""
+"""Contents of each bootstrap step: packages, files, units, commands, and how it is undone."""
 
 import hashlib
 from collections.abc import Mapping

@@ -26,7 +26,7 @@ Symptom = Literal[
 
 
 class Cause(Data):
-    """One known cause.
+    """A known cause of a slow service.
 
     Attributes:
         id: its name in reports.

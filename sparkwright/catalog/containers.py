@@ -1,4 +1,4 @@
-"""What a container gets over the default, as data with a reason."""
+"""Exceptions to a container's default restrictions, as data with a reason."""
 
 from typing import Annotated, Any
 
@@ -35,7 +35,7 @@ def refuse_privileged(data: Any) -> Any:
 
 
 class Exceptions(Data):
-    """What a container gets over the default, and why.
+    """Exceptions to a container's default restrictions, and their reason.
 
     Attributes:
         cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``. The default is none at all.

@@ -1,4 +1,4 @@
-"""What every catalog entry is made of."""
+"""Types that all catalog entries share."""
 
 from typing import Annotated, Literal
 

@@ -13,7 +13,7 @@ from sparkwright.catalog.issues import Issue
 
 
 class GpuClaim(data.Data):
-    """What a card says of a GPU; what runs there with this tool is in a recipe's ``needs``.
+    """A card's claim about a GPU; a recipe's ``needs`` say what runs there with this tool.
 
     Attributes:
         gpu: as the card names it.
@@ -42,7 +42,7 @@ class License(data.Data):
 
 
 class Duties(data.Data):
-    """What a card asks of whoever runs an uncensored model, in this project's words.
+    """Duties that a card gives operators of an uncensored model, in this project's words.
 
     Attributes:
         duties: a line each.
@@ -115,7 +115,7 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
 class Tag(data.Data):
-    """One tag of an image: what it holds and where that is said.
+    """A tag of an image: its contents and their source.
 
     Attributes:
         vllm: the vLLM version inside; ``None`` where no card says it.
@@ -292,7 +292,7 @@ class Sampling(data.Data):
 
 
 class ContentCheck(data.Data):
-    """What a model's files must show, judged from headers and small files before they are used.
+    """Check of a model's headers and small files before the model is used.
 
     Attributes:
         id: its name in messages.
@@ -395,7 +395,7 @@ class Mounted(data.Data):
 
 
 class Needs(data.Data):
-    """What a recipe needs of its host.
+    """Requirements of a recipe on its host.
 
     Attributes:
         compute_caps: accepted compute capabilities.
@@ -427,7 +427,7 @@ class Ranks(data.Data):
 
 
 class TagChange(data.Data):
-    """What a recipe says differently on one tag; None takes an argument or variable away.
+    """Changes to a recipe on one tag; None takes an argument or variable away.
 
     Attributes:
         arguments, environment: over the recipe's own.
@@ -440,8 +440,8 @@ class TagChange(data.Data):
 
 
 class Alias(data.Data):
-    """What a served name is meant for. All names of a service are one model: clients make the
-    difference by what they send.
+    """Intended use of a served name. All names of a service are one model: clients make the
+    difference by the parameters that they send.
 
     Attributes:
         title: the use in a word or two, shown beside the name.

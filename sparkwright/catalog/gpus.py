@@ -91,7 +91,7 @@ def driver_major(version: str | None) -> int | None:
 
 
 def architectures(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
-    """What the recipe's image is for, as the catalog has it."""
+    """Architectures of the recipe's image, as the catalog has them."""
     image = catalog.images[recipe.image]
     return image.tags[recipe.tag or image.newest_tag].architectures
 

@@ -16,7 +16,7 @@ from sparkwright.catalog.data import OWN, Data, Name, Scalar
 
 
 class Condition(Data):
-    """What a value must be for an issue to apply; all that is given must hold.
+    """Condition on a value for an issue to apply; all keys that are given must hold.
 
     Attributes:
         any_of: one of these; text is compared without regard to case.

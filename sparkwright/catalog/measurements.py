@@ -25,7 +25,7 @@ Category = Literal[
 
 
 class Row(Data):
-    """One line of a published table. Times in milliseconds, rates in tokens/s, shares 0 to 1.
+    """A line of a published table. Times in milliseconds, rates in tokens/s, shares 0 to 1.
 
     Attributes:
         label: the line's name where no other key distinguishes the lines.
@@ -86,7 +86,7 @@ class Row(Data):
 
 
 class Measurement(Data):
-    """One published table and what it was measured on.
+    """A published table, and the hardware and software it was measured on.
 
     Attributes:
         body, drafter: the models that were measured; drafter None without one.

@@ -87,7 +87,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
 
 
 def validated(data: dict[str, Any], where: str) -> Entry:
-    """One entry from its data.
+    """Validate the data of an entry.
 
     Args:
         where: the file, for messages.

@@ -57,7 +57,7 @@ def _describe(one: dict[str, Any]) -> None:
 
 
 def documented(docstring: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says: its text, and its ``Attributes`` by name."""
+    """Split a docstring into its text and its ``Attributes`` by name."""
     text, _, attributes = docstring.partition("Attributes:\n")
     texts: dict[str, str] = {}
     names: list[str] = []
@@ -76,7 +76,7 @@ def _markdown(text: str) -> str:
 
 
 def allowed(kind: str, path: tuple[str, ...]) -> str:
-    """What may be written for a key, in a few words; empty where it is anything of its type."""
+    """Allowed values of a key, in a few words; empty where any value of its type is allowed."""
     whole = KINDS[kind].model_json_schema()
     result: Any = whole
     for part in path:

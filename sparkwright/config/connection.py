@@ -19,7 +19,7 @@ _Words = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 
 
 class Connection(BaseModel):
-    """What pyinfra reads of a host's data. None leaves pyinfra's default."""
+    """Keys of a host's data that pyinfra reads. None leaves pyinfra's default."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -54,7 +54,7 @@ CONNECTION_KEYS = (
 def connection_problems(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
 ) -> Iterator[Finding]:
-    """What is wrong with pyinfra's keys of a host."""
+    """Faults in a host's keys for pyinfra."""
     try:
         Connection.model_validate(dict(data))
     except ValidationError as error:

@@ -12,7 +12,7 @@ _MOST = 1 << 20
 
 
 def connection_data(file: Path) -> dict[str, Any]:
-    """What the file says of connections and of sparkwright's places, as far as it can be read.
+    """Settings of connections and of sparkwright's directories in a file, as far as it can be read.
 
     Nothing of it is run. A line whose value is no literal is passed over.
     """

@@ -53,7 +53,7 @@ class FabricAddresses(BaseModel):
 
     @property
     def networks(self) -> tuple[IPv4Network, ...]:
-        """One for each rail of a pair or switch, and two for each cable of a ring."""
+        """Networks of the fabric: one per rail of a pair or switch, two per cable of a ring."""
         first = IPv4Network(self.network)
         number = 2 * len(self.hosts) if self.shape == "ring" else 2
         starts = (int(first.network_address) + item * first.num_addresses for item in range(number))

@@ -23,7 +23,7 @@ from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
 
 @dataclass(frozen=True)
 class HostInput:
-    """One host as the user's files give it.
+    """A host as the user's files give it.
 
     Attributes:
         data: everything that is said of it, by key.

@@ -69,7 +69,7 @@ class KeyFile:
         return self._beside("revoked")
 
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
-        """What is valid; a missing key is made, unless it was revoked or nothing is written."""
+        """Valid values. A missing key is made, unless it was revoked or nothing is written."""
         current = () if self.revoked.exists() else (api_key(self.path, {}, dry=dry),)
         beside = (item for item in (self.new, self.old) if item.exists())
         return (*current, *(api_key(item, {}) for item in beside))
@@ -136,7 +136,7 @@ def keys_of(
 def key_problems(
     host: str, settings: HostSettings, environment: Mapping[str, str]
 ) -> list[Finding]:
-    """What is wrong with the keys that are here already. No command is run, no key is made."""
+    """Faults in the existing keys. No command is run, no key is made."""
     problems = Problems()
     _clients(host, settings, environment, problems, dry=True, commands=False)
     return [problem.on(host) for problem in problems]

@@ -1,4 +1,4 @@
-"""What inventory and group_data say of a host, as settings: every mistake with file and key."""
+"""Parse a host's inventory and group_data into settings; a mistake names its file and key."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -86,7 +86,7 @@ def parse_settings(
 def _within_bounds(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str], problems: list[Finding]
 ) -> Iterator[tuple[str, Any]]:
-    """What can be looked at without end or a fault of the stack; the rest is a problem."""
+    """Settings within the bounds of size and depth; the rest is a problem."""
     for key, value in data.items():
         try:
             if not key.startswith("my_"):

@@ -51,7 +51,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
 
 
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
-    """What a file's top level defines, as pyinfra reads it.
+    """Run a file as pyinfra does, and return the names that its top level defines.
 
     What it prints goes to standard error, and it has no standard input: nobody is asked.
 

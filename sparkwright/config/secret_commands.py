@@ -17,7 +17,7 @@ LARGEST = 65536
 
 @cache
 def printed(command: tuple[str, ...], setting: str) -> str:
-    """What a command prints, without the white space around it. Run once per run.
+    """Output of a command without surrounding white space. The command runs once per run.
 
     It is started as it stands, without a shell and with no standard input. What it prints is in no
     message, its standard error is.

@@ -17,7 +17,7 @@ _PRIVATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----\s(.*?)-----END"
 
 
 def fault(name: str) -> tuple[str, str] | None:
-    """What is wrong with the file of a private key, and what to do; None where it is one.
+    """Fault in the file of a private key and its remedy; None for a valid key.
 
     Args:
         name: as the user wrote it; ``~`` is expanded, as pyinfra does.

@@ -1,4 +1,4 @@
-"""The one type for "something is wrong", whoever found it."""
+"""The ``Finding`` type, shared by all checks that report a fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Subject:
-    """What a finding is about, as far as it is about one host, service, file or key."""
+    """Subject of a finding, as far as it is about one host, service, file or key."""
 
     host: str | None = None
     service: str | None = None
@@ -42,7 +42,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong. Its fields are its JSON; text is empty where there is none.
+    """A fault. Its fields are its JSON; text is empty where there is none.
 
     Attributes:
         id: the check's stable name, e.g. ``nvidia-driver``.
@@ -80,7 +80,7 @@ class Finding:
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that end the run, or refuse the host."""
+    """Findings that end the run, or refuse the host."""
     return [finding for finding in findings if finding.stops]
 
 

@@ -10,7 +10,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(findings: Iterable[Finding]) -> dict[str, Any]:
-    """One run of SARIF with a result for each finding."""
+    """SARIF document of a run with a result for each finding."""
     result = list(findings)
     rules = {finding.id: finding.reason for finding in result}
     driver = {"name": "sparkwright", "rules": [_rule(*item) for item in sorted(rules.items())]}

@@ -36,7 +36,7 @@ def problems_of(
     tagged: bool = False,
     allowed: Callable[[tuple[str, ...]], str] | None = None,
 ) -> Iterator[Finding]:
-    """One problem per pydantic error.
+    """Findings of a pydantic error, one for each problem in it.
 
     Args:
         where: file (and host), put before each key.

@@ -35,7 +35,7 @@ chmod 500 "$place/PROGRAM" && export PATH="$place:$PATH" && exec "$0" "$@"
 
 @dataclass(frozen=True)
 class ContainerPlan:
-    """What a container is given.
+    """Capabilities, writable directories and limits of a container.
 
     Attributes:
         strict: read-only root file system, private /dev/shm, a network of its own.

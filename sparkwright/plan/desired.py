@@ -44,7 +44,7 @@ class DesiredModel:
 
     @property
     def shared_name(self) -> str:
-        """What it is called among hosts that take it from each other."""
+        """Name of the model among hosts that take it from each other."""
         return f"{self.resolved.repository}@{self.resolved.commit}"
 
 
@@ -78,11 +78,11 @@ class DesiredImage:
 
     @property
     def title(self) -> str:
-        """What it is called in messages."""
+        """Name of the image in messages."""
         return f"{self.planned.name} ({self.name.rpartition(':')[2][:19]})"
 
     def shared_name(self, architecture: str) -> str:
-        """What it is called among hosts of one architecture that take it from each other."""
+        """Name of the image among hosts of one architecture that take it from each other."""
         return f"{self.planned.pulled.name} {self.resolved.digest} {architecture}"
 
 
@@ -130,7 +130,7 @@ class Desired:
         return zip(self.plan.services, self.services, strict=True)
 
     def _expected(self, repository: str) -> ExpectedContents:
-        """What a model's files must be, for the program that fetches them."""
+        """Format and checks of a model's files, for the program that fetches them."""
         for model in self.catalog.models.values():
             if model.repository == repository:
                 checks = (check.model_dump(exclude={"source"}) for check in model.checks)

@@ -1,4 +1,4 @@
-"""What a host lacks of its desired state, by its observation."""
+"""Parts of the desired state that a host lacks, by its observation."""
 
 import hashlib
 
@@ -21,7 +21,7 @@ def missing_images(desired: Desired, observed: Observation) -> list[DesiredImage
 
 
 def shared(desired: Desired, observed: Observation) -> dict[str, bool]:
-    """What the host can take from others (True) or give to them (False), by its shared name.
+    """Models and images, by shared name, that the host can take from others (True) or give (False).
 
     An image can be given only while its parts are kept: Docker has them unpacked.
     """

@@ -33,7 +33,7 @@ from sparkwright.resolve.references import (
 
 @dataclass(frozen=True)
 class ProxyPlan:
-    """What stands before a service: where clients connect, and where its health is reported."""
+    """A service's proxy: where clients connect, and where its health is reported."""
 
     bind: str
     port: int
@@ -143,7 +143,7 @@ class Pins:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What is planned for one host."""
+    """Plan of a host."""
 
     host: str
     settings: HostSettings
@@ -175,7 +175,7 @@ class HostPlan:
 
     @property
     def references(self) -> References:
-        """What its services name, and where that is asked for."""
+        """Images and models that the services name, the hub, and the registries' credentials."""
         return References(
             images=tuple(service.image for service in self.services),
             models=tuple(model for service in self.services for model in service.models),

@@ -63,7 +63,7 @@ def problems(
     settings: HostSettings,
     engine: Engine,
 ) -> Iterator[Fault]:
-    """What is wrong with a service's cluster, by the settings of one of its hosts."""
+    """Faults in a service's cluster, by the settings of one of its hosts."""
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:
@@ -97,7 +97,7 @@ def problems(
 def _unfit(
     service: ServiceSettings, recipe: Recipe, image: Image, engine: Engine
 ) -> Iterator[Fault]:
-    """What no service of a cluster can have."""
+    """Faults for settings that no service of a cluster can have."""
     if image.variables is not None:
         what = f"image {image.name} starts its engine by its own entry point, which knows no ranks"
         yield "recipe", what, f"a recipe whose image has {engine.program} as its entry point"

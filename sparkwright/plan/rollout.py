@@ -28,7 +28,7 @@ def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
 
 
 def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
-    """The one way in which the fleet is switched: settings of all hosts, by name.
+    """Roll-out settings of the fleet, from the settings of all hosts, by name.
 
     Raises:
         UserError: when hosts differ in what decides about more than themselves.
@@ -88,7 +88,7 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
 
 @dataclass
 class Rollout:
-    """One run's roll-out, as far as it is.
+    """Progress of one run's roll-out.
 
     Attributes:
         batches: hosts by batch.

@@ -40,7 +40,7 @@ def no_such_tag(
 
 
 def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
-    """What to write for a tag that the recipe does not run on.
+    """Remedy for a tag that the recipe does not run on.
 
     A tag that the image has was meant: other recipes run on it, and the recipe's own tags are those
     that the user is leaving. ``latest`` and the like mean the tag that had the name last.

@@ -23,7 +23,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Terms:
-    """What an operator has to know before others use a service.
+    """Licenses and duties that an operator has to know before others use a service.
 
     Attributes:
         licenses: of every image and model.

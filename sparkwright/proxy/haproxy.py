@@ -49,7 +49,7 @@ class ReplicaTls:
 
 @dataclass(frozen=True)
 class Replica:
-    """One server behind a proxy.
+    """A server behind a proxy.
 
     Attributes:
         health_port: where its health is asked for, on the same address. An engine's own ``/health``
@@ -202,7 +202,7 @@ class Proxies:
 
     @property
     def states(self) -> str:
-        """Who is drained or down, for the next reload; to be removed after it."""
+        """File of drained and down servers, for the next reload; to be removed after it."""
         return f"{self.runtime}/states"
 
 

@@ -26,7 +26,7 @@ def replicas(name: str, settings: LoadBalancerSettings, everyone: Everyone) -> d
 
 
 def pool_problems(plan: HostPlan, everyone: Everyone) -> Iterator[Finding]:
-    """What is wrong with a host's load balancers. Nothing is made for them yet."""
+    """Faults in a host's load balancers. Nothing is made for them yet."""
     for name, settings in sorted(plan.settings.load_balancer.items()):
         where = f"load_balancer.{name}"
         serving = _serving(name, everyone)

@@ -66,7 +66,7 @@ def _replica(host: str, data: Mapping[str, Any], port: int, *, dry: bool) -> Rep
 
 
 def health_file(plan: HostPlan) -> str | None:
-    """What the health program reads; None where no service is behind a proxy."""
+    """Input file of the health program; None where no service is behind a proxy."""
     services = tuple(
         HealthService(
             name=service.name,

@@ -17,7 +17,7 @@ _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re
 
 
 def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[Reach, ...]:
-    """What a host is asked about the replicas of its load balancers.
+    """Connections that a host has to try to the replicas of its load balancers.
 
     Args:
         seen_from_here: host -> the address at which the controller reached it.

@@ -1,4 +1,4 @@
-"""What a recipe's arguments become here: what stays, what goes, and what one host has."""
+"""Convert an imported recipe's arguments: those kept, those dropped, and the share of one host."""
 
 import math
 import re

@@ -67,7 +67,7 @@ class Remarks:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says beside the recipe.
+    """The user's options for importing a recipe.
 
     Attributes:
         gpu: the GPU that it is imported for, by its name in ``catalog.gpus.GPUS``.
@@ -123,7 +123,7 @@ def texts_of_registry(registry: Snapshot, paths: Iterable[str]) -> list[Text]:
 
 @dataclass
 class Foreign:
-    """What a recipe says, before it is ours.
+    """A foreign recipe, before it is converted.
 
     Attributes:
         name: of the new recipe.

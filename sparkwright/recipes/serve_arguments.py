@@ -49,7 +49,7 @@ def read_arguments(words: Sequence[str], vllm: str | None, remarks: Remarks) -> 
 
 @dataclass
 class Arguments:
-    """What a command line sets.
+    """Arguments that a command line sets.
 
     Attributes:
         tables: of the version that judges, or of all.

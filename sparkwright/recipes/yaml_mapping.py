@@ -93,6 +93,6 @@ def positive(value: Any) -> int | None:
 
 
 def line(value: Any, longest: int = 200) -> str:
-    """One line of somebody else's words."""
+    """Foreign text on one line, cut to ``longest``."""
     text = " ".join(str(value).split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

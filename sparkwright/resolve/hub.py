@@ -48,7 +48,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ResolvedModel:
-    """What a revision stands for; the lock's entry of it, but for the repository.
+    """A resolved revision; the lock's entry of a model, but for the repository.
 
     Attributes:
         commit: 40 hex digits.

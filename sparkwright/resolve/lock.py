@@ -107,7 +107,7 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
 
 
 def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolution:
-    """What the lock says of everything that the plans name.
+    """Resolve everything that the plans name from the lock.
 
     Raises:
         UserError: for everything that is not locked.

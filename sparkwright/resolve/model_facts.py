@@ -1,4 +1,4 @@
-"""What a commit's own small files say of a model, as far as serving it depends on that.
+"""Facts about a model in a commit's own small files, as far as serving depends on them.
 
 config.json, generation_config.json, tokenizer_config.json and the chat template are data of
 strangers: what has not the form that it must have counts as not said, and nothing of them is run.
@@ -28,7 +28,7 @@ _STATE_KEYS = ("full_attention_interval", "hybrid_override_pattern", "mamba_d_st
 
 
 class ModelFacts(Data):
-    """What the files of a commit say.
+    """Facts about a model, from the files of a commit.
 
     Attributes:
         architecture: the class that serves it; None where config.json names none.
@@ -126,7 +126,7 @@ def _method(value: object) -> str | None:
 
 
 def _template(value: object) -> str | None:
-    """One template, or a list of named ones, of which ``default`` counts."""
+    """The template: given alone, or as ``default`` in a list of named templates."""
     if isinstance(value, list):
         named = [item for item in value if isinstance(item, dict) and item.get("name") == "default"]
         value = named[0].get("template") if named else None

@@ -26,7 +26,7 @@ LARGEST_FILE = 256 * 1024
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One commit of a registry.
+    """A commit of a recipe registry.
 
     Attributes:
         address: of the repository.
@@ -68,7 +68,7 @@ class Snapshot:
         return result
 
     def naming(self, words: str) -> list[str]:
-        """Those of ``files`` whose text has these words."""
+        """Paths of ``files`` whose text has these words."""
         result = self._git(
             "grep", "-l", "-z", "--fixed-strings", "-e", words, self.commit, "--", none=1
         )

@@ -1,4 +1,4 @@
-"""What a plan names and the network decides: images at a tag, models at a revision."""
+"""References that the network resolves: images at a tag, models at a revision."""
 
 from __future__ import annotations
 

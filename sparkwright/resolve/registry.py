@@ -50,7 +50,7 @@ Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PlatformImage:
-    """One architecture of an image; bytes of what is pulled, by digest.
+    """An image for one architecture; sizes in bytes of the parts to pull, by digest.
 
     Attributes:
         digest: of its own manifest.
@@ -78,7 +78,7 @@ class PlatformImage:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ResolvedImage:
-    """What a tag stands for; the lock's entry of it.
+    """A resolved tag; the lock's entry of an image.
 
     Attributes:
         digest: ``sha256:...`` of the manifest or index the tag points to; for a built image, of
@@ -94,7 +94,7 @@ class ResolvedImage:
     context: Sha256 | None = None
 
     def local_name(self, reference: ImageReference) -> str:
-        """What the image is called on a host, wherever it was pulled from: made of its hashes."""
+        """Name of the image on a host, wherever it was pulled from: made of its hashes."""
         name = reference.name.rpartition(":")[0]
         if self.commit is None:
             return f"{name}:{self.digest.replace(':', '-')}"

@@ -27,7 +27,7 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_l
 
 
 class Resolution(BaseModel):
-    """What the tags and revisions of a run stand for."""
+    """Resolved tags and revisions of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

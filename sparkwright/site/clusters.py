@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # what renders releases is not loaded for those who only chec
 
 
 def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """What is wrong with clusters as a whole, once for each; each host's plan says what is wrong
-    with its own settings.
+    """Faults of clusters as a whole, once for each cluster; each host's plan has the faults of its
+    own settings.
 
     Args:
         everyone: data of every host of the inventory, which may be no good.

@@ -28,8 +28,8 @@ from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate
 
 @dataclass(frozen=True)
 class DesiredHost:
-    """One host: its desired state, the rules that it breaks, its secrets and its proxies, and what
-    it serves other hosts by; None in clear."""
+    """A host's desired state, rule violations, secrets and proxies, and the certificate that it
+    serves other hosts with; None in clear."""
 
     desired: Desired
     violations: tuple[Finding, ...]

@@ -60,7 +60,7 @@ class ServedName:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One service of one host.
+    """Endpoint of a service on a host.
 
     Attributes:
         model: repository of the model that answers to every name.
@@ -84,7 +84,7 @@ class Endpoint:
 
     @property
     def id(self) -> str:
-        """One word of host and service. A service's name has no dot, so no two are the same."""
+        """Host and service, joined by a dot; unique, since no service's name has a dot."""
         return f"{self.host}.{self.service}"
 
     @property
@@ -153,5 +153,5 @@ def cas(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
 
 
 def key_command(key: Key) -> str:
-    """What sets the variable on the controller."""
+    """Shell command that sets the variable on the controller."""
     return f'export {key.variable}="{shown(key.source)}"'

@@ -23,7 +23,7 @@ from sparkwright.tls.host_certificates import problems as tls_problems
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """One host: its plan, and the catalog it was made with.
+    """A host's plan, and the catalog that the plan was made with.
 
     Attributes:
         known: models that were asked for to make the plan, by repository and revision.

@@ -21,7 +21,7 @@ from sparkwright.site.resolution import locks
 def site_problems(
     planned: Mapping[str, PlannedHost], everyone: Mapping[str, Mapping[str, Any]]
 ) -> list[Finding]:
-    """What is wrong with hosts that can be planned, and with files of the controller.
+    """Faults of hosts that can be planned, and of files on the controller.
 
     Nothing is written, no command of the user's is run, and nobody is asked.
 
@@ -50,7 +50,7 @@ def site_problems(
 
 
 def _credentials(plan: HostPlan) -> list[Finding]:
-    """What is wrong with files of the controller that have credentials."""
+    """Faults of files on the controller that have credentials."""
     result, settings = Problems(), plan.settings
     with result.collected():
         if isinstance(settings.hub_token_source, str):

@@ -94,7 +94,7 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
 
 
 def _reference(host: ReadHost, name: str) -> ModelReference:
-    """What is asked for; the catalog knows which revision of a model of its own is good."""
+    """Reference to a service's model; its revision is the service's, the catalog's, or ``main``."""
     service = host.settings.services[name]
     repository = service.model or ""
     own = [model for model in host.catalog.models.values() if model.repository == repository]
@@ -105,7 +105,7 @@ def _reference(host: ReadHost, name: str) -> ModelReference:
 def _known(
     wanted: Mapping[str, tuple[ReadHost, ModelReference]], *, anew: bool
 ) -> tuple[dict[str, ResolvedModel], dict[str, Finding]]:
-    """What the models are, and why some of them can't be known."""
+    """Resolved models, and the findings for models that can't be resolved."""
     resolved_models: dict[str, ResolvedModel] = {}
     refused: dict[str, Finding] = {}
     jobs: dict[str, Future[ResolvedModel]] = {}
@@ -152,7 +152,7 @@ def _known(
 def _with_recipes(
     host: ReadHost, known: Mapping[str, ResolvedModel], refused: Mapping[str, Finding]
 ) -> ReadHost:
-    """One host.
+    """The host with a recipe for each service that names a model of its own.
 
     Raises:
         UserError: everything that prevents it.

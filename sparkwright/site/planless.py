@@ -47,7 +47,7 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
 
 
 def broken(error: BaseException) -> str:
-    """One line that says what of the plan is broken."""
+    """Describe in one line why the plan is broken."""
     if isinstance(error, UserError):
         first, *more = error.findings
         what = f"{first.subject}: {first.observed}" + (f", and {len(more)} more" if more else "")

@@ -1,4 +1,4 @@
-"""What the tags and revisions of a fleet stand for: from its lock, or from registries and hubs."""
+"""Resolve a fleet's tags and revisions: from its lock, or from registries and hubs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,7 +38,7 @@ def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
 
 
 def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
-    """What everything stands for: locked hosts ask nobody.
+    """Resolve all tags and revisions; for locked hosts, no registry or hub is asked.
 
     Raises:
         UserError: for everything that is not locked, could not be asked, or is known to be bad.

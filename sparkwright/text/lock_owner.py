@@ -1,4 +1,4 @@
-"""Who holds a host, in words."""
+"""Owner of a host's lock, in words."""
 
 from sparkwright.host.lock import Owner
 from sparkwright.text.visible import visible

@@ -1,4 +1,4 @@
-"""What people have put on a host by hand, in words."""
+"""Maintenance and stop marks that people have put on a host, in words."""
 
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.text.lock_owner import age

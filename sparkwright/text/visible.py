@@ -1,4 +1,4 @@
-"""What hosts say, shown as text that no terminal obeys and no reader misreads.
+"""Escape text from hosts, so that no terminal obeys it and no reader misreads it.
 
 A host's words may hold escape sequences (they move the cursor, set the window's title, write to
 the clipboard), a carriage return that hides what stood before, or marks that turn the direction of
@@ -29,7 +29,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(said: str, longest: int = LONGEST) -> str:
-    """One line: everything that a terminal would obey as its escape, and not without end."""
+    """The text on one line, cut to ``longest``, with everything escaped that a terminal obeys."""
     return _UNSAFE.sub(_escape, cut(said, longest))
 
 

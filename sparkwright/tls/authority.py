@@ -45,7 +45,7 @@ class Authority:
 
     @property
     def pem(self) -> str:
-        """What clients import."""
+        """The CA's certificate, which clients import."""
         return pem(self.certificate)
 
 

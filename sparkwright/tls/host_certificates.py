@@ -80,7 +80,7 @@ def identity(
 
 @dataclass(frozen=True)
 class PeerCertificate:
-    """What a host serves other hosts by, and how they verify it."""
+    """Certificate that a host serves other hosts with, and the identity that they verify."""
 
     pem: SecretText
     identity: TlsIdentity
@@ -110,7 +110,7 @@ def peer_certificate(
 def problems(
     host: str, data: Mapping[str, Any], settings: Tls, in_clear: Iterable[str], where: str
 ) -> Iterator[Finding]:
-    """What is wrong with a host's TLS, before anything is made for it.
+    """Faults in a host's TLS, before anything is made for it.
 
     Args:
         in_clear: its services that others reach without a proxy.

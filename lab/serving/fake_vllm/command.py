@@ -26,7 +26,7 @@ from .settings import Settings, check_frontend, read_settings
 from .table import Table, load_table
 
 _GRACE_SECONDS = 5.0
-"""What running requests get to finish on SIGTERM where --shutdown-timeout says nothing longer."""
+"""Grace period of running requests on SIGTERM where --shutdown-timeout says nothing longer."""
 
 
 def main(words: list[str]) -> int:

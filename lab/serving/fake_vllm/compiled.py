@@ -1,4 +1,4 @@
-"""What torch.compile would keep: one file below VLLM_CACHE_ROOT, with the log lines of 0.24.0.
+"""Fake cache of torch.compile: one file below VLLM_CACHE_ROOT, with the log lines of 0.24.0.
 
 A cache that was tampered with or cut ends the engine, as a broken artefact does.
 """

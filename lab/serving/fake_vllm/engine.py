@@ -27,7 +27,7 @@ _TICK = 0.01
 
 @dataclass
 class Generation:
-    """One running request: its prompt, the tokens it will yield, and what it yielded so far.
+    """A running request: its prompt, the tokens it will yield, and its progress.
 
     finish: `length` when max_tokens cut it, else `stop`. seed makes its speculation repeatable.
     arrived, first_token: on the monotonic clock; the latter is 0 before there is one.

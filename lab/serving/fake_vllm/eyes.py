@@ -1,4 +1,4 @@
-"""What the fake sees of a picture: plain shapes, their colours, and a word in dots.
+"""Picture recognition of the fake: plain shapes, their colours, and a word in dots.
 
 No model looks: a PNG is decoded, and what is drawn in flat colours on white is measured. So an
 answer about a picture is true, as a real model's would be, and a picture that did not arrive whole

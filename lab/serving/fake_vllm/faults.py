@@ -39,7 +39,7 @@ from .refusal import Refusal
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong; crash_after in seconds, forgets in tokens, None for never."""
+    """Faults of the fake; crash_after in seconds, forgets in tokens, None for never."""
 
     never_healthy: bool = False
     wedge: bool = False
@@ -99,7 +99,7 @@ class Faults:
 
 
 def engine_dead() -> ApiError:
-    """What vLLM answers once its engine has died."""
+    """Error of vLLM once its engine has died."""
     text = "EngineCore encountered an issue. See stack trace (above) for the root cause."
     return ApiError(500, "InternalServerError", text)
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from .refusal import Refusal
 
 AEON_CAPABILITIES = ("12.0", "12.1")
-"""What the AEON image's kernels are built for: RTX 50 and RTX PRO 6000 Blackwell, and GB10."""
+"""Targets of the AEON image's kernels: RTX 50 and RTX PRO 6000 Blackwell, and GB10."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; compute_cap as nvidia-smi prints it, such as `12.1`."""
+    """A GPU; compute_cap as nvidia-smi prints it, such as `12.1`."""
 
     name: str
     compute_cap: str

@@ -8,27 +8,27 @@ import time
 
 
 def server(level: str, where: str, text: str) -> None:
-    """One line (or several) of the API server's log, on standard output."""
+    """Print a line (or several) of the API server's log on standard output."""
     _write("APIServer", level, where, text)
 
 
 def engine(level: str, where: str, text: str) -> None:
-    """One line (or several) of the engine process's log, on standard output."""
+    """Print a line (or several) of the engine process's log on standard output."""
     _write("EngineCore", level, where, text)
 
 
 def uvicorn(text: str) -> None:
-    """One line of uvicorn's own log."""
+    """Print a line of uvicorn's own log."""
     print(f"(APIServer pid={os.getpid()}) INFO:     {text}", flush=True)
 
 
 def raw(text: str) -> None:
-    """One line as it stands, on standard output."""
+    """Print a line unchanged on standard output."""
     print(text, flush=True)
 
 
 def raw_error(text: str) -> None:
-    """One line of a traceback, on standard error."""
+    """Print a line of a traceback on standard error."""
     print(f"(APIServer pid={os.getpid()}) {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What a request asks: its fields read and checked, and the tokens of its answer prepared."""
+"""Read and check the fields of a request, and prepare the tokens of its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fake finds again in a conversation: what a message stated, and what a tool said."""
+"""Recall of earlier text in a conversation: a message's statement, or a tool's result."""
 
 from __future__ import annotations
 

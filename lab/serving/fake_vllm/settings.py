@@ -1,4 +1,4 @@
-"""What vLLM's config classes make of the arguments, and what they refuse.
+"""Settings from the arguments, and the mistakes that vLLM's config classes refuse.
 
 These are mistakes that argparse lets through: vLLM finds them only after it has started.
 """
@@ -48,7 +48,7 @@ class Settings:
 
 
 def check_frontend(arguments: argparse.Namespace, table: Table) -> None:
-    """What the API server refuses before its engine starts: parsers that it does not have."""
+    """Refuse parsers that the API server does not have, as it does before its engine starts."""
     if arguments.enable_auto_tool_choice and not arguments.tool_call_parser:
         raise Refusal("TypeError", "Error: --enable-auto-tool-choice requires --tool-call-parser")
     _known_parser("tool call", arguments.tool_call_parser, table.tool_parsers)

@@ -45,5 +45,5 @@ def wants_usage(body: dict[str, Any], forced: bool) -> tuple[bool, bool]:
 
 
 def event(text: str) -> bytes:
-    """One server-sent event."""
+    """Encode a server-sent event."""
     return f"data: {text}\n\n".encode()

@@ -1,4 +1,4 @@
-"""What one vLLM version accepts: its `serve` arguments and the names its configs know.
+"""Tables of a vLLM version: its `serve` arguments and the names that its configs know.
 
 The tables are dumped from the real parsers and lie beside the package in `flags/`.
 """

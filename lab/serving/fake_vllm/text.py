@@ -1,4 +1,4 @@
-"""What the fake answers: no model's output, but the same for the same prompt.
+"""Answers of the fake: no model's output, but the same for the same prompt.
 
 A token is a word with the white space before it, or one punctuation mark.
 """
@@ -18,7 +18,7 @@ _WORDS = re.findall(
 )
 
 FAKE = "fake"
-"""What a text in JSON is where a schema leaves it open."""
+"""Text in JSON where a schema leaves the text open."""
 
 _ARITHMETIC = re.compile(
     # A minus stands between spaces: without, it may be a date.
