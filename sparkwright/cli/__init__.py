@@ -97,7 +97,7 @@ class _Lazy(click.Group):
                 formatter.write_dl(list(commands.items()))
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """What can't be written, a full disk or no permission, is a mistake like every other."""
+        """Report a failed write (full disk, no permission) like every other mistake."""
         try:
             try:
                 return super().main(*args, **extra)

@@ -94,7 +94,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Bundle:
-    """What the plans of hosts need, by the lock, for these architectures."""
+    """Content that the plans of hosts need, by the lock, for these architectures."""
 
     plans: list[HostPlan]
     resolution: Resolution
@@ -114,7 +114,7 @@ class _Bundle:
         return {name: image.platforms[name] for name in image.platforms if name in wanted}
 
     def requests(self) -> Iterator[tuple[str, FetchRequest, str | None]]:
-        """What is to be fetched, each once: a name, a request without state_dir, and its secret."""
+        """Fetches to make, each once: a name, a request without state_dir, and its secret."""
         done: set[object] = set()
         place = self.directory.resolve()
         for settings, service, image in self.services:

@@ -79,7 +79,7 @@ def _cluster_of(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_catalogs() -> list[str]:
-    """What the site's inventory adds to the shipped catalog; nothing where there is no site."""
+    """Catalogs that the site's inventory adds to the shipped catalog; empty without a site."""
     try:
         hosts = read_inventory(site_inventory())
     except UserError:

@@ -65,7 +65,7 @@ def command(
 
 @dataclass(frozen=True)
 class LockReport:
-    """What became of one lock: what is wrong with it, or which pins changed in it."""
+    """Result for a lock file: its faults, or the pins that changed in it."""
 
     file: str
     state: str

@@ -67,7 +67,7 @@ def command(
 
 
 def _alike(one: tuple[dict[str, Any], PlannedHost]) -> str:
-    """What is printed of a host, without its name."""
+    """Key that is equal for hosts whose output differs only in the name."""
     shown, planned = one
     return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
 

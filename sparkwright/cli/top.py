@@ -73,7 +73,7 @@ def _with(seen: Seen, look: HostLoad | Exception) -> Seen:
 
 
 def _print(found: Sequence[Line], as_json: bool) -> None:
-    """One table; as JSON one line, so that a reader has one each interval."""
+    """Print a table; as JSON a single line, so that a reader gets a line each interval."""
     if as_json:
         rows = json.dumps([asdict(line) for line in found], ensure_ascii=False)
         click.echo(visible_json(rows))

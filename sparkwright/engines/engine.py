@@ -22,7 +22,7 @@ Misuse = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank of a service that the hosts of a cluster serve together.
+    """A rank of a service that the hosts of a cluster serve together.
 
     Attributes:
         number: 0 is the head, which alone has the key, the proxy and clients.

@@ -1,4 +1,4 @@
-"""What hosts answer, read into records: here and nowhere else.
+"""Hosts' answers, read into records: here and nowhere else.
 
 A host may be broken, of another version, or hostile. Its answer is bounded in size and depth before
 it is parsed, and in type and range after; what is not as the record says is a ``HostError``: it
@@ -64,7 +64,7 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
 
 
 def _between(label: str, lines: Sequence[str]) -> str:
-    """What stands between the marks of the last answer; what a login prints is passed over.
+    """Text between the marks of the last answer; the output of a login is ignored.
 
     The last one: a program may have failed as root in the middle of its answer, and run again.
     """

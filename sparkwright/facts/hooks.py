@@ -115,7 +115,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
 
 def guard_connections() -> None:
-    """Whatever a host prints is bounded, asks nobody for a password, and moves no cursor.
+    """Bound a host's output, and keep it from asking for a password and from moving the cursor.
 
     Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
     sudo's password, in the middle of a run, where a failing command prints a certain line, and

@@ -1,4 +1,4 @@
-"""What this run of pyinfra remembers of a host: what was observed, what was done, who holds it.
+"""Memory of this run of pyinfra about a host: its observation, its changes, its lock's owner.
 
 pyinfra caches no facts: without this, ten operations that need to know the same of a host would
 ask it ten times. It lies in ``Host.connector_data``, pyinfra's own place for data of others, so it
@@ -23,7 +23,7 @@ SERVICES_ROOT, MODELS_ROOT = "/opt/sparkwright", "/opt/models"
 
 @dataclass
 class HostMemory:
-    """One host in this run.
+    """State of a host in this run.
 
     Attributes:
         services_root, models_root: where sparkwright's files lie on the host.

@@ -1,4 +1,4 @@
-"""The one batched fact of a host, typed views of its answer, and its answer shared within a run."""
+"""Batched fact of a host, typed views of its answer, and its answer shared within a run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ProgramFact(FactBase[_T], Generic[_T]):
 
 
 class HostObservation(ProgramFact[Observation]):
-    """What a host is: GPU, driver, Docker, disks, memory, and what of ours is on it.
+    """State of a host: GPU, driver, Docker, disks, memory, and everything of sparkwright's on it.
 
     One remote execution; nothing is decided and nothing is changed. Its program travels in the
     command itself, and runs as root where sudo asks for no password: without it the answer says
@@ -174,7 +174,7 @@ def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:
 
 
 def joined(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
-    """One question for everything that both ask for; a root that is not the usual one counts."""
+    """Join two requests into one; a root that is not the usual root takes precedence."""
     more: dict[str, Any] = {
         name: root
         for name in ("models_root", "services_root")

@@ -69,7 +69,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
 
 
 def _next(stream: Any) -> bytes:
-    """What has come, as bytes; nothing at the end."""
+    """Next bytes of a stream; empty at its end."""
     channel = getattr(stream, "channel", None)
     if channel is None:  # of a local process
         read: Callable[[int], bytes] = stream.readline

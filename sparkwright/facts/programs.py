@@ -139,7 +139,7 @@ def entry(home: str, program: ModuleType) -> str:
 
 
 def payload(program: ModuleType, request: object) -> str:
-    """What the bootstrap reads: the modules in import order and the program's encoded request."""
+    """Input of the bootstrap: the modules in import order and the program's encoded request."""
     needed = dict.fromkeys([*modules(records), *modules(program)])
     sources = {"dataclasses": bare(light_dataclasses)}
     sources |= {module.__name__: bare(module) for module in needed}

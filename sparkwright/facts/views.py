@@ -67,7 +67,7 @@ class Disks(View[dict[str, Disk]]):
 
 
 class LockHolder(View[str | None]):
-    """Who is at work on the host, ``ann@laptop``; None where nobody is."""
+    """Owner of the host's lock, ``ann@laptop``; None if the host is not locked."""
 
     def part(self, observation: Observation) -> str | None:
         """The holder of the host's lock."""

@@ -1,4 +1,4 @@
-"""What an engine compiles at its first start, kept for its next ones. Run by a service's unit.
+"""Caches of what an engine compiles at its first start, for later starts. Run by a service's unit.
 
     python3 -IS boot_caches.py before HOME            (ExecStartPre)
     python3 -IS boot_caches.py after HOME SECONDS     (ExecStopPost)

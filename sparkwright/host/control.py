@@ -23,7 +23,7 @@ START, STOP, RESTART = "start", "stop", "restart"
 
 @dataclass(frozen=True)
 class ControlRequest:
-    """What is done to which services.
+    """Request to start, stop or restart services.
 
     Attributes:
         action: start, stop or restart.
@@ -45,7 +45,7 @@ class ControlRequest:
 
 @dataclass(frozen=True)
 class ControlAnswer:
-    """What was done.
+    """Result of a control request.
 
     Attributes:
         known: every service of the host.
@@ -67,7 +67,7 @@ _SLEEPS = "{0}: it sleeps while {1} runs: sparkwright activate {0} exchanges the
 
 
 class Control:
-    """One request on some services."""
+    """Execution of one control request on some services."""
 
     def __init__(self, request: ControlRequest, services: dict[str, Path]) -> None:
         self._request, self._services = request, services

@@ -19,7 +19,7 @@ from sparkwright.host.lib import docker, documents, files, processes, receipt
 
 @dataclass(frozen=True)
 class DiskUsageRequest:
-    """What is listed, and whether it is pruned.
+    """Request to list a host's disk usage, and optionally to prune it.
 
     Attributes:
         planned: directories and images that the plan needs.

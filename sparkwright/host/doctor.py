@@ -42,8 +42,8 @@ from sparkwright.host.watch.state import WatchReport
 
 @dataclass(frozen=True)
 class ExaminationRequest:
-    """What a doctor looks at: services with address and port of their engines. ``seconds`` lie
-    between two looks at the metrics, whose names ``metric_names`` makes neutral."""
+    """Request for an examination: services with address and port of their engines. ``seconds`` lie
+    between two readings of the metrics, whose names ``metric_names`` makes neutral."""
 
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
     models_root: str = "/opt/models"
@@ -129,7 +129,7 @@ class Look:
 
 @dataclass(frozen=True)
 class ServiceSeen:
-    """One of our services.
+    """Observation of a sparkwright service.
 
     Attributes:
         unit: systemd's properties.
@@ -261,7 +261,7 @@ def cut(lines: list[str]) -> list[str]:
 
 
 def journal(unit: str, shown: dict[str, str]) -> list[str]:
-    """What a unit said: since it started when it never failed, else of the last six hours."""
+    """Read a unit's journal: since its start if it never failed, else the last six hours."""
     unfailing = shown.get("ActiveState") == "active" and shown.get("NRestarts") == "0"
     since = shown.get("ExecMainStartTimestamp") if unfailing else None
     return cut(journals.last(unit, _LINES, since=since or "-6h"))
@@ -274,8 +274,8 @@ def environment(pairs: list[str]) -> dict[str, str]:
 
 
 def stranger(seen: dict[str, Any]) -> ContainerSeen:
-    """What is reported of a container that is not ours: nothing that its owner has put into
-    environment, command line or mounts, and Docker into an error about them."""
+    """Report a container that is not sparkwright's, without anything that its owner put into
+    environment, command line or mounts, or that Docker put into an error about them."""
     state = seen["State"]
     return ContainerSeen(
         name=seen["Name"].lstrip("/"),
@@ -290,7 +290,7 @@ def stranger(seen: dict[str, Any]) -> ContainerSeen:
 
 
 def container(seen: dict[str, Any]) -> ContainerSeen:
-    """What of ``docker inspect`` is reported of one of ours."""
+    """Report a sparkwright container from its ``docker inspect``."""
     config, host = seen["Config"], seen["HostConfig"]
     return replace(
         stranger(seen),
@@ -313,7 +313,7 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
 
 
 def weights(place: Path, target: str) -> Mount:
-    """What in a mounted directory looks like weights and is none: dead links, LFS pointers."""
+    """Find dead links and LFS pointers in a mounted directory, which only look like weights."""
     away, pointers = [], []
     for path in sorted(islice(place.iterdir(), 500)):
         if path.is_symlink():
@@ -330,7 +330,7 @@ def weights(place: Path, target: str) -> Mount:
 def service(
     name: str, own: ContainerSeen | None, server: Server, request: ExaminationRequest
 ) -> ServiceSeen:
-    """One of our services."""
+    """Examine a sparkwright service."""
     home, unit = Path(request.services_root, "services", name), homes.unit(name)
     shown = systemd.unit(unit, timeout=10)
     log = journal(unit, shown)
@@ -410,7 +410,7 @@ def boot_before() -> list[str]:
 
 
 def about_hardware(text: str) -> list[str]:
-    """Those of the kernel's lines that a diagnosis can need."""
+    """Select the kernel's log lines that a diagnosis can need."""
     return cut(list(filter(_KERNEL.search, text.splitlines())))
 
 

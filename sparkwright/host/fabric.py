@@ -1,4 +1,4 @@
-"""What a host's part of the fabric is: ports, twins, RDMA devices, and who is at the other end.
+"""A host's part of the fabric: ports, twins, RDMA devices and neighbours.
 
 Runs on the host; as root where sudo lets it, since only root may ask for neighbours. What is not
 there is left out: a host without a ConnectX has no rails.
@@ -24,7 +24,7 @@ NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"
 
 @dataclass(frozen=True)
 class FabricRequest:
-    """What is looked at.
+    """Request for the state of a host's fabric.
 
     Attributes:
         root: where /sys and /proc lie; another one for a capture.
@@ -64,7 +64,7 @@ class Rdma:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Who is at the other end. ``how`` is ``lldp``, ``asked`` or ``kernel`` (its neighbour table).
+    """Neighbour of a port. ``how`` is ``lldp``, ``asked`` or ``kernel`` (its neighbour table).
 
     Attributes:
         name: host and port, as LLDP tells them.
@@ -198,7 +198,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
 
 
 def _listed(*words: str) -> list[dict[str, Any]]:
-    """What ``ip -j`` lists."""
+    """Entries that ``ip -j`` lists."""
     try:
         entries = json.loads(Running("ip", "-j", *words).outcome().out or "[]")
     except ValueError:
@@ -220,7 +220,7 @@ def addresses() -> dict[str, tuple[str, ...]]:
 
 
 def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, ...]]:
-    """Who is at the other end of each device.
+    """Find the neighbours at the other end of each device.
 
     Args:
         ask: those that have a link-local address, over which every neighbour is asked.

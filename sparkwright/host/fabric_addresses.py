@@ -102,7 +102,7 @@ def refused(text: str) -> str | None:
 
 
 def script(name: str, devices: tuple[str, ...]) -> str:
-    """What takes a change back: the file of before, and no address that is not in it."""
+    """Rollback script: restores the earlier netplan file, and no address that is not in it."""
     old = shlex.quote(f"{KEPT}/{name}")
     flushed = "".join(
         f"ip addr flush dev {shlex.quote(device)} scope global\n" for device in devices
@@ -128,7 +128,7 @@ def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
 
 
 def silent(pings: tuple[Ping, ...]) -> list[str]:
-    """Those that do not answer, and why."""
+    """Pings that get no answer, each with the reason."""
     failures = []
     for ping in pings:
         why = icmp.echo(ping.address, ping.device, ping.size, tries=1)

@@ -35,7 +35,7 @@ _MOST = 1 << 20
 
 
 def listing(*words: str) -> str | None:
-    """What a command lists; None where it does not."""
+    """Run a command and return its listing; None if it fails."""
     outcome = run(*words, timeout=20)
     return outcome.out[:_MOST] if outcome.ok else None
 

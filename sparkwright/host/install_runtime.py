@@ -21,7 +21,7 @@ from sparkwright.host.lib import trusted
 
 @dataclass(frozen=True)
 class RuntimeRequest:
-    """What is installed, whole or not at all.
+    """Request to install a runtime, completely or not at all.
 
     Attributes:
         home: directory; nothing is done where it is there.

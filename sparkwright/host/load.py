@@ -15,7 +15,7 @@ from sparkwright.host.watch.state import WatchConfig
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """What is looked at.
+    """Request for the load of a host's services.
 
     Attributes:
         services: name -> address and port of the engine itself.

@@ -1,4 +1,4 @@
-"""One run at a time on this host. Runs on the host as root.
+"""Lock that permits one run at a time on this host. Runs on the host as root.
 
 The lock is a file that names its owner, so that others can name it. It is made whole and in one
 step (a hard link), and taken from a dead owner only by naming that owner's lock.
@@ -17,7 +17,7 @@ from sparkwright.host.lib import documents, files, trusted
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds a host, as lock.json has it.
+    """Owner of a host's lock, as in lock.json.
 
     Attributes:
         token: of the run; None for a lock that a power cut left empty.
@@ -97,7 +97,7 @@ def release(state: Path, token: str) -> None:
 
 
 def _owner(place: Path) -> Owner:
-    """Who holds, or held last; nobody known for a file that is not there, or torn."""
+    """Current or last owner of the lock; an empty ``Owner`` if the file is missing or torn."""
     return documents.record(Owner, place) or Owner()
 
 

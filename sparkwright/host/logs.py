@@ -1,4 +1,4 @@
-"""What this host's services have said, from systemd's journal. Changes nothing; runs as root."""
+"""Logs of this host's services, from systemd's journal. Changes nothing; runs as root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LogsRequest:
 
 @dataclass(frozen=True)
 class LogLine:
-    """One line; ``at`` in seconds since the epoch, by the host's clock."""
+    """Line of a log; ``at`` in seconds since the epoch, by the host's clock."""
 
     at: float
     service: str

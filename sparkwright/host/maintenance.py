@@ -35,7 +35,7 @@ class MaintenanceRequest:
 
 @dataclass(frozen=True)
 class MaintenanceAnswer:
-    """What was done, and what the host is now.
+    """Result of a maintenance request, and the state of the host after it.
 
     Attributes:
         now: None where it is not in maintenance.

@@ -1,4 +1,4 @@
-"""What a host is: hardware, driver, Docker, disks, services, models. One question answers all."""
+"""Observation of a host: hardware, driver, Docker, disks, services, models, in one question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparkwright.host.proof import ModelAt, Versions
 
 @dataclass(frozen=True)
 class ObservationRequest:
-    """What is observed beyond what every host has. All of it is optional: no plan is needed.
+    """Request for additions to every host's observation. All are optional: no plan is needed.
 
     Attributes:
         directories, files: paths whose owner, mode and content are reported.
@@ -52,7 +52,7 @@ class ObservationRequest:
 
 @dataclass(frozen=True)
 class Distribution:
-    """What a host runs.
+    """Operating system of a host.
 
     Attributes:
         id, version: of /etc/os-release, e.g. ``ubuntu`` and ``24.04``.
@@ -96,7 +96,7 @@ class FileState:
 
 @dataclass(frozen=True)
 class DirectoryState:
-    """What is at a directory's path; ``is_directory`` is False for a file."""
+    """State of a directory's path; ``is_directory`` is False for a file."""
 
     mode: int
     uid: int
@@ -105,7 +105,7 @@ class DirectoryState:
 
 @dataclass(frozen=True)
 class ServiceState:
-    """What is there of one of our services.
+    """State of a sparkwright service on a host.
 
     Attributes:
         current: id of the release that ``current`` points to.
@@ -133,7 +133,7 @@ class ServiceState:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who listens on a port; ``container`` is ``name restart-policy`` where it is one."""
+    """Process on a port; ``container`` is ``name restart-policy`` if it is a container."""
 
     command: str
     cgroup: str

@@ -130,7 +130,7 @@ def _format(release: Path) -> int:
 
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
-    """Those of the wanted ports that something listens on, and what does."""
+    """Listeners on the wanted ports, by port."""
     listeners = {}
     for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
         # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): names are anybody's.
@@ -162,7 +162,7 @@ def container_at(port: int, command: str, cgroup: str) -> str | None:
 
 
 def as_root(request: ObservationRequest) -> dict[str, Any]:
-    """What only root may see: managed files, Docker, who listens on which port."""
+    """Observe what only root may see: managed files, Docker, listeners on ports."""
     names = [*map(homes.unit, request.services), *request.units]
     properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
@@ -241,7 +241,7 @@ def partial(place: Path) -> int:
 
 
 def directory(path: str) -> DirectoryState | None:
-    """What is at a directory's path; None when nothing is."""
+    """State of a directory's path; None when nothing is there."""
     place = Path(path)
     try:
         stat = place.stat()

@@ -20,7 +20,7 @@ class ModelAt:
 
 @dataclass(frozen=True)
 class Versions:
-    """What a proof of the GPU depends on: another one of these needs a new proof."""
+    """Versions that a proof of the GPU depends on: a change of any of them needs a new proof."""
 
     driver: str
     docker: str
@@ -29,7 +29,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """What is to be proved. The answer is what is wrong, as lines.
+    """Request for a proof. The answer lists its problems, as lines.
 
     Attributes:
         images: names in Docker that must be there.
@@ -52,7 +52,7 @@ _LIST = (
 
 
 def main(request: ProofRequest) -> tuple[str, ...]:
-    """What is wrong, as lines. When the GPU is seen in every image, that is written down."""
+    """List the problems, as lines. If every image sees the GPU, record the proof."""
     problems = [
         f"{model.directory} {fault}"
         for model in request.models

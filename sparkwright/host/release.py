@@ -22,7 +22,7 @@ GOOD, REVERTED, FAILED = "good", "reverted", "failed"
 
 @dataclass(frozen=True)
 class ServiceSwitch:
-    """One service of a switch.
+    """A service's part of a switch.
 
     Attributes:
         service: as it must run afterwards.
@@ -62,7 +62,7 @@ class ServiceSwitch:
 
 @dataclass(frozen=True)
 class SwitchRequest:
-    """One transaction.
+    """Request for a switch of services, as one transaction.
 
     Attributes:
         by: who started it.
@@ -106,7 +106,7 @@ class SwitchJournal:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One switch of one service: a line of history.jsonl.
+    """Result of one switch of one service: a line of history.jsonl.
 
     Attributes:
         at: when it ended, seconds since the epoch.

@@ -18,7 +18,7 @@ from sparkwright.host.lib import docker, documents, receipt, systemd
 
 @dataclass(frozen=True)
 class RemovalRequest:
-    """What goes.
+    """Request to remove services, or everything that is sparkwright's.
 
     Attributes:
         services: names; None for everything that is sparkwright's.
@@ -33,7 +33,7 @@ class RemovalRequest:
 
 @dataclass(frozen=True)
 class RemovalAnswer:
-    """What was done, and what was left, as words."""
+    """Result of a removal: things removed and things left, as text."""
 
     done: tuple[str, ...]
     left: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""One more start after a first one that compiled, where GPU and CPU share their memory.
+"""Second start after a first start that compiled, where GPU and CPU share their memory.
 
 An engine may take what it saw in use while it started for what it needs for ever. There the
 compiler's peak counts too, 30 GB and more: 9.5 GiB were left to vLLM's KV cache instead of 40
@@ -39,7 +39,7 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
 
 
 def said(first: int | None, second: int | None) -> str:
-    """What came of it."""
+    """Outcome of the second start, as text."""
     if first is None or second is None:
         return "started once more: it does not say how many blocks its KV cache has"
     return f"{second} blocks, {first} in the start that compiled"

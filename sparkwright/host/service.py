@@ -68,7 +68,7 @@ class SmokeRequest:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check of the short test.
+    """Result of a check of the short test.
 
     Attributes:
         detail: what was observed.
@@ -82,7 +82,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Service:
-    """One service of a host: everything that starting it, proving it and going back need.
+    """Service of a host: everything that its start, its proof and its rollback need.
 
     Attributes:
         home: its directory on the host.

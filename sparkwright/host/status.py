@@ -1,4 +1,4 @@
-"""What a host runs and how it came to that. Changes nothing; runs as root."""
+"""Status of a host: its services and their history. Changes nothing; runs as root."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sparkwright.host.watch.state import WatchReport
 
 @dataclass(frozen=True)
 class StatusRequest:
-    """What is reported.
+    """Request for a host's status.
 
     Attributes:
         ports: service -> address and port whose health is checked; those of others are in their
@@ -49,7 +49,7 @@ class KeptRelease:
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """One service on a host.
+    """Status of a service on a host.
 
     Attributes:
         current, good: the release that is to run, and the last that gave real answers.
@@ -91,7 +91,7 @@ class HostStatus:
 
 
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
-    """One service: links, releases, container, unit and health."""
+    """Status of a service: links, releases, container, unit and health."""
     name, unit = home.name, homes.unit(home.name)
     releases = {
         path.name: KeptRelease(path.stat().st_mtime, records.kept(home, path.name))

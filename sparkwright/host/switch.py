@@ -53,7 +53,7 @@ _write = partial(files.write, parents=0o750)
 
 
 class Switch:
-    """One transaction."""
+    """Switch of services, as one transaction."""
 
     def __init__(self, folder: Path, request: SwitchRequest) -> None:
         self._folder = folder
@@ -148,7 +148,7 @@ class Switch:
     # Steps
 
     def _lacking(self) -> list[str]:
-        """What the new releases need and the host has not: seen before anything stops."""
+        """Needs of the new releases that the host does not meet: checked before anything stops."""
         runs = exclusive.running(self._folder.parent)
         problems = [
             f"{group}: {runs[group]} was activated meanwhile: run again"

@@ -43,7 +43,7 @@ def sha256(path: Path) -> str:
 
 
 def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
-    """What is wrong with one file; None where nothing is."""
+    """Fault of a file; None if there is none."""
     fault = receipt.fault(str(directory / name), entry)
     if fault:
         return f"{name} {fault}"

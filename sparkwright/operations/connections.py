@@ -1,4 +1,4 @@
-"""What is done to every SSH connection: made fast, made to notice a dead host, and counted."""
+"""SSH connections: made fast, made to notice a dead host, and counted."""
 
 import os
 import socket

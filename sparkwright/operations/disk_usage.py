@@ -1,4 +1,4 @@
-"""What lies on a host's disk of models, images and releases; and what of it is pruned."""
+"""Models, images and releases on a host's disk: list them and prune them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ def pruned(
 
 
 def listed(host: Host, request: DiskUsageRequest) -> DiskUsage:
-    """What lies on the host's disk, and who needs it. One remote execution.
+    """List the host's disk usage, and what needs each entry. One remote execution.
 
     Raises:
         HostError: when the host does not answer.

@@ -129,7 +129,7 @@ def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
 
 
 def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, tuple[str, int]]:
-    """What a host must have to switch between exclusive services by itself; none without any."""
+    """Files with which a host switches between exclusive services by itself, if there are any."""
     members = {each.exclusive: each.members for each in services if each.exclusive is not None}
     if not members:
         return {}
@@ -163,7 +163,7 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
 
 
 def request_of(files: Files, services_root: str) -> ObservationRequest:
-    """What has to be observed of them."""
+    """Request for the observation of these files and their units."""
     paths = tuple({**files, _groups(services_root): None})
     return ObservationRequest(files=paths, units=_triggers(files))
 

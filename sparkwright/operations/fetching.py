@@ -1,4 +1,4 @@
-"""What fetching models and images has in common: where from, how fast, by which job."""
+"""Common parts of fetching models and images: sources, speed, jobs."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -103,6 +103,6 @@ def defaults(host: Host) -> Sources:
 
 
 def watched_job(kind: str, name: str, services_root: str) -> WatchedJob:
-    """One job per thing that is fetched: a later run finds it instead of starting another."""
+    """Job for something to fetch: a later run finds this job instead of starting another."""
     unit = f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return WatchedJob(unit, f"{services_root}/state/{unit}")

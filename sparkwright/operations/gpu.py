@@ -81,7 +81,7 @@ def seen_in_containers(images: Sequence[str]) -> Commands:
 
 
 def _versions(seen: Observation) -> Versions:
-    """What the proof depends on."""
+    """Versions that the proof depends on."""
     gpus, toolkit = seen.gpu.gpus, seen.toolkit.out.strip().splitlines()
     return Versions(
         driver=gpus[0].driver or "" if gpus else "",

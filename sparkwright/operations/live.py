@@ -1,4 +1,4 @@
-"""One line per host that changes in place, where standard error is a terminal."""
+"""Progress line per host that changes in place, where standard error is a terminal."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""One run at a time per host: a lock on the host with owner and age, taken before a first change.
+"""Lock on a host, with owner and age: a run takes it before its first change, one run at a time.
 
 A host that is as planned is never locked, so that looking costs nothing. The lock of a run that
 died on this machine is taken over; any other is broken on request (``break_lock``).
@@ -78,7 +78,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
 
 
 def in_the_way(host: Host) -> str | None:
-    """Who else is at work on the host, as observed; None where its lock can be taken."""
+    """Other owner of the host's lock, as observed; None where the lock can be taken."""
     known = memory(host)
     holder = known.observation.lock if known.observation else None
     if not known.observation or holder is None or known.break_lock or _is_dead(holder):

@@ -146,7 +146,7 @@ def units_of(files: Files) -> list[str]:
 
 
 def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
-    """What has to be observed of the proxies."""
+    """Request for the observation of the proxies."""
     tls = proxies.tls_places if proxies else ()
     return ObservationRequest(
         files=tuple(dict.fromkeys((*files, *tls))),
@@ -157,7 +157,7 @@ def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
 
 
 def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[str]:
-    """What of the proxies is not as desired, in words."""
+    """Differences between the proxies and their desired state, as text."""
     if proxies is None:
         return ["remove the proxy"] if haproxy.UNIT in state.unit_files else []
     todo = [f"write {path}" for path in missing_files(files, state)]
@@ -194,7 +194,7 @@ def switched(
 
 
 def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
-    """What the host's programs are told of HAProxy."""
+    """Request about HAProxy for the host's programs."""
     return ProxyRequest(
         files=dict(files),
         unit=haproxy.UNIT,

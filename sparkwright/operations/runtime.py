@@ -1,4 +1,4 @@
-"""What fetching needs on a host: the fetch program and its libraries, brought by the controller.
+"""Runtime of fetching on a host: the fetch program and its libraries, brought by the controller.
 
 For the host's architecture, so that hosts need no way to PyPI.
 """

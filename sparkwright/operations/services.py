@@ -158,7 +158,7 @@ def _show(services: Sequence[Service], root: str) -> None:
 
 
 def request_of(services: Sequence[Service], services_root: str) -> ObservationRequest:
-    """What has to be observed of these services."""
+    """Request for the observation of these services."""
     return ObservationRequest(
         services_root=services_root,
         services={each.name: each.release for each in services},

@@ -47,7 +47,7 @@ class Interrupted(HostError):
 
 
 def why(ended: release.SwitchJournal) -> str:
-    """One message of a switch that did not end well: what was wrong, and what runs now."""
+    """Message about a switch that did not end well: its faults, and what runs now."""
     first, *rest = ended.reasons or ("no reason was given",)
     now = {
         "reverted": "what ran before runs again",

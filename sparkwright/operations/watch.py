@@ -62,5 +62,5 @@ def files_of(watch: Watch | None) -> dict[str, tuple[str, int]]:
 
 
 def request_of(files: dict[str, tuple[str, int]]) -> ObservationRequest:
-    """What has to be observed of the watch."""
+    """Request for the observation of the watch."""
     return ObservationRequest(files=tuple(files), units=(TIMER,) if files else ())

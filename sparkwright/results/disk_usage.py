@@ -1,4 +1,4 @@
-"""What lies on hosts, as a list: models, images and what belongs to them."""
+"""Models, images and the items that belong to them on the disks of hosts, as a list."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,10 @@ _FOREIGN = "has no receipt"
 
 
 def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
-    """One block per host: what is there, who needs it, and what could go or is gone; equal hosts
-    are one."""
+    """Render a block per host: items, their users, and items that could go or are gone.
+
+    Equal hosts share a block.
+    """
     lines: list[str] = []
     for names, usage in folded(hosts.items(), repr):
         things = usage.things
@@ -35,7 +37,7 @@ def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
 
 
 def faults(usage: DiskUsage) -> list[str]:
-    """What is wrong with sparkwright's own on a host."""
+    """Faults of sparkwright's own items on a host."""
     return [thing.fault for thing in usage.things if thing.fault and thing.fault != _FOREIGN]
 
 

@@ -14,7 +14,7 @@ from sparkwright.text.table import columns
 
 @dataclass(frozen=True)
 class KeyRow:
-    """One value of a key, never the value itself.
+    """A value of a key, identified without the value itself.
 
     Attributes:
         state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know

@@ -25,7 +25,7 @@ Metrics = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Line:
-    """One service, or a host without any. What is not known is None.
+    """A service, or a host without any. Unknown values are None.
 
     Attributes:
         problem: why there are no figures.
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a host: its last two looks, or why there is none."""
+    """A host's last two looks, or the reason why there is none."""
 
     now: HostLoad | None = None
     before: HostLoad | None = None

@@ -35,7 +35,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class Weighed:
-    """One finding.
+    """A finding with its weight.
 
     Attributes:
         what: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.

@@ -15,7 +15,7 @@ UNTOUCHED = ("left alone", "maintenance")
 
 @dataclass(frozen=True)
 class ServiceRow:
-    """One service of a host.
+    """A service of a host.
 
     Attributes:
         address: ``host:port`` to reach it at, and scheme: ``http`` or ``https``.
@@ -49,7 +49,7 @@ class ServiceRow:
 
 @dataclass(frozen=True)
 class Row:
-    """One host.
+    """A host in the summary of a run.
 
     Attributes:
         refused: why the host was left alone or failed; None when all went well.
@@ -72,7 +72,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a service runs at the end, where it is not what was planned.
+    """State of a service at the end of a run, where it is not the planned state.
 
     Attributes:
         state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another one of its
@@ -137,7 +137,7 @@ def as_json(rows: Sequence[Row], *, dry: bool) -> str:
 
 
 def state(row: Row, service: ServiceRow, dry: bool) -> str:
-    """What became of a service, in a word or two."""
+    """State of a service after the run, in a word or two."""
     if service.outcome:
         return service.outcome
     if row.left:

@@ -1,4 +1,4 @@
-"""What the fleet runs and how it came to that, as tables: status, history, diff.
+"""Tables of the fleet's services and how they came to run: status, history, diff.
 
 Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 """
@@ -30,7 +30,7 @@ _HEALTH = 6
 
 @dataclass(frozen=True)
 class Planned:
-    """What a service is planned to run: release, tag, and its files' texts by name."""
+    """Planned release of a service: id, tag, and the texts of its files by name."""
 
     release: str
     tag: str
@@ -67,8 +67,10 @@ def summary(seen: Deployment) -> dict[str, Any]:
 
 
 def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> str:
-    """What the watch found, errors first; then one line per service: what it runs, since when,
-    whether it is well, what differs."""
+    """Render the watch's findings, errors first; then a line per service.
+
+    Each line says what the service runs, since when, whether it is well, and what differs.
+    """
     rows: list[Sequence[str]] = [
         ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
     ]
@@ -89,7 +91,7 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
 
 
 def _notes(seen: Deployment) -> Iterator[str]:
-    """What people and switches do on a host."""
+    """Notes on maintenance, stopped services and switches at work on a host."""
     if seen.maintenance:
         yield in_maintenance(seen.maintenance, seen.now)
     for name, service in seen.services.items():
@@ -127,7 +129,7 @@ def _serves(service: ServiceStatus | None) -> bool:
 
 
 def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
-    """Who switched what, when, why, for how long it was down and how it ended; newest last."""
+    """Render the switches: who, what, when, why, downtime and how each ended; newest last."""
     rows: list[Sequence[str]] = [
         ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
     ]
@@ -169,7 +171,7 @@ def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
 
 
 def render_diff(deployments: Mapping[str, Deployment]) -> str:
-    """What differs between the plan and what the hosts run, as unified diffs; empty for nothing.
+    """Render unified diffs between the plan and the releases on the hosts; empty if they are equal.
     Equal hosts are one."""
     lines: list[str] = []
     for hosts, seen in folded(deployments.items(), _differing):
@@ -193,7 +195,7 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
 
 
 def _differing(seen: Deployment) -> str:
-    """What the text of a diff is made of."""
+    """Source of a diff's text, for the comparison of hosts."""
     runs = {name: item.texts for name, item in seen.services.items()}
     return repr((seen.planned, runs))
 
@@ -226,7 +228,7 @@ def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
 
 
 def _milliseconds(health: str) -> float:
-    """What a cell of the table says /health took; negative for one that is not well."""
+    """Response time of /health from a cell of the table; negative if the service is not well."""
     match = re.fullmatch(r"ok in (\d+) ms", health)
     return float(match[1]) if match else -1
 

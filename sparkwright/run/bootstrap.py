@@ -27,14 +27,14 @@ _SECONDS, _PAUSE = 900.0, 5.0
 
 
 def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
-    """What the host is now. One remote execution. Raises HostError."""
+    """Inspect the host and return its present state. One remote execution. Raises HostError."""
     return ask(
         host, inspection, request, BootstrapState, sudo=Sudo.IF_POSSIBLE, timeout=120, secrets=False
     )
 
 
 def decided(host: Host, one: HostRun) -> tuple[BootstrapState, Decision] | None:
-    """What is left to do; None, and the host is left as it is, where something is in the way."""
+    """Remaining bootstrap work; None, and the host is left as it is, if something blocks it."""
     one.connection = one.connection or addresses(host)
     try:
         state = state_of(host, request_of(one.settings))

@@ -187,7 +187,7 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
 
 
 def disk_usage_request(run: HostRun) -> DiskUsageRequest:
-    """What the plan needs of what lies on the host's disk."""
+    """Request for the host's disk usage, with the plan's models and images."""
     return DiskUsageRequest(
         models_root=run.settings.models_root,
         services_root=run.settings.services_root,

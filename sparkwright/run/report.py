@@ -46,7 +46,7 @@ def report(run: Run, *, as_json: bool) -> None:
 
 
 def _unplanned(run: Run) -> str:
-    """What became of services and hosts in a run without a plan."""
+    """Table of the outcomes of services and hosts in a run without a plan."""
     rows = [("HOST", "SERVICE", "STATE", "RELEASE")]
     failed = []
     for name, item in run.hosts.items():
@@ -74,7 +74,7 @@ def _row(name: str, one: HostRun) -> table.Row:
 
 
 def _service_row(one: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
-    """What is planned; or what runs, where that is something else."""
+    """Row of a service as planned, or as it runs where the host runs something else."""
     outcome = one.outcomes.get(service.name)
     row = table.ServiceRow(
         name=service.name,

@@ -1,4 +1,4 @@
-"""What became of a host's services in a roll-out, for the report and for the hosts after it."""
+"""Outcome of a host's services in a roll-out, for the report and for the hosts after it."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from sparkwright.run.state import HostRun, Run
 
 
 def proxies_of(one: HostRun) -> ProxySwitch | None:
-    """What of the host's proxies changes with a switch of its services."""
+    """Changes to the host's proxies when its services are switched."""
     return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
 
 

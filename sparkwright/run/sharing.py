@@ -83,7 +83,7 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
 
 
 def asked_for(run: Run, one: HostRun) -> list[str]:
-    """What other hosts will ask this one for first."""
+    """Content that other hosts will request from this host first."""
     return sorted(
         content for content in shared(one.desired, one.observed) if _is_asked(run, one, content)
     )

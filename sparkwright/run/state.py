@@ -1,4 +1,4 @@
-"""One run over a site: what each of its hosts is to be, and what became of it so far.
+"""A run over a site: the desired state of each host, and its outcome so far.
 
 It is attached to pyinfra's host objects, so that two runs in one process know nothing of each
 other. Operations take arguments and need none of this; the site's roles hand them the plan.
@@ -44,7 +44,7 @@ _KEY = "sparkwright-run"
 
 @dataclass
 class HostRun:
-    """One host in this run.
+    """A host in this run.
 
     Attributes:
         violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
@@ -87,7 +87,7 @@ class HostRun:
 
     @property
     def observed(self) -> Observation:
-        """What was observed, for code that runs after preflight only."""
+        """The host's observation, for code that runs after preflight only."""
         assert self.memory.observation is not None, "a role ran before preflight"
         return self.memory.observation
 
@@ -118,7 +118,7 @@ class HostRun:
 
     @cached_property
     def exclusive_files(self) -> dict[str, tuple[str, int]]:
-        """What it must know of its exclusive services: text and mode, by path."""
+        """Files that the host needs for its exclusive services: text and mode, by path."""
         return exclusive.files_of(self.services, self.settings)
 
     @cached_property

@@ -16,7 +16,7 @@ _FLAGS = {"true": "1", "false": "0"}
 
 @dataclass(frozen=True)
 class Hardware:
-    """What is known of a host: from its probe, or assumed from what its recipes need.
+    """Hardware of a host: from its probe, or assumed from the needs of its recipes.
 
     Attributes:
         compute_cap: None where unknown.
@@ -39,7 +39,7 @@ class Hardware:
 
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
-    """What the recipes of a host are made for: enough to find most mistakes without a host."""
+    """Hardware that a host's recipes are made for: finds most mistakes without a host."""
     each = [set(service.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU serves them all
     vram = [service.needs.vram_gib for service in plan.services if service.needs.vram_gib]
@@ -124,7 +124,7 @@ class Context:
         return {**self.engine.defaults(self.version, hybrid=self.body.hybrid), **own}
 
     def value(self, argument: str) -> ArgumentValue | None:
-        """What counts for an argument: what is written, else the default."""
+        """Value of an argument: as written, else the default."""
         return self.arguments.get(argument, self.defaults.get(argument))
 
     def number(self, argument: str) -> float | None:
@@ -143,7 +143,7 @@ class Context:
 
     @cached_property
     def facts(self) -> Mapping[str, Scalar | None]:
-        """What conditions of the catalog's issues go by."""
+        """Facts that the conditions of the catalog's issues refer to."""
         scalars: dict[str, Scalar | None] = {}
         for key, value in {**self.defaults, **self.arguments}.items():
             if not isinstance(value, list | dict):

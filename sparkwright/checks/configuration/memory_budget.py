@@ -22,7 +22,7 @@ from sparkwright.text.sizes import GIB
 
 @dataclass(frozen=True)
 class Budget:
-    """One service's memory, in GiB; None where unknown.
+    """Memory of a service, in GiB; None where unknown.
 
     Attributes:
         share: what vLLM may take, by gpu_memory_utilization.

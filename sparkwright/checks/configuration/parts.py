@@ -1,4 +1,4 @@
-"""What a host's memory goes to, part by part, as far as the plan knows it."""
+"""Use of a host's memory, part by part, as far as the plan knows it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sparkwright.plan.plan import HostPlan
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the memory, in GiB; ``mark`` draws it in a bar of characters."""
+    """A part of the memory, in GiB; ``mark`` draws it in a bar of characters."""
 
     mark: str
     name: str
@@ -34,7 +34,7 @@ class Memory:
 
     @property
     def free_gib(self) -> float | None:
-        """What is left; less than nothing where the parts do not fit."""
+        """Memory that is left, in GiB; negative where the parts do not fit."""
         if self.total_gib is None:
             return None
         return self.total_gib - sum(part.gib for part in self.parts)

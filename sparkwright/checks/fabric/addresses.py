@@ -28,7 +28,7 @@ class Address:
 
 
 def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tuple[Address, ...]:
-    """What each rail of a host gets; nothing where no cable is in.
+    """Addresses of a host's rails; none for a rail without a cable.
 
     In a pair and at a switch, the port that has a cable is found. In a ring, cable ``n`` leads from
     port 0 of host ``n`` to port 1 of the next one.
@@ -70,13 +70,13 @@ def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
 
 
 def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ...]:
-    """What proves them: every peer answers on every rail, with packets that fill the MTU."""
+    """Pings that prove the addresses: every peer, on every rail, with packets that fill the MTU."""
     size = wanted.mtu - 28
     return tuple(Ping(peer, item.rail.name, size) for item in given for peer in item.peers)
 
 
 def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricState) -> list[str]:
-    """What will be done, in words; nothing where everything is so already."""
+    """Pending changes, in words; empty where everything is applied already."""
     live = all(
         item.address in item.rail.addresses and item.rail.mtu == wanted.mtu for item in given
     )

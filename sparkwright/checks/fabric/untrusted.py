@@ -1,4 +1,4 @@
-"""What a host says of its fabric, checked: names and addresses of it go into others' commands."""
+"""Check a host's answer on its fabric: its names and addresses go into others' commands."""
 
 import re
 from ipaddress import ip_address, ip_interface
@@ -10,7 +10,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 
 
 def wrong(state: FabricState) -> str | None:
-    """What of an answer is no name of a device or no address; None for nothing."""
+    """Fault of a device name or an address in an answer; None if all are valid."""
     names = [rail.name for rail in state.rails]
     names += [rail.rdma.name for rail in state.rails if rail.rdma]
     names += [*state.interfaces, *filter(None, [state.management])]

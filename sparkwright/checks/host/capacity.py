@@ -99,7 +99,7 @@ def _disks(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _fetched(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
-    """What is to be fetched: for what, to which file system, how many bytes."""
+    """Fetches that a deploy needs: for what, to which file system, how many bytes."""
     settings, observed = host.plan.settings, host.observed
     weights = sum(
         max(0, model.resolved.size - observed.partial.get(model.directory, 0))

@@ -31,7 +31,7 @@ class HostFacts:
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """What nvidia-smi lists; nothing where it fails."""
+        """GPUs that nvidia-smi lists; empty where it fails."""
         return self.observed.gpu.gpus
 
     def serves(self, service: str) -> bool:

@@ -16,7 +16,7 @@ _NCCL = re.compile(r"\bnccl==([0-9.]+)")
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank's service and container, and what is seen of its host."""
+    """A rank's service and container, and the facts of its host."""
 
     host: str
     service: str

@@ -1,4 +1,4 @@
-"""What the doctor uses: a host's examination, what is planned for it, and preflight's findings."""
+"""Facts for the doctor: a host's examination, its plan, and preflight's findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINES, _WIDTH = 1000, 1000
 
 @dataclass(frozen=True)
 class Planned:
-    """What is planned for a service, as far as a diagnosis needs it.
+    """Plan of a service, as far as a diagnosis needs it.
 
     Attributes:
         boot_seconds: how long a first boot may take.

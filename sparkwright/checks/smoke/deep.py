@@ -27,7 +27,7 @@ _LONG_SECONDS = 400
 
 
 def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> DeepRequest:
-    """What the host's program must know of a service, by its plan and its model's entry."""
+    """Deep test's request for a service, by its plan and its model's entry."""
     arguments = dict(service.arguments)
     skip = _skipped(service, arguments, catalog)
     return _request(gate, arguments, skip, max(THINKING_TOKENS, service.smoke.max_tokens))

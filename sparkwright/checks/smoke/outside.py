@@ -51,7 +51,7 @@ class Entrance:
 
 @dataclass(frozen=True)
 class Outside:
-    """What others get there.
+    """Result of the requests from this machine to an entrance.
 
     Attributes:
         result: None where it can't be told.
@@ -155,7 +155,7 @@ def _wrong_key() -> str:
 def _opened(
     address: str, port: int, until: float, asked: tuple[str, str, str | None], *, https: bool
 ) -> str | None:
-    """What is wrong with the answer to a request that must be refused; None if nothing is."""
+    """Fault in the answer to a request that must be refused; None if there is none."""
     method, path, key = asked
     how = "with a wrong key" if key else "without the key"
     body = "{}" if method == "POST" else ""

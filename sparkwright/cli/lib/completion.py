@@ -22,7 +22,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
-    """Those of the names that begin as what was typed."""
+    """Complete the typed text with the names that begin with it."""
 
     @wraps(names)
     def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:

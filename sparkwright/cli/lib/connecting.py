@@ -67,7 +67,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
 
 
 def ssh_options(command: _Command) -> _Command:
-    """Those of the connection that the system's own ssh takes, too (``cli/ssh.py``)."""
+    """Add the connection options that the system's own ssh takes, too (``cli/ssh.py``)."""
     _keeping(command, OPTIONS[:3])
     return command
 

@@ -50,7 +50,7 @@ def shown() -> Iterator[Callable[[str, str], None]]:
 
 
 def line(events: Mapping[str, str]) -> str:
-    """Who has answered, and who is waited for.
+    """Progress line: how many hosts have answered, and which are waited for.
 
     Args:
         events: the latest of each host.

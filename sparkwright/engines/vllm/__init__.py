@@ -1,1 +1,1 @@
-"""What vLLM itself takes, by version."""
+"""Arguments and variables that vLLM itself takes, by version."""

@@ -160,7 +160,7 @@ class _Checker:
 
 
 def _wrong_type(known: Argument, value: ArgumentValue) -> str | None:
-    """What is wrong with a value's type; None where nothing is."""
+    """Fault of a value's type; None where there is none."""
     if known.kind == "flag":
         if not isinstance(value, bool):
             return "a flag takes no value"
@@ -233,7 +233,7 @@ def _type_remedy(name: str, known: Argument) -> str:
 
 @cache
 def known_variables() -> dict[str, dict[str, Any]]:
-    """What variables.yaml says of each variable."""
+    """Entry of each variable in variables.yaml."""
     variables: dict[str, dict[str, Any]] = beside(__file__, "variables.yaml")
     return variables
 

@@ -82,7 +82,7 @@ def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:
 
 
 def argument_words(key: str, value: ArgumentValue) -> list[str]:
-    """One argument: ``max_model_len: 8192`` -> ``--max-model-len 8192``, True -> a bare flag."""
+    """Words of an argument: ``max_model_len: 8192`` -> ``--max-model-len 8192``, True -> a flag."""
     flag = f"--{key.replace('_', '-')}"
     if value is True:
         return [flag]

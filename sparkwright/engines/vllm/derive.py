@@ -61,7 +61,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
-    """What the service names, else vLLM's recipe, else what is known of the family."""
+    """Parser that the service names, else that of vLLM's recipe, else the parser of the family."""
     given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
     if ARGUMENT[kind] in given:
         named = given[ARGUMENT[kind]]
@@ -112,7 +112,7 @@ def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) 
 def _capabilities(
     subject: Subject, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[Capability]:
-    """What it claims by its files, and what vLLM can tell apart in its answers."""
+    """Capabilities that the model's files claim and that vLLM can tell apart in its answers."""
     drafting = advice.arguments.get("speculative_config")
     if isinstance(drafting, dict) and str(drafting.get("method", "")).endswith("mtp"):
         yield "mtp"
@@ -201,7 +201,7 @@ def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
 
 
 def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFact]:
-    """What is shown beside the arguments."""
+    """Facts that are shown beside the arguments."""
     facts, config = subject.facts, subject.config
     image = "the service's own" if subject.service.image else "stock vLLM for this GPU"
     yield from advice.facts

@@ -49,8 +49,10 @@ def pool_gib(gpu: Gpu) -> float | None:
 
 
 def spark_share(settings: HostSettings, catalog: Catalog) -> float:
-    """What is left of a Spark beside the system, sidecars and services that say their share, for
-    each service that does not."""
+    """Memory share of a Spark for each service that does not state its own.
+
+    It is the rest beside the system, sidecars and services that state their share.
+    """
     taken, open_ones = 0.0, 0
     for service in settings.services.values():
         written = _written(service, catalog)
@@ -72,7 +74,7 @@ def _written(service: ServiceSettings, catalog: Catalog) -> float | None:
 
 
 def weights_gib(model: Model) -> float:
-    """What the weights take; nothing where no size is known."""
+    """Size of the weights in GiB; 0 where no size is known."""
     return model.loaded_gib or model.size_gib or 0.0
 
 

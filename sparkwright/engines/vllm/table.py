@@ -17,7 +17,7 @@ TABLES = Path(__file__).resolve().parent / "tables"
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument.
+    """An argument of vLLM.
 
     Attributes:
         kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``), ``auto-size`` (also ``auto``),
@@ -35,7 +35,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Table:
-    """What one vLLM version takes.
+    """Arguments of a vLLM version.
 
     Attributes:
         aliases: a second long name -> the argument that it is.
@@ -51,7 +51,7 @@ class Table:
     decided: dict[str, dict[str, bool]]
 
     def defaults(self, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
-        """What the version takes for arguments that are not written; unknown ones are left out."""
+        """The version's defaults for arguments that are not written; without unknown defaults."""
         kind = "hybrid" if hybrid else "decoder"
         own = {name: item.default for name, item in self.arguments.items()}
         own |= {name: by_kind[kind] for name, by_kind in self.decided.items()}

@@ -1,1 +1,1 @@
-"""What was measured on a service: kept as files, held against the cards and its own past."""
+"""Measurements of a service: kept as files, compared with the cards and its own past."""

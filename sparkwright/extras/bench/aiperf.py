@@ -126,7 +126,7 @@ def command_line(program: str, folder: str) -> list[str]:
 def cell(
     batch: Batch, load: Load, max_tokens: int, errors: int, report: Report, metrics: Report
 ) -> Cell:
-    """One phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
+    """A phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
 
     Args:
         errors: requests that failed.

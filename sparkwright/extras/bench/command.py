@@ -42,7 +42,7 @@ _LONGEST = 1_000_000
 
 @dataclass(frozen=True)
 class _Target:
-    """One service that is to be measured, and where the controller may reach its host."""
+    """A service to be measured, and where the controller may reach its host."""
 
     host: PlannedHost
     service: ServicePlan

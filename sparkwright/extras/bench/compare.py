@@ -26,7 +26,7 @@ _LOW_CLOCK = 0.85
 
 @dataclass(frozen=True)
 class Verdict:
-    """One measure of one cell against the card's figure, in the result's units.
+    """A measure of a cell against the card's figure, in the result's units.
 
     Attributes:
         published: the card's figure, or the two ends of its range.
@@ -54,7 +54,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CellComparison:
-    """One cell with all its verdicts; none where no card gives a figure for its load."""
+    """A cell with all its verdicts; none where no card gives a figure for its load."""
 
     cell: Cell
     verdicts: tuple[Verdict, ...]
@@ -109,7 +109,7 @@ def _compare(
 
 
 def judge(measure: Measure, measured: float, card: Figure) -> Verdict:
-    """One measure against its figure. Better than the range is worth a look too, but no fault."""
+    """Compare a measure with its figure. Better than the range is worth a look, but no fault."""
     widened = (card.least, card.most) != (card.low, card.high)
     low = min(card.low / measure.apart, card.least)
     high = max(card.high * measure.apart, card.most)
@@ -166,7 +166,7 @@ class Table:
 
     @property
     def basis(self) -> str:
-        """What a reader must know of the comparison."""
+        """Remarks that a reader needs for the comparison."""
         card = self.measurement
         tag = "" if self.exact else f"measured on tag {card.tag or 'unknown'}, not on this one"
         note = "" if card.status == "measured" else f"the card calls it {card.status}"

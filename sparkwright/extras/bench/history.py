@@ -17,7 +17,7 @@ _TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Regression:
-    """One measure of one load that got worse than the service's own past explains.
+    """A measure of a load that got worse than the service's own past explains.
 
     Attributes:
         usual: median of the earlier runs.
@@ -46,7 +46,7 @@ class Regression:
 
 
 def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, ...]:
-    """What is worse than the median of the last runs by more than their noise.
+    """Measures that are worse than the median of the last runs by more than their noise.
 
     A measure may be worse by the larger of two bounds. One is the measure's own: 5 % for decode,
     because a card's repetitions of one greedy load agree within 0.3 % (card of vllm-dflash,
@@ -104,7 +104,7 @@ def _regression(
 
 
 def changes(before: Result, after: Result) -> tuple[str, ...]:
-    """What differs between two runs, the first suspect first: ``driver 580.95.05 -> 581.10``.
+    """Differences between two runs, the first suspect first: ``driver 580.95.05 -> 581.10``.
 
     Results of the version before have no kernel: that it is known now is no change.
     """

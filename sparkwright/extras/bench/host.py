@@ -127,7 +127,7 @@ def settings_of(plan: ServicePlan) -> dict[str, Scalar]:
 def remarks(
     name: str, before: Facts, under_load: Facts | None, after: Facts | None
 ) -> Iterator[str]:
-    """What a reader of a service's figures must know."""
+    """Remarks that a reader of a service's figures needs."""
     release, planned = before.release(name), before.planned.get(name)
     if release is None:
         yield "its container was not found on the host: image, models and release are unknown"

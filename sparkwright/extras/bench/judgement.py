@@ -90,7 +90,7 @@ def judged(results: Sequence[Result], catalog: Catalog) -> Bench:
 
 @dataclass(frozen=True)
 class MeasureFinding:
-    """One measure that is worse than its card, or than its own past: one finding, not sixty.
+    """A measure that is worse than its card, or than its own past: one finding for all its loads.
 
     Attributes:
         loads: at how many loads.

@@ -42,7 +42,7 @@ FULL, QUICK = Sweep(), Sweep(("coding", "prose"), (1, 8), (2000,))
 
 @dataclass(frozen=True)
 class Load:
-    """One cell to be measured: requests in a closed loop, after a warm-up of the same kind.
+    """A cell to be measured: requests in a closed loop, after a warm-up of the same kind.
 
     Attributes:
         concurrency: requests at a time.
@@ -81,7 +81,7 @@ class Batch:
         return f"{self.category}, {length}"
 
     def prompts(self, seed: str, characters_per_token: float) -> list[str]:
-        """What is sent: each of the category's prompts, or as many long ones as requests."""
+        """Prompts to send: each of the category's, or as many long prompts as requests."""
         if self.context is None:
             return list(texts(self.category)["prompts"])
         sent = sum(load.warm_up + load.requests for load in self.loads)

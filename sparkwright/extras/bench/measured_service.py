@@ -19,7 +19,7 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Service:
-    """One service that answers.
+    """A service that answers.
 
     Attributes:
         url: ``http://host:port``.

@@ -16,7 +16,7 @@ from sparkwright.host.lib.http import NoAnswer, Server
 
 @dataclass(frozen=True)
 class ProbeRequest:
-    """What is reported: the GPU now and versions, or with ``samples`` the GPU under load.
+    """Request for the GPU's present state and versions; with ``samples``, for the GPU under load.
 
     Attributes:
         services: name -> address and port of the engine, and the route of its version.

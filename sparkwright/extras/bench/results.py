@@ -44,7 +44,7 @@ class Spread(_Stored):
 
 
 class Cell(_Stored):
-    """One load and what it measured. A measure is None where it was not taken.
+    """A load and its measures. A measure is None where it was not taken.
 
     Attributes:
         concurrency: requests at a time.
@@ -77,7 +77,7 @@ class Cell(_Stored):
 
     @property
     def load(self) -> tuple[Kind, int, int, int, float]:
-        """What makes two cells of different runs comparable."""
+        """Values that make two cells of different runs comparable."""
         load = self.category, self.concurrency, self.prompt_tokens, self.max_tokens
         return (*load, self.sampling_temperature)
 
@@ -116,7 +116,7 @@ class GpuRun(_Stored):
 
 
 class LoadGenerator(_Stored):
-    """What sent the requests, and its command line without secrets."""
+    """The program that sent the requests, and its command line without secrets."""
 
     name: str
     version: str | None = None
@@ -128,7 +128,7 @@ class LoadGenerator(_Stored):
 
 
 class Result(_Stored):
-    """One run of a benchmark on one service of one host.
+    """A run of a benchmark on a service of a host.
 
     Attributes:
         when: the start; given in any zone, kept in UTC.
@@ -163,7 +163,7 @@ class Result(_Stored):
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What may explain that two runs differ, the first suspect first."""
+        """Facts that may explain why two runs differ, the first suspect first."""
         return {
             "driver": self.gpu.driver,
             "kernel": self.kernel,
@@ -180,7 +180,7 @@ class Result(_Stored):
 
 
 class Measure(BaseModel):
-    """One measure of a cell; ``measures.yaml`` has what each key means."""
+    """A measure of a cell; ``measures.yaml`` explains each key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

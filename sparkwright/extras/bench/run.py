@@ -28,7 +28,7 @@ _PREFIX = "sparkwright-bench-"
 
 @dataclass
 class Measured:
-    """What came of a sweep: its cells, the generator's last command line, and remarks."""
+    """Result of a sweep: its cells, the generator's last command line, and remarks."""
 
     cells: list[Cell] = field(default_factory=list)
     command: tuple[str, ...] = ()

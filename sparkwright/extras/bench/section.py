@@ -130,7 +130,7 @@ def _lines(bench: Bench) -> Iterator[str]:
 
 
 def text(bench: Bench) -> str:
-    """One service's newest result: a line per load, then what is out of range and why it may be.
+    """A service's newest result: a line per load, then the figures out of range and likely causes.
 
     ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better;
     ``v`` worse than the service's own past.

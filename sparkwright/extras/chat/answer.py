@@ -1,4 +1,4 @@
-"""One answer while it streams: its pieces, and its figures at the end."""
+"""An answer while it streams: its pieces, and its figures at the end."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping
@@ -118,7 +118,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _refusal(how: str, text: str) -> str:
-    """What a server says against a request, in its own words where it has some."""
+    """Reason why a server refused a request, in its own words where it gives any."""
     reason = text
     try:
         data = _object(json.loads(text))

@@ -1,4 +1,4 @@
-"""Who is spoken to: services of the planned fleet that answer to a name."""
+"""Targets of a chat: services of the planned fleet that answer to a name."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from sparkwright.site.fleet import PlannedHost
 
 @dataclass(frozen=True)
 class Target:
-    """One name of one service of one host.
+    """A name of a service of a host.
 
     Attributes:
         endpoint: the service, at the address that clients connect to.

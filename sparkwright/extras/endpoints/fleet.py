@@ -15,7 +15,7 @@ from sparkwright.site.fleet import PlannedHost
 
 @dataclass(frozen=True)
 class Exported:
-    """What clients can reach, and notes for the user.
+    """Endpoints that clients can reach, and notes for the user.
 
     Attributes:
         notes: what was left out, who takes turns, and names that stand for different models.

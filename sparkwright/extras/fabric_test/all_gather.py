@@ -1,4 +1,4 @@
-"""One rank of an all-gather, run inside the serving image: ``all_gather.py BYTES``.
+"""A rank of an all-gather, run inside the serving image: ``all_gather.py BYTES``.
 
 No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. It is read as text and
 mounted into the container; nothing of it runs on the controller.

@@ -16,7 +16,7 @@ from sparkwright.host.lib.processes import Running, run
 
 @dataclass(frozen=True)
 class Stream:
-    """One ``ib_write_bw``; without an address it is the side that listens."""
+    """An ``ib_write_bw`` process; without an address it is the listening side."""
 
     device: str
     port: int
@@ -25,7 +25,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Gather:
-    """One rank of an all-gather through an image.
+    """A rank of an all-gather through an image.
 
     Attributes:
         script: text of the Python program that each rank runs in the image.
@@ -45,7 +45,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """What is measured now. ``listen`` starts the listening side and does not wait for its end."""
+    """Measurements to take. ``listen`` starts the listening side and does not wait for its end."""
 
     pings: tuple[Ping, ...] = ()
     listen: tuple[Stream, ...] = ()
@@ -74,7 +74,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class MeasureAnswer:
-    """What was measured."""
+    """Measurements that were taken."""
 
     measured: tuple[Measurement, ...] = ()
 

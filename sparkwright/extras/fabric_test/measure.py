@@ -1,4 +1,4 @@
-"""What `sparkwright fabric test` measures, planned from what the hosts are."""
+"""Measurements of `sparkwright fabric test`, planned from the state of the hosts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured: pings by host, pairs one after the other, a rank of a gather by host."""
+    """Plan of a test: pings by host, pairs one after the other, a rank of a gather by host."""
 
     pings: dict[str, tuple[Ping, ...]] = field(default_factory=dict)
     pairs: tuple[Pair, ...] = ()
@@ -55,7 +55,7 @@ class Plan:
 
 
 def plan(fabric: Fabric, images: Mapping[str, str], tools: Mapping[str, bool]) -> Plan:
-    """What is measured on a fabric.
+    """Plan the measurements on a fabric.
 
     Args:
         images: host -> name of the image that it serves with.

@@ -1,4 +1,4 @@
-"""What was measured on a fabric, against what others published."""
+"""Measurements of a fabric, compared with published figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 @dataclass(frozen=True)
 class Measure:
-    """One line of the table.
+    """A line of the table.
 
     Attributes:
         what: ping, ib_write_bw or all-gather.
@@ -39,7 +39,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class FabricResult:
-    """One fabric, judged and measured."""
+    """A fabric's findings and measurements."""
 
     hosts: tuple[str, ...]
     shape: str

@@ -132,7 +132,7 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
         return refusal(f"services.{service.name}.{key}", what, remedy, host)
 
     def word(key: str, text: str) -> str:
-        """One word of a line of words."""
+        """Quote a word of a line of words."""
         # The generator drops an empty word with all that follow it, and gives systemd a semicolon
         # bare, which ends the command: what follows would run on the host.
         if text in ("", ";") or "\0" in text:

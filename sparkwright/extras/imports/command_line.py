@@ -23,7 +23,7 @@ _MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main")
 
 @dataclass(frozen=True)
 class Command:
-    """What a recipe starts.
+    """Command that a recipe starts.
 
     Attributes:
         words: everything after ``vllm serve``.

@@ -123,7 +123,7 @@ def _place(source: str | None) -> str:
 
 
 def _abilities(arguments: dict[str, Any]) -> list[str]:
-    """What the recipe starts the model for."""
+    """Abilities that the recipe starts the model for."""
     config = arguments.get("speculative_config")
     method = str(config.get("method", "")) if isinstance(config, dict) else ""
     abilities = {

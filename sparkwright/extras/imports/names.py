@@ -53,7 +53,7 @@ def repository(model: str) -> str:
 
 
 def family(model: str) -> str:
-    """What rules go by: the model's name without its format."""
+    """Family of a model, which rules refer to: its name without the format."""
     stem = model.rpartition("/")[2].lower()
     before = None
     while stem != before:

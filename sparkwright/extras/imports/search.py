@@ -20,7 +20,7 @@ from sparkwright.text.visible import visible
 
 @dataclass(frozen=True)
 class Found:
-    """One entry or recipe.
+    """An entry or a recipe.
 
     Attributes:
         place: ``catalog``, or ``@NAME`` of the registry.

@@ -22,7 +22,7 @@ def is_version_1(data: Mapping[str, Any]) -> bool:
 
 
 def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
-    """The one recipe of a file.
+    """Read the only recipe of a file.
 
     Raises:
         Refused: for another engine's.
@@ -38,7 +38,7 @@ def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
 
 
 def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
-    """The one recipe of a file of version 1.
+    """Read the only recipe of a file of version 1.
 
     Raises:
         Refused: without a command, and for an image that no registry has.

@@ -1,4 +1,4 @@
-"""What is wrong now, as a notice may say it: words of ours, and figures.
+"""Present findings, as a notice may state them: words of ours, and figures.
 
 What a host says may hold a log's line, and with it a key or a prompt. Of its words nothing passes
 but figures in the forms that the watch writes, ids of known checks and names of planned services.

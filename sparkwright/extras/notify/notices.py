@@ -83,7 +83,7 @@ class Record(BaseModel):
 
 @dataclass(frozen=True)
 class Notice:
-    """What is new for an address."""
+    """Changes that are new for an address."""
 
     began: tuple[Finding, ...] = ()
     worse: tuple[Finding, ...] = ()
@@ -92,7 +92,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of an address in this round.
+    """Outcome for an address in this round.
 
     Attributes:
         state: ``sent``, ``nothing new``, ``held back`` or ``failed``.
@@ -161,7 +161,7 @@ def try_out(addresses: Sequence[Address], send: Send) -> list[Sent]:
 
 
 def _key(finding: Finding) -> str:
-    """What makes two findings the same."""
+    """Identity of a finding: equal for two findings that are the same."""
     subject = finding.subject
     whole = repr((subject.host, finding.id, subject.service))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
@@ -170,7 +170,7 @@ def _key(finding: Finding) -> str:
 def news(
     recipient: Recipient, findings: Sequence[Finding], unknown: frozenset[str], now: float
 ) -> Notice:
-    """What an address was not told yet; marks what is gone.
+    """News that an address was not told yet; marks findings that are gone.
 
     Args:
         findings: errors first.

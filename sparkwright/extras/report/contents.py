@@ -1,4 +1,4 @@
-"""What the page says, as plain data, and the files that runs leave on the controller for it."""
+"""Contents of the page, as plain data, and the files that runs leave on the controller for it."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from sparkwright.results.run_summary import Row
 
 @dataclass(frozen=True)
 class LastRun:
-    """What the last run of the site reported (``report.as_json``), and when that was written."""
+    """Report of the site's last run (``report.as_json``), and when it was written."""
 
     when: dt.datetime
     dry: bool
@@ -32,14 +32,14 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Reported:
-    """What `sparkwright status` found, and when it asked."""
+    """Findings of `sparkwright status`, and when it asked."""
 
     when: dt.datetime
     findings: tuple[Finding, ...]
 
 
 class Switch(BaseModel):
-    """One change of a service's release on a host.
+    """A change of a service's release on a host.
 
     Attributes:
         before: the release that ran; None for the first.
@@ -61,7 +61,7 @@ class Switch(BaseModel):
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One service of a host. Unknown is None.
+    """A service of a host. Unknown values are None.
 
     Attributes:
         state: of the last run; ``measured only`` and ``not deployed`` where it has no part in it.
@@ -90,7 +90,7 @@ class FleetRow:
 
 @dataclass(frozen=True)
 class SmokeRow:
-    """One service's smoke test, by check; ``failures`` in the test's own words."""
+    """A service's smoke test, by check; ``failures`` in the test's own words."""
 
     host: str
     service: str
@@ -103,7 +103,7 @@ class SmokeRow:
 
 @dataclass(frozen=True)
 class Version:
-    """One version of something, and the hosts that have it."""
+    """A version of a component, and the hosts that have it."""
 
     what: str
     value: str
@@ -182,7 +182,7 @@ def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
 
 
 def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ...]:
-    """What ``sparkwright smoke`` left, one file per host and service."""
+    """Read the results of ``sparkwright smoke``, one file per host and service."""
     files = {path: _json(path, problems) for path in sorted(directory.glob("*.json"))}
     read = [_valid(DeepVerdict, data, str(path), problems) for path, data in files.items() if data]
     return tuple(filter(None, read))

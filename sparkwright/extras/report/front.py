@@ -14,7 +14,7 @@ _LOOK, _MEASUREMENT = 1, 7
 
 
 def front(page: Page) -> str:
-    """One line: what is wrong and where, or that nothing is."""
+    """Summary in a single line: the first finding and its host, or that nothing is wrong."""
     if page.findings:
         first, *others = page.findings
         more = f"; and {count(len(others), 'finding')} more" if others else ""
@@ -73,7 +73,7 @@ class Group:
 
     @property
     def first(self) -> FleetRow:
-        """One for all."""
+        """Row that stands for all rows of the group."""
         return self.rows[0]
 
     @property

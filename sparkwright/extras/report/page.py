@@ -179,7 +179,7 @@ def _short(verdict: DeepVerdict) -> Smoke:
 def _versions(
     fleet: Iterable[contents.FleetRow], measured: _Measured
 ) -> Iterator[contents.Version]:
-    """What differs between hosts that should be alike stands side by side."""
+    """Versions and their hosts side by side: hosts that should be alike and differ stand out."""
     hosts: dict[tuple[str, str], set[str]] = {}
     for row in fleet:
         result = measured.get((row.host, row.service))

@@ -36,7 +36,7 @@ def plain(page: Page) -> dict[str, Any]:
 
 
 def text(page: Page) -> str:
-    """What is wrong first, the heaviest before the rest; then hosts in a table, and the details."""
+    """Render the findings, the heaviest first; then hosts in a table, and the details."""
     measured = {key: item for section in page.sections for key, item in section.services.items()}
     smoke = {(row.host, row.service): f"{row.passed}/{row.total}" for row in page.smoke}
     table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]
@@ -57,7 +57,7 @@ def _utc(when: dt.datetime) -> str:
 
 
 def _shown(value: object) -> str:
-    """What hosts say turns no line around on the page, either."""
+    """Make a host's text visible: no control character in it turns a line of the page around."""
     text = visible_text(str(value))
     return Markup(text) if isinstance(value, Markup) else text
 

@@ -1,4 +1,4 @@
-"""What a host is before it is made ready. Runs on the host, as root where sudo lets it."""
+"""State of a host before bootstrap. Runs on the host, as root where sudo permits it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparkwright.host.observation import Observation, ObservationRequest
 
 @dataclass(frozen=True)
 class BootstrapRequest:
-    """What is looked at beyond what every host has: packages by name."""
+    """Request for a host's state; adds packages, by name, to the observation of every host."""
 
     observation: ObservationRequest = field(default_factory=ObservationRequest)
     packages: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Firewall:
 
 @dataclass(frozen=True)
 class BootstrapState:
-    """What a host is before its bootstrap: its observation, and what that leaves out.
+    """State of a host before its bootstrap: its observation and further facts.
 
     Attributes:
         passwordless: whether the sudo of the user who logs in asks for no password.
@@ -94,7 +94,7 @@ def booted() -> float:
 
 
 def fresh(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of installed packages whose files came since the boot."""
+    """Select the installed packages whose files are newer than the boot."""
     since = booted()
 
     def newer(name: str) -> bool:

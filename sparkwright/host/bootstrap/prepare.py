@@ -1,4 +1,4 @@
-"""What comes before a step of bootstrap: how it is undone is recorded, and apt is free for it.
+"""Preparation of a bootstrap step: record how to undo the step, and free apt for it.
 
 Runs on the host as root. Recorded first, so that a step which was cut off is undone like any other.
 """

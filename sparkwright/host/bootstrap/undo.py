@@ -17,7 +17,7 @@ from sparkwright.host.lib.processes import run
 
 @dataclass(frozen=True)
 class UndoAnswer:
-    """What was undone, and what was left, as words."""
+    """Result of an undo: steps undone and things left, as text."""
 
     done: tuple[str, ...] = ()
     left: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ class ActivateRequest:
 
 @dataclass(frozen=True)
 class ActivateAnswer:
-    """What became of it.
+    """Result of an activation.
 
     Attributes:
         known: every service of the host that is of a group.

@@ -49,7 +49,7 @@ class Later(Exception):
 
 
 class Waking:
-    """What is activated now, by group: one at a time, and never sooner than allowed."""
+    """Activations under way, by group: one at a time, and never sooner than allowed."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._state = root, root / "state"
@@ -114,7 +114,7 @@ class Waking:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request; HAProxy makes a connection for each."""
+    """Handler of one request; HAProxy makes a connection for each request."""
 
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
@@ -169,7 +169,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
 
     def _comment(self, text: bytes) -> None:
-        """What a client of a stream passes over; the first one begins the stream."""
+        """Send a comment, which a stream's client ignores; the first comment begins the stream."""
         if not self._begun:
             self._begun = True
             self.send_response(200)

@@ -1,4 +1,4 @@
-"""One fetch: find what is on the disk, fetch the rest, put it in place, write the receipt."""
+"""Fetch job: find what is on the disk, fetch the rest, put it in place, write the receipt."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def peer_key(server: str, peer: str) -> str:
 
 
 def docker_password(server: str) -> str:
-    """What a host's own Docker shows the server, over loopback: it can sign nothing."""
+    """Password of a host's own Docker for the server, over loopback; it can sign nothing."""
     return mac(server, "docker")
 
 

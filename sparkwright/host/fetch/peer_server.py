@@ -204,7 +204,7 @@ class _Signed:
 
 
 class Conversation(BaseHTTPRequestHandler):
-    """One connection: its requests are answered one after the other, until somebody ends it.
+    """Connection whose requests are answered one after the other, until either side ends it.
 
     http.server limits the time of one read, not of a whole head: who sends a byte now and then
     would hold it for ever. Here every head is bounded in size and time.

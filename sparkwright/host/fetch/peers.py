@@ -54,7 +54,7 @@ class Broken(Exception):
 
 
 class Unproven(Exception):
-    """Who answers does not know the key: it is not the peer, or somebody in between changes it."""
+    """The responder does not know the key: it is not the peer, or somebody alters its answer."""
 
 
 @dataclass(frozen=True)

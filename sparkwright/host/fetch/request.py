@@ -34,7 +34,7 @@ class FetchFile:
 
 @dataclass(frozen=True)
 class ContentCheck:
-    """What headers and small files of a model must show; one of the three ways.
+    """Check of a model's headers and small files, in one of three forms.
 
     Attributes:
         why: what a failure means for the user.
@@ -53,7 +53,7 @@ class ContentCheck:
 
 @dataclass(frozen=True)
 class ExpectedContents:
-    """What the catalog says of a model.
+    """Contents of a model according to the catalog.
 
     Attributes:
         format: modelopt, compressed-tensors, bf16, ...; None where the catalog names none.
@@ -65,7 +65,7 @@ class ExpectedContents:
 
 @dataclass(frozen=True)
 class FetchRequest:
-    """One repository at one commit, or one image at one digest, and how to fetch it.
+    """Request to fetch a repository at one commit, or an image at one digest.
 
     Attributes:
         endpoint: https://huggingface.co or another hub, or a registry.
@@ -140,7 +140,7 @@ class ImageBuild:
 
 @dataclass(frozen=True)
 class PullRequest:
-    """One image to get into Docker.
+    """Request to pull an image into Docker.
 
     Attributes:
         name: what the image is called afterwards.
@@ -203,7 +203,7 @@ class TlsIdentity:
 
 @dataclass(frozen=True)
 class PeerKeys:
-    """What a host needs to take from its peers, in one run.
+    """Credentials with which a host fetches from its peers, in one run.
 
     Attributes:
         run: 32 hex digits.

@@ -1,4 +1,4 @@
-"""One run of a fetch, from the request to the exit code."""
+"""Run of a fetch, from the request to the exit code."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ _METADATA = opener(_OnTheHub(), bounded.answers(bounded.MIB, 300.0))
 
 
 class Hub(_Queried):
-    """One repository at one commit."""
+    """Repository of a hub at one commit."""
 
     def check(self) -> None:
         """Check endpoint, token, repository and commit before anything is downloaded."""
@@ -356,7 +356,7 @@ _ACCEPT = (
 
 
 class Registry(_Queried):
-    """One repository of a registry; its secret is ``user:password``."""
+    """Repository of a registry; its secret is ``user:password``."""
 
     renews = True
     _lock = Lock()

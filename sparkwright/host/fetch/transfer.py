@@ -48,7 +48,7 @@ _STALLS = 5
 
 
 class Transfer:
-    """One run's downloads.
+    """Downloads of one run.
 
     libraries: None if plain HTTP is to be used for everything.
     """

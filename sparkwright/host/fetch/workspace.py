@@ -1,4 +1,4 @@
-"""One run of a fetch: its directories with their owners and modes, and the files in place."""
+"""Workspace of a fetch: its directories with owners and modes, and the files in place."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def installed(*names: str) -> tuple[str, ...]:
-    """Those of the packages that are installed, whole; every one without names."""
+    """Packages that are installed completely, of the given names; all of them without names."""
     form = "${Package} ${db:Status-Status}\n"
     lines = run("dpkg-query", "-W", "-f", form, *names, timeout=60).out.splitlines()
     return tuple(dict.fromkeys(line.split()[0] for line in lines if line.endswith(" installed")))

@@ -36,7 +36,7 @@ def nearest(path: str) -> Path:
 
 
 def obstacle(path: str) -> str | None:
-    """What is in the way of a directory: a file, or a link that leads nowhere. None for nothing."""
+    """Obstacle to making a directory: a file, or a link that leads nowhere. None without one."""
     for parent in (Path(path), *Path(path).parents):
         if os.path.lexists(parent):
             return None if parent.is_dir() else str(parent)

@@ -56,7 +56,7 @@ def place() -> str:
 
 
 def get(path: str, timeout: float | None = 10) -> Any:
-    """One GET of Docker's API: decoded JSON, or None when Docker or the object is not there.
+    """Send a GET to Docker's API: decoded JSON, or None when Docker or the object is not there.
 
     A look gives up after some seconds; what decides by the answer waits for it (no timeout).
     Plain HTTP/1.0 instead of http.client, whose import alone takes as long as all the questions.
@@ -84,7 +84,7 @@ def _read(answer: Any) -> bytes:
 
 
 def container(name: str, timeout: float | None = 10) -> Any:
-    """What ``docker inspect`` says of a container, by name or id; None when there is none."""
+    """Inspect a container by name or id, as ``docker inspect``; None when there is none."""
     return get(f"/containers/{name}/json", timeout)
 
 
@@ -131,7 +131,7 @@ def release_of(seen: Any) -> str | None:
 
 
 def image(name: str, timeout: float | None = 10) -> Any:
-    """What ``docker image inspect`` says; None when the image is not there."""
+    """Inspect an image, as ``docker image inspect``; None when the image is not there."""
     return get(f"/images/{name}/json", timeout)
 
 
@@ -162,7 +162,7 @@ def in_containerd(info: dict[str, Any]) -> bool:
 
 
 def kind(info: dict[str, Any] | None) -> str | None:
-    """What stands in for Docker's own engine: snap, desktop, rootless or podman; None otherwise."""
+    """Substitute for Docker's own engine: snap, desktop, rootless or podman; None otherwise."""
     if info:
         if "BuildahVersion" in info:
             return "podman"

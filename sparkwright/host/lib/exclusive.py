@@ -91,7 +91,7 @@ ASLEEP = "asleep"
 
 
 def groups(state: Path) -> Groups:
-    """What the last deploy said; nothing of a file that another user than root wrote."""
+    """Exclusive groups of the last deploy; empty if a user other than root wrote the file."""
     read = files.record(Groups, state / GROUPS) or Groups()
     # A group without members is none.
     return replace(
@@ -100,7 +100,7 @@ def groups(state: Path) -> Groups:
 
 
 def active(state: Path) -> dict[str, Active]:
-    """What was activated, by group."""
+    """Activated services, by group."""
     return (files.record(ActiveServices, state / ACTIVE) or ActiveServices()).groups
 
 

@@ -13,7 +13,7 @@ UNIFIED = ("12.1",)
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU. What the driver does not say (GB10 answers ``[N/A]`` to some questions) is None.
+    """GPU of a host. Values that the driver does not give (GB10 has ``[N/A]`` for some) are None.
 
     Attributes:
         name: e.g. ``NVIDIA GB10``.
@@ -93,7 +93,7 @@ class Question:
         self._running = Running("nvidia-smi", query, "--format=csv,noheader")
 
     def answer(self) -> Gpus:
-        """What it says."""
+        """Wait for the answer of nvidia-smi and parse it."""
         done = self._running.outcome()
         unknown = re.search(r'Field "([^"]+)" is not a valid field', done.out + done.err)
         if unknown and unknown[1] in self._fields and len(self._fields) > 1:
@@ -105,7 +105,7 @@ class Question:
 
 
 def ask(fields: tuple[str, ...] = STATE) -> Gpus:
-    """What nvidia-smi says now."""
+    """Query nvidia-smi now."""
     return Question(fields).answer()
 
 

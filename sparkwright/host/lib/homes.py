@@ -36,7 +36,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Who took the host out, when (seconds since the epoch, by its clock) and why."""
+    """Maintenance of a host: author, start (seconds since the epoch, host's clock) and reason."""
 
     by: str
     at: float
@@ -69,5 +69,5 @@ def stopped(home: Path) -> Stopped | None:
 
 
 def maintenance() -> Maintenance | None:
-    """Who has the host in maintenance. What another user than root wrote is no mark."""
+    """Maintenance mark of the host; None if a user other than root wrote it."""
     return files.record(Maintenance, Path(MAINTENANCE))

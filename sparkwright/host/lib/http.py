@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
 
 @dataclass(frozen=True)
 class Health:
-    """What /health says: a code within seconds, or an error's words."""
+    """Result of /health: a status code and its seconds, or the text of an error."""
 
     code: int | None
     seconds: float = 0.0
@@ -99,7 +99,7 @@ class Server:
         timeout: float = 30,
         key: bool = True,
     ) -> Answer:
-        """One request, and its answer whatever the status.
+        """Send a request and return its answer, whatever the status.
 
         Args:
             body: sent as JSON; None sends none.
@@ -113,7 +113,7 @@ class Server:
             return Answer(answer.status, answer.read())
 
     def get(self, path: str, *, timeout: float = 5) -> Answer:
-        """One GET; see ask."""
+        """Send a GET request; see ask."""
         return self.ask("GET", path, timeout=timeout)
 
     def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:

@@ -1,4 +1,4 @@
-"""What units have said, from systemd's journal."""
+"""Output of units, from systemd's journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a carried program gets as the module ``dataclasses``: the same for records, at less cost.
+"""Light ``dataclasses`` module for carried programs: the same for records, at less cost.
 
 The standard library's takes 10 ms to import, since it loads ``inspect``, and 0.7 ms for each class,
 since it compiles their methods: every host would pay that in every run. This one knows what

@@ -44,7 +44,7 @@ class Question:
         self._version = Running(f"/usr/sbin/{name}", "-v")
 
     def answer(self) -> Package:
-        """What is there; where nothing is, what could be."""
+        """Installed version of the package; if there is none, its installable version."""
         version = _VERSION.search(self._version.outcome().out)
         if version:
             return Package(version[0])

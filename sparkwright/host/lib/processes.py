@@ -84,7 +84,7 @@ class Running:
 
 
 def _said(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[bytes, bytes]:
-    """What a command prints, as ``communicate`` has it, but bounded: a log holds what others wrote.
+    """Read a command's output like ``communicate``, but bounded: a log holds what others wrote.
 
     Raises:
         TimeoutExpired: when it takes too long.

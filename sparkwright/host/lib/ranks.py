@@ -71,13 +71,13 @@ def state(home: str | Path) -> RankState | None:
 
 
 def unit(home: str | Path, shown: dict[str, str]) -> dict[str, str]:
-    """What systemd shows of a unit; of a rank, ``NRestarts`` counts its failures alone."""
+    """systemd properties of a unit; ``NRestarts`` of a rank counts only its failures."""
     result = state(home)
     return shown if result is None else {**shown, "NRestarts": str(result.failures)}
 
 
 def missing(home: str | Path) -> str | None:
-    """What a rank waits for, in words; None where it does not wait, or for one of one host."""
+    """Reason why a rank waits; None if it does not wait, or if its service has one host."""
     result = state(home)
     if result is None or result.step != WAITING:
         return None

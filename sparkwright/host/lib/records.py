@@ -46,7 +46,7 @@ def encode(value: object) -> Any:
 
 
 def call(program: Callable[[Any], object], request: object) -> Any:
-    """What a program answers, as JSON data; its annotation names the record of its request."""
+    """Return a program's answer as JSON data; its annotation names the request's record."""
     name = next(iter(program.__annotations__))
     kind = _resolved(program.__annotations__[name], program.__module__)
     return encode(program(_decode(kind, request, name)))

@@ -1,4 +1,4 @@
-"""What a unit of ours may do: nothing but what it needs (systemd.exec(5)).
+"""Sandbox of sparkwright's units: it permits only what they need (systemd.exec(5)).
 
 One set for all of them, services and jobs: a unit names what it has otherwise, and why. They run as
 root, without a capability: root owns Docker's socket and the files with keys, and nothing else of

@@ -31,7 +31,7 @@ def showing(*units: str, fields: str = FIELDS, timeout: float | None = 10) -> Ru
 
 
 def shown(text: str) -> dict[str, dict[str, str]]:
-    """What ``systemctl show`` printed of several units, by their names."""
+    """Parse the output of ``systemctl show`` for several units, by their names."""
     blocks = map(pairs, text.strip().split("\n\n"))
     return {properties["Id"]: properties for properties in blocks if "Id" in properties}
 

@@ -1,4 +1,4 @@
-"""What root may trust: files and directories that nobody but root can change, all the way down.
+"""Paths that root may trust: only root can change them, all the way down.
 
 Whoever may write to a directory decides what its names lead to. So root writes, and believes what
 it reads, only below directories of its own, which are opened one by one, by descriptor, without
@@ -74,7 +74,7 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 
 
 def exposed(path: str | Path) -> ExposedPath | None:
-    """What another user may change on the way to a path, or the path itself. None for nothing.
+    """Part of a path, or the path itself, that another user may change. None without such a part.
 
     What is not there yet will be made by root.
     """

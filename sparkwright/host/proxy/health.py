@@ -36,7 +36,7 @@ _WRONG = (NoAnswer, OSError, KeyError, ValueError)
 
 
 class Service:
-    """One server, and its health so far."""
+    """Server of a service, and its health so far."""
 
     def __init__(self, config: HealthService, idle: float, names: Mapping[str, str]) -> None:
         self.config = config
@@ -142,13 +142,13 @@ class _Few(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """One is answered."""
+        """Remove an answered request from the open requests."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """One that was closed meanwhile: nothing to tell."""
+        """Print nothing about a connection that was closed meanwhile."""
 
 
 def serve(service: Service, port: int) -> None:

@@ -42,7 +42,7 @@ class ProxyRequest:
 
 @dataclass(frozen=True)
 class ProxySwitch:
-    """What of the proxy changes with a switch, in request.json.
+    """The proxy's part of a switch, in request.json.
 
     Attributes:
         to: the proxy of the new plan.
@@ -104,7 +104,7 @@ class HealthService:
 
 @dataclass(frozen=True)
 class HealthConfig:
-    """What the health program reads.
+    """Configuration of the health program.
 
     Attributes:
         idle_seconds: without a token, after which one is requested from a service.

@@ -15,7 +15,7 @@ STATES = "show servers state"
 
 
 def ask(place: str, line: str) -> str:
-    """What HAProxy's runtime API says."""
+    """Send a command to HAProxy's runtime API and return its answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(5)
         connection.connect(place)
@@ -27,9 +27,9 @@ def ask(place: str, line: str) -> str:
 
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
-    """Who is drained or down, of the servers that stay where they are: HAProxy would take the
-    port of another from there (haproxy/haproxy#3296). Whether it speaks TLS, too, is the new
-    configuration's to say, which with the former worker's word would ask in clear."""
+    """Drained or down servers, of those that keep their address: for the others HAProxy would take
+    the old port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from
+    the new configuration: the former worker's value would make HAProxy send requests in clear."""
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
     names = head.removeprefix("# ").split()

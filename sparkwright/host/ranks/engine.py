@@ -1,4 +1,4 @@
-"""One start of a rank: its engine, and what is said of the rank on its host."""
+"""Start of a rank: its engine, and the rank's state as recorded on its host."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def _ports(rank: RankConfig) -> tuple[str, ...]:
 
 
 def _jumps(rank: RankConfig) -> list[tuple[str, ...]]:
-    """Whose connections the chain decides about: the head's ports at every address, and at the
-    rank's own address all that an engine may have chosen; on a rail of the ranks' own, all."""
+    """Connections that the chain decides about: the head's ports at every address, and at the
+    rank's own address all ports that an engine may choose; on a rail of the ranks' own, all."""
     begun = ("-d", rank.addresses[rank.number], "-p", "tcp", "--syn")
     if rank.shape is not None:
         return [_ports(rank), begun]

@@ -34,7 +34,7 @@ _RETRY, _ABSENT = 1.0, 5.0
 
 
 class Follower(Rank):
-    """One start of a follower."""
+    """A follower, for one start."""
 
     def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
         super().__init__(service, rank, key, release)
@@ -66,7 +66,7 @@ class Follower(Rank):
         )
 
     def _session(self, link: Link) -> int | None:
-        """One session with the head; None when it ended before the engine was started."""
+        """Serve one session with the head; None when it ended before the engine was started."""
         try:
             session, release = self._greeted(link)
             if release != self._release:

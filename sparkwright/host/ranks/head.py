@@ -39,7 +39,7 @@ IDLE, TOKEN, SILENT = 60.0, 300.0, 120.0
 
 
 class Head(Rank):
-    """One start of the head."""
+    """The head, for one start."""
 
     def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
         super().__init__(service, rank, key, release)
@@ -172,7 +172,7 @@ class Head(Rank):
             self._few.release()
 
     def _greeted(self, link: Link, address: str) -> int:
-        """Who it is, proved.
+        """Authenticate a follower and return its rank.
 
         Raises:
             Lost: it is none of the followers.

@@ -37,7 +37,7 @@ class Late(Exception):
 
 
 class Link:
-    """One connection."""
+    """Connection between two ranks."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(PATIENCE)
@@ -60,7 +60,7 @@ class Link:
             raise Lost(f"the connection is gone: {error}") from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """What the other side says next.
+        """Receive the next message of the other side.
 
         Raises:
             Late: nothing within these seconds; it may still come.
@@ -121,10 +121,10 @@ def check_proof(said: dict[str, Any], proof: str) -> None:
 
 
 def follower_proof(key: str, service: str, number: int, nonce: str) -> str:
-    """What a follower proves itself with: over the head's nonce."""
+    """Proof of a follower's identity: over the head's nonce."""
     return mac(key, "follower", service, str(number), nonce)
 
 
 def head_proof(key: str, service: str, nonce: str, session: str, release: str) -> str:
-    """What the head proves itself with: over the follower's nonce, and what it asks for."""
+    """Proof of the head's identity: over the follower's nonce, and the session and release."""
     return mac(key, "head", service, nonce, session, release)

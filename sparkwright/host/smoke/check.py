@@ -29,13 +29,13 @@ class SmokeAnswer:
     journal: tuple[str, ...] = ()
 
     def failures(self, service: str) -> list[str]:
-        """What failed, as lines."""
+        """Failed checks, as lines."""
         return [f"{service}: {check.name}: {check.detail}" for check in self.checks if not check.ok]
 
 
 @dataclass(frozen=True)
 class DeepCheckResult:
-    """One check of the deep test.
+    """Result of a check of the deep test.
 
     Attributes:
         verdict: passed, failed or skipped.
@@ -167,7 +167,7 @@ def proxy(client: Client) -> str:
 
 
 def proxy_fault(request: SmokeRequest) -> str | None:
-    """What is wrong at the proxy of a service; None if nothing is.
+    """Fault at the proxy of a service; None if there is none.
 
     It may take some seconds until the proxy has noticed that the service is back.
     """
@@ -193,7 +193,7 @@ def proxy_fault(request: SmokeRequest) -> str | None:
 
 
 def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:
-    """What fails of a service that is asked at its own port, as lines, and its journal then."""
+    """Failures of a service that is tested at its own port, as lines, and its journal then."""
     answer = run(replace(gate, proxy=None, warm_ups=0))
     return answer.failures(name), answer.journal
 

@@ -15,7 +15,7 @@ from sparkwright.host.service import SmokeRequest
 
 @dataclass(frozen=True)
 class DeepRequest(SmokeRequest):
-    """What the deep test asks of a service beyond the short one.
+    """Request for a deep test: additions to the short test's request.
 
     Attributes:
         tool_parser: as the recipe names it.
@@ -105,7 +105,7 @@ class Metrics:
 
 
 class Client:
-    """One check's requests, which end at the check's deadline."""
+    """Client for a check's requests, which end at the check's deadline."""
 
     def __init__(self, request: SmokeRequest, seconds: float, server: Server | None = None) -> None:
         if server is None:
@@ -137,7 +137,7 @@ class Client:
             raise Fault("cut", f"{asked}: the connection was cut ({error})") from None
 
     def call(self, method: str, path: str, body: object = None, *, key: bool = True) -> Answer:
-        """One request, whatever the status of its answer."""
+        """Send a request and return its answer, whatever the status."""
         with self._asking(f"{method} {path}"):
             return self.server.ask(method, path, body, key=key, timeout=self.left())
 
@@ -182,7 +182,7 @@ class Client:
 
 
 class DeepClient(Client):
-    """One deep check's requests."""
+    """Client for a deep check's requests."""
 
     request: DeepRequest
 

@@ -34,7 +34,7 @@ class DeepAnswer:
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """Check of the deep test.
 
     Attributes:
         ask: returns in a line what was observed; raises Fault, or Skip.

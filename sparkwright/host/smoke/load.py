@@ -78,7 +78,7 @@ def concurrency(client: DeepClient) -> str:
 
 
 def _health(client: DeepClient) -> str:
-    """What /health answers, however long the check took."""
+    """Status of /health, however long the check took."""
     try:
         return f"HTTP {client.server.get('/health', timeout=10).status}"
     except NoAnswer as error:

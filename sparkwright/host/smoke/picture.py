@@ -47,7 +47,7 @@ _Pixel = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn: (colour, shape) on the left and on the right, and a word below."""
+    """Contents of a picture: (colour, shape) on the left and on the right, and a word below."""
 
     left: tuple[str, str]
     right: tuple[str, str]

@@ -34,7 +34,7 @@ _SCHEMA = _schema(
 
 
 def misfits(value: Any, schema: dict[str, Any]) -> list[str]:
-    """What of a value does not fit a schema of ours, each with its place; empty for nothing."""
+    """Parts of a value that do not fit a sparkwright schema, each with its path; empty if none."""
     if not isinstance(value, dict):
         return [f"$ is {type(value).__name__}, not object"]
     properties = schema["properties"]

@@ -1,4 +1,4 @@
-"""What the watch holds to be wrong, by the samples of a day. Pure: reads and changes nothing.
+"""Findings of the watch, from the samples of a day. Pure: reads and changes nothing.
 
 The doctor judges its looks by this too.
 """
@@ -65,7 +65,7 @@ def carried(
 
 
 def _of(ring: list[Sample], name: str) -> list[Timed]:
-    """One service's part of every sample.
+    """A service's part of every sample.
 
     A switch begins it anew: it stops and starts services on purpose, and judges them by itself.
     """
@@ -174,7 +174,7 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
 
 
 def gpu_state(answer: Gpus, limits: Thresholds) -> GpuSample:
-    """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
+    """Faults of the GPU by nvidia-smi's answer, as text; empty if there are none."""
     result = {"silent": "" if answer.gpus else answer.said[:200] or "no GPU"}
     for gpu in answer.gpus:
         if gpu.event_reasons & HEAT:

@@ -20,7 +20,7 @@ class WatchedService:
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """What the watch reads first.
+    """Configuration of the watch, which it reads first.
 
     Attributes:
         services_root: where services, state and the watch itself lie.
@@ -41,7 +41,7 @@ class WatchConfig:
 
 @dataclass(frozen=True)
 class GpuSample:
-    """What is wrong with the GPU, in words: no answer, too hot, braked, a low clock; or nothing."""
+    """Faults of the GPU, as text: no answer, too hot, braked, a low clock; or none."""
 
     silent: str = ""
     heat: str = ""
@@ -51,7 +51,7 @@ class GpuSample:
 
 @dataclass(frozen=True)
 class ServiceSample:
-    """One service at one time. What it did not report is None.
+    """Sample of a service at one time. Values that it did not report are None.
 
     Attributes:
         health: status of /health.
@@ -76,7 +76,7 @@ class ServiceSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """One look.
+    """Sample of a host.
 
     Attributes:
         at: seconds since the epoch.
@@ -93,7 +93,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class WatchFinding:
-    """What the watch holds to be wrong.
+    """Finding of the watch.
 
     Attributes:
         service: None for the host.

@@ -38,7 +38,7 @@ from sparkwright.host.watch.state import (
 
 
 def sample(config: WatchConfig, now: float) -> Sample:
-    """One look."""
+    """Take a sample."""
     root = Path(config.services_root)
     journal = documents.read(root / "state/switch/progress.json") or {}
     systems = disks.file_systems(config.paths).items()
@@ -79,8 +79,8 @@ def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> Se
 
 
 def drift(home: Path) -> Iterator[str]:
-    """What of a service is not as the last switch left it: its release, and the texts that the
-    release's record has."""
+    """Differences of a service from the state that the last switch left: its release, and the texts
+    in the release's record."""
     link, good = files.target(home / "current"), files.target(home / "good")
     record = current(home)
     # A follower goes where its head goes, and of one that sleeps nothing was proved yet.
@@ -145,7 +145,7 @@ def _line(one: WatchFinding) -> str:
 
 
 def run(path: str) -> int:
-    """One look by the clock; what changed goes to the journal."""
+    """Run the watch once, by the clock; changes go to the journal."""
     config = documents.record(WatchConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")

@@ -10,7 +10,7 @@ from sparkwright.host.fabric import FabricRequest, FabricState
 
 
 def state_of(host: Host, image: str | None = None) -> FabricState:
-    """What it is now, and the id of an image. One remote execution. Raises HostError."""
+    """State of the fabric now, and the id of an image. One remote execution. Raises HostError."""
     fabric_state = ask(
         host, fabric, FabricRequest(image=image), FabricState, sudo=Sudo.IF_POSSIBLE, timeout=60,
         secrets=False,
