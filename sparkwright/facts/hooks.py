@@ -33,7 +33,7 @@ from sparkwright.text.visible import visible_but_colours
 
 
 def command_line() -> dict[str, Any]:
-    """pyinfra's own options of this run, by name.
+    """pyinfra's own options of this run, by name; none where pyinfra runs as a library.
 
     Reason: the state knows neither ``--dry`` nor ``--json``, nor what ``--limit`` was given. Hosts
     are prepared in greenlets, which click's context does not reach: there pyinfra's own parser
@@ -43,10 +43,11 @@ def command_line() -> dict[str, Any]:
     (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
     """
     context = click.get_current_context(silent=True)
-    if context is None:
-        command: click.Command = own("cli").cli
+    program = sys.modules.get("pyinfra_cli.cli")
+    if context is None and program is not None:
+        command: click.Command = program.cli
         context = command.make_context("pyinfra", sys.argv[1:], resilient_parsing=True)
-    return dict(context.params)
+    return dict(context.params) if context else {}
 
 
 def own(module: str) -> Any:

@@ -34,7 +34,7 @@ def planned(**settings: Any) -> DesiredHost:
     data = {**ours, **settings}
     box = HostInput(host.name, data, lambda _: "the deploy")
     try:
-        dry = bool(hooks.command_line()["dry"])
+        dry = bool(hooks.command_line().get("dry"))
         fleet = desired_fleet([box], {host.name: data}, dry=dry)
     except UserError as error:
         raise PyinfraError(str(error)) from None
