@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
 from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.findings.finding import Finding, errors
+from sparkwright.text.shipped_yaml import beside
 
 #: What a measurement came to.
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -63,9 +61,6 @@ class _Test:
     published: str = ""
 
 
-_FILE = Path(__file__).with_name("tests.yaml")
-
-
 def result(
     fabric: Fabric,
     findings: Sequence[Finding],
@@ -74,8 +69,8 @@ def result(
 ) -> FabricResult:
     """The result of a fabric; ``answers`` by host, of those that answered."""
     names = ("ping", "ib_write_bw", "all-gather")
-    known: dict[str, dict[str, Any]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    tests = {name: _Test(**known.get(f"{name} {fabric.shape}", known[name])) for name in names}
+    figures: dict[str, dict[str, Any]] = beside(__file__, "tests.yaml")
+    tests = {name: _Test(**figures.get(f"{name} {fabric.shape}", figures[name])) for name in names}
     ranks = f"{len(fabric.states)} ranks"
 
     def of(host: str, test: str) -> list[Measurement]:
