@@ -10,9 +10,8 @@ from sparkwright.engines import engine
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.findings.check import Symptom, check
 
-#: Variables that hold secrets, and their setting.
+#: Variables that hold secrets, and their setting. The engine's own variable comes before them.
 _SECRETS = {
-    "VLLM_API_KEY": "api_key_file, or SPARKWRIGHT_API_KEY",
     "HF_TOKEN": "hub_token_file, or HF_TOKEN",
     "HUGGING_FACE_HUB_TOKEN": "hub_token_file, or HF_TOKEN",
 }
@@ -39,7 +38,8 @@ def _architecture(context: Context) -> Iterator[Symptom]:
 
 @check("secret-in-environment")
 def _secrets(context: Context) -> Iterator[Symptom]:
-    for name, setting in _SECRETS.items():
+    own = engine(context.service.engine).key_variable
+    for name, setting in {own: "api_key_file, or SPARKWRIGHT_API_KEY", **_SECRETS}.items():
         if name in context.environment:
             yield Symptom(name=name, setting=setting)
 

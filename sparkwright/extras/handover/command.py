@@ -8,6 +8,7 @@ from sparkwright.cli.lib import options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
+from sparkwright.engines import engine
 from sparkwright.extras.handover.formats import FORMATS, handover
 from sparkwright.findings.user_error import Problems
 from sparkwright.plan.service import render_service
@@ -59,7 +60,8 @@ def command(
                 handed = handover(form, host.plan, service, resolution)
                 texts |= {directory / name / path: text for path, text in handed.files.items()}
                 # On no command line: printf is the shell's.
-                line = f"printf 'VLLM_API_KEY=%s\\n' \"{key}\""
+                variable = engine(service.engine).key_variable
+                line = f"printf '{variable}=%s\\n' \"{key}\""
                 needs.append(f"{name}: {service.name} needs: {line} | {handed.secret}")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
