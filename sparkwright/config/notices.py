@@ -187,7 +187,7 @@ def _formed(kind: str, rest: str) -> Address:
         secret = {"login", "query"} & parts.keys()
         drawn = any(map(_DRAWN.fullmatch, parts.get("path", "").split("/")))
         mails = {name: quote(parts[name], safe="") for name in ("to", "sender") if name in parts}
-        made = url.format(**{**parts, **mails, "rest": rest})
+        made = url.format(rest=rest, **(parts | mails))
         return Address(Secret(made), shown.format(**parts), public=not secret and not drawn)
     raise ValueError(_NEEDED[kind])
 
