@@ -121,13 +121,13 @@ def _key(home: Path) -> str:
     return _gpg(home, "--armor", "--export")
 
 
-def _gpg(home: Path, *words: str) -> str:
+def _gpg(home: Path, *arguments: str) -> str:
     return _run("gpg", "--homedir", str(home), "--batch", "--quiet", "--pinentry-mode", "loopback",
-                *words)  # fmt: skip
+                *arguments)  # fmt: skip
 
 
-def _run(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def _run(*arguments: str) -> str:
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{words[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
+        raise SystemExit(f"{arguments[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
     return done.stdout

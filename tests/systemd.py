@@ -54,8 +54,8 @@ def _written(place: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
+def _analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not installed")
-    return subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)

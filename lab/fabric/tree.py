@@ -57,9 +57,9 @@ class Spark:
 
 def write(spark: Spark, root: Path) -> None:
     """Its /sys and /proc below a root, and the tools below ``root/bin``."""
-    for place, named in DEVICES.items():
-        port = spark.ports.get(place, Port())
-        _network(root, spark, place, port, named)
+    for position, named in DEVICES.items():
+        port = spark.ports.get(position, Port())
+        _network(root, spark, position, port, named)
         _rdma(root, port, named)
     texts = {
         "proc/meminfo": f"MemTotal: 127600000 kB\nCmaTotal:       {spark.cma_kib} kB\n",
@@ -117,8 +117,8 @@ def tools(spark: Spark, folder: Path) -> None:
     """FAKE ip: it prints what the real one does."""
     addresses = [{"ifname": MANAGEMENT, "addr_info": [_info(f"{spark.address}/24")]}]
     neighbours = []
-    for place, (name, _, _) in DEVICES.items():
-        port = spark.ports.get(place, Port())
+    for position, (name, _, _) in DEVICES.items():
+        port = spark.ports.get(position, Port())
         infos = [_info(port.address)] if port.address else []
         addresses.append({"ifname": name, "addr_info": infos})
         neighbours += [

@@ -34,9 +34,9 @@ def broken(site: Site) -> Iterator[Site]:
         lock.write_text(kept)
 
 
-def said(site: Site, *words: str, code: int = 1) -> str:
+def said(site: Site, *arguments: str, code: int = 1) -> str:
     """What a command prints: one line says that the plan is broken, and there is no traceback."""
-    text = site.sparkwright(*words, code=code)
+    text = site.sparkwright(*arguments, code=code)
     assert text.count("the plan is broken: ") == 1, text
     assert text.count(FOLLOWS) == 1
     assert "Traceback" not in text
@@ -44,7 +44,7 @@ def said(site: Site, *words: str, code: int = 1) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("arguments", "expected"),
     [
         (("status",), "unknown"),
         (("history",), "good"),
@@ -56,9 +56,9 @@ def said(site: Site, *words: str, code: int = 1) -> str:
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )
 def test_the_host_that_is_on_answers_and_the_other_is_named(
-    broken: Site, words: tuple[str, ...], expected: str
+    broken: Site, arguments: tuple[str, ...], expected: str
 ) -> None:
-    text = said(broken, *words, *BOTH)
+    text = said(broken, *arguments, *BOTH)
     assert expected in text
     assert "group_data/sparks.py: line 1: not valid Python" in text
     assert "spark-2" in text

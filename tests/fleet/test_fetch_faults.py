@@ -60,18 +60,18 @@ def test_a_slow_hub_is_waited_for(empty: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "message"),
     [
         ({"truncate": 1_000_000}, "bytes"),
         ({"corrupt_at": 1_000_000}, "came with the wrong content twice"),
     ],
 )
 def test_a_file_that_stays_wrong_is_one_clear_error(
-    empty: Site, fault: dict[str, Any], words: str
+    empty: Site, fault: dict[str, Any], message: str
 ) -> None:
     hub("POST", order={"match": SHARD, **fault})
     run = fetch(empty, code=1)
-    assert words in run.output
+    assert message in run.output
     assert "model-00003-of-00009.safetensors" in run.output
     assert "AEON" not in final_names()
     hub("DELETE")

@@ -63,10 +63,10 @@ def spark(name: str = "spark-1", **answers: Any) -> FakeHost:
 
 def looked_at(host: FakeHost, one: HostRun, **changes: Any) -> Observation:
     """Have the host observed, in perfect order but for ``changes``."""
-    known = host.memory
-    known.asked, known.observation = one.request, probe(**changes)
-    host.answers["observe"] = known.observation
-    return known.observation
+    expected = host.memory
+    expected.asked, expected.observation = one.request, probe(**changes)
+    host.answers["observe"] = expected.observation
+    return expected.observation
 
 
 def running(run: HostRun, release: str | None = None) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def words(environment: Mapping[str, str]) -> list[str]:
     if environment.get("ENABLE_TURBOQUANT") == "1":
         if not Path("/etc/turboquant-fake").is_file():
             raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
-        for name, known in _TURBOQUANT.items():
-            if (environment.get(name) or known[-1]) not in known:
-                raise ValueError(f"{name} is none of {', '.join(known)}")
+        for name, expected in _TURBOQUANT.items():
+            if (environment.get(name) or expected[-1]) not in expected:
+                raise ValueError(f"{name} is none of {', '.join(expected)}")
     model, drafter = environment["MODEL_PATH"].rstrip("/"), environment["DFLASH_DRAFTER"]
     if not Path(drafter).is_dir():
         raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")

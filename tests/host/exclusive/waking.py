@@ -78,9 +78,9 @@ class Waking:
             return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def declare(place: Path, known: Groups) -> None:
+def declare(place: Path, expected: Groups) -> None:
     """What a deploy writes."""
-    text = json.dumps(encode(known))
+    text = json.dumps(encode(expected))
     setup.main(SetupRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
 
 

@@ -82,8 +82,8 @@ APART = {
 }  # fmt: skip
 
 
-def _said(found: list[Finding]) -> list[tuple[str, str, str]]:
-    return [(item.id, item.subject.host or "", item.observed) for item in found]
+def _said(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    return [(item.id, item.subject.host or "", item.observed) for item in findings]
 
 
 def test_every_check_is_provoked() -> None:

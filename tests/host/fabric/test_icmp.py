@@ -18,7 +18,7 @@ def _said(mtu: int, call: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mtu", "size", "said"),
+    ("mtu", "size", "message"),
     [
         (9000, 8972, ""),
         (9000, 8973, "message too long for lo"),
@@ -27,9 +27,9 @@ def _said(mtu: int, call: str) -> str:
     ],
 )
 def test_a_packet_that_fills_the_mtu_answers_and_no_larger_one(
-    mtu: int, size: int, said: str
+    mtu: int, size: int, message: str
 ) -> None:
-    assert _said(mtu, f'echo("127.0.0.1", "lo", {size})') == said
+    assert _said(mtu, f'echo("127.0.0.1", "lo", {size})') == message
 
 
 def test_nobody_there_is_an_answer_too() -> None:

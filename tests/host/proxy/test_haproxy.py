@@ -68,8 +68,8 @@ def test_nobody_gets_in_without_the_key(
 
 def test_the_sockets_are_their_owners_alone(start: Opener, one: Backend) -> None:
     proxies = start(one).proxies
-    for place in (proxies.admin_socket, proxies.master_socket):
-        assert Path(place).stat().st_mode & 0o777 == 0o600
+    for position in (proxies.admin_socket, proxies.master_socket):
+        assert Path(position).stat().st_mode & 0o777 == 0o600
 
 
 def test_no_key_is_no_way_in(place: Path, one: Backend) -> None:

@@ -17,9 +17,9 @@ __all__ = ["fetch", "hub"]
 UID = 65534
 
 
-def as_user(script: str, *words: object) -> None:
+def as_user(script: str, *arguments: object) -> None:
     """Run a shell script as another user; its arguments are $1, $2, ..."""
-    command = ["/bin/sh", "-euc", script, "sh", *map(str, words)]
+    command = ["/bin/sh", "-euc", script, "sh", *map(str, arguments)]
     subprocess.run(command, user=UID, group=UID, extra_groups=[], cwd="/", check=True)
 
 

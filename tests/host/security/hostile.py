@@ -79,7 +79,7 @@ def serving(attack: object, place: Path | None = None) -> Iterator[int]:
         server.close()
 
 
-def client(code: str, *words: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
+def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
     """What a client prints, run by itself, and the most memory that it had, in bytes."""
     measured = (
         "import sys\n"
@@ -89,7 +89,7 @@ def client(code: str, *words: str, path: str = "", timeout: float = 60) -> tuple
         "print(int(status['VmHWM'].split()[0]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", measured, *words],
+        [sys.executable, "-c", measured, *arguments],
         capture_output=True, text=True, timeout=timeout, check=False,
         env={**os.environ, "NO_PROXY": "*"},
     )  # fmt: skip

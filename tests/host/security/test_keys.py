@@ -138,9 +138,9 @@ def named(**keys: str) -> str:
 
 
 def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
-    known = program.main(request(managed.proxies, None))
-    assert sorted(line.split()[1] for line in known) == ["default", *sorted(NAMED)]
-    assert not any(key in json.dumps(known) for key in (KEY, OPENCLAW, LAPTOP))
+    expected = program.main(request(managed.proxies, None))
+    assert sorted(line.split()[1] for line in expected) == ["default", *sorted(NAMED)]
+    assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
 def test_what_it_writes_is_what_opens(managed: RunningProxy) -> None:

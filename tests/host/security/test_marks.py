@@ -54,9 +54,9 @@ TRAPS = [
 def test_a_mark_of_another_user_is_none(
     users: Path, trap: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = trap(users)
-    assert json.loads(place.read_text())["by"] == "root"
-    monkeypatch.setattr(homes, "MAINTENANCE", str(place))
+    position = trap(users)
+    assert json.loads(position.read_text())["by"] == "root"
+    monkeypatch.setattr(homes, "MAINTENANCE", str(position))
     assert homes.maintenance() is None
     seen = observe.as_root(ObservationRequest(services_root=str(users)))
     assert seen["maintenance"] is None

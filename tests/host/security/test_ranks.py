@@ -50,13 +50,13 @@ def test_another_address_is_not_even_greeted(serving: Cluster) -> None:
 JOINS = safe_load(Path(__file__).with_name("tables.yaml").read_text())["joins"]
 
 
-@pytest.mark.parametrize("said", [*JOINS, "x" * 100_000])
-def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, said: object) -> None:
+@pytest.mark.parametrize("answer", [*JOINS, "x" * 100_000])
+def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
     """From a rank's own address, as another user of its host has it."""
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         assert "nonce" in _said(connection)
-        connection.sendall(json.dumps(said).encode() + b"\n")
+        connection.sendall(json.dumps(answer).encode() + b"\n")
         assert _said(connection) is None
     time.sleep(1)
     assert serving.session == session
@@ -151,10 +151,10 @@ class Kernel:
         self.input: list[str] = []
         self.fails = ""
 
-    def run(self, *words: str, timeout: float | None = None) -> Any:
-        self.told.append(words)
-        out = "\n".join(self.input) if "-S" in words else ""
-        code = 1 if self.fails and self.fails in words else 0
+    def run(self, *arguments: str, timeout: float | None = None) -> Any:
+        self.told.append(arguments)
+        out = "\n".join(self.input) if "-S" in arguments else ""
+        code = 1 if self.fails and self.fails in arguments else 0
         return Outcome(code, out, "no such table" if code else "")
 
 

@@ -52,7 +52,7 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
 
 
 @pytest.mark.parametrize(
-    ("fault", "name", "words"),
+    ("fault", "name", "message"),
     [
         ("no-alias", "models", "not served: tiny2; served: tiny"),
         ("", "key", "it must be 401"),
@@ -63,13 +63,13 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     ],
 )
 def test_a_fault_fails_the_check_that_is_about_it(
-    model: Path, tmp_path: Path, fault: str, name: str, words: str
+    model: Path, tmp_path: Path, fault: str, name: str, message: str
 ) -> None:
     with launched(model, *WORDS, healthy=True, **_fault(fault)) as server:
         last = ask(server, tmp_path, first_answer_seconds=2).checks[-1]
         well = ask(server, tmp_path, speculates=False, first_answer_seconds=2).checks[-1]
     assert (last.name, last.ok) == (name, False)
-    assert words in last.detail
+    assert message in last.detail
     # A recipe that does not speculate is not asked for it.
     assert well.ok == (name == "speculation")
 

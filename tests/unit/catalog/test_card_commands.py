@@ -41,12 +41,12 @@ def _differences(recipe: str, tag: str) -> frozenset[Difference]:
     return frozenset(differences(of_card(ENTRIES[recipe]), of_service(recipe, tag)))
 
 
-def _declares(one: dict[str, Any], recipe: str, found: Difference) -> bool:
+def _declares(one: dict[str, Any], recipe: str, findings: Difference) -> bool:
     return (
         recipe in concerned(one, list(ENTRIES))
-        and any(fnmatchcase(found.key, key) for key in one["keys"])
-        and any(fnmatchcase(found.card, value) for value in one.get("from", ["*"]))
-        and any(fnmatchcase(found.here, value) for value in one.get("to", ["*"]))
+        and any(fnmatchcase(findings.key, key) for key in one["keys"])
+        and any(fnmatchcase(findings.card, value) for value in one.get("from", ["*"]))
+        and any(fnmatchcase(findings.here, value) for value in one.get("to", ["*"]))
     )
 
 

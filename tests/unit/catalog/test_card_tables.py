@@ -158,7 +158,7 @@ def test_each_gate_is_in_its_measurement(one: dict[str, Any]) -> None:
         own |= {number for _, _, row in _rows(names) for number in numbers(row.label or "", "")}
         for cells in TABLES[tuple(one["at"])]["rows"]:
             for figure in numbers(cells[column], ""):
-                assert any(figure == pytest.approx(known) for known in own), cells
+                assert any(figure == pytest.approx(expected) for expected in own), cells
 
 
 def _of_squashed(one: dict[str, Any]) -> Iterator[tuple[str, int]]:

@@ -50,18 +50,18 @@ def test_a_cluster_that_is_right_says_nothing() -> None:
 
 
 @table
-def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], words: str) -> None:
+def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], message: str) -> None:
     hosts = _both(**_changed(**changes))
-    assert words in _told(hosts)
+    assert message in _told(hosts)
     list(left_out(["spark-1"], hosts))
 
 
 @table
 def test_mistakes_between_hosts_are_told_at_once(
-    hosts: dict[str, dict[str, Any]], words: list[str]
+    hosts: dict[str, dict[str, Any]], arguments: list[str]
 ) -> None:
     message = _told({name: data(**_changed(**changes)) for name, changes in hosts.items()})
-    assert [word for word in words if word not in message] == []
+    assert [word for word in arguments if word not in message] == []
 
 
 def test_a_run_has_all_of_a_cluster_or_none() -> None:

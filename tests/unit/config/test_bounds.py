@@ -32,7 +32,7 @@ def said(step: Callable[[], object]) -> str:
 
 @cases(
     "text",
-    "words",
+    "message",
     more=[
         ("x = " + "[" * 100_000, "not valid Python"),
         ("x = " + "-" * 100_000 + "1", "nested too deep"),
@@ -40,13 +40,13 @@ def said(step: Callable[[], object]) -> str:
     ],
 )
 def test_an_inventory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setattr(python_files, "COMPUTING", 0.3)
     file = tmp_path / "lab.py"
     file.write_text(text, encoding="utf-8")
     result = said(lambda: read_inventory(file))
-    assert words in result
+    assert message in result
     assert str(file) in result
 
 
@@ -137,7 +137,7 @@ def test_values_of_any_depth() -> None:
 
 @cases(
     "text",
-    "words",
+    "message",
     "line",
     more=[
         ("[" * 100_000, "within each other", 1),
@@ -147,10 +147,10 @@ def test_values_of_any_depth() -> None:
         ("x: " + "9" * 6000, "no valid value", 1),
     ],
 )
-def test_yaml(text: str, words: str, line: int | None) -> None:
+def test_yaml(text: str, message: str, line: int | None) -> None:
     with pytest.raises(Unusable) as raised:
         yaml_text.load(text)
-    assert words in raised.value.what
+    assert message in raised.value.what
     if line is not None:
         assert raised.value.line == line
 
@@ -170,9 +170,9 @@ def test_json(text: str) -> None:
 LOCK = cases.data["LOCK"]
 
 
-@cases("old", "new", "words")
+@cases("old", "new", "message")
 def test_a_lock_that_is_none_is_never_made_anew(
-    tmp_path: Path, old: str, new: str, words: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     file = tmp_path / "fleet.lock"
     file.write_text(json.dumps(LOCK))
@@ -180,7 +180,7 @@ def test_a_lock_that_is_none_is_never_made_anew(
     assert old in json.dumps(LOCK)
     file.write_text(json.dumps(LOCK).replace(old, new))
     result = said(lambda: read_lock(file))
-    assert words in result
+    assert message in result
     assert "--upgrade" not in result  # which would unpin everything
 
 

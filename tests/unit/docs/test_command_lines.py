@@ -88,7 +88,7 @@ def wrong(shown: Page) -> list[str]:
     return result
 
 
-def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
+def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
     """What click says against a command line of sparkwright's.
 
     Args:
@@ -96,7 +96,7 @@ def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
     """
     command: click.Command = main
     context = click.Context(main, info_name="sparkwright")
-    rest = list(words)
+    rest = list(arguments)
     while isinstance(command, click.Group):
         if rest[:1] in (["--help"], ["--version"]):
             return None
@@ -113,10 +113,10 @@ def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
     return None
 
 
-def _refused_by_pyinfra(words: list[str]) -> str | None:
-    line = json.dumps(words)
-    known = _of_all_pages()
-    return known[line] if line in known else _parsed([line])[line]
+def _refused_by_pyinfra(arguments: list[str]) -> str | None:
+    line = json.dumps(arguments)
+    expected = _of_all_pages()
+    return expected[line] if line in expected else _parsed([line])[line]
 
 
 @cache
@@ -136,9 +136,9 @@ def _parsed(lines: list[str]) -> dict[str, str | None]:
     return {**dict.fromkeys(lines), **json.loads(done.stdout)}
 
 
-def _not_there(words: Sequence[str], shown: Page) -> str | None:
+def _not_there(arguments: Sequence[str], shown: Page) -> str | None:
     """What a pyinfra command line names that neither exists nor is made by the page itself."""
-    for word in words:
+    for word in arguments:
         if re.fullmatch(r"[\w/-]+\.py", word):
             if not (ROOT / word).exists() and f"> {word}" not in shown.text:
                 return f"no such file: {word}"

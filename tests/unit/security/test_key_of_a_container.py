@@ -33,12 +33,12 @@ class Container:
 
     def start(self, *, variables: bool) -> subprocess.CompletedProcess[str]:
         entrypoint = str(self.place / "entry.sh") if variables else "vllm"
-        words = container_entrypoint(entrypoint, program="vllm" if variables else None)
-        words = [word.replace(SECRETS_MOUNT, str(self.secrets)) for word in words]
+        parts = container_entrypoint(entrypoint, program="vllm" if variables else None)
+        parts = [word.replace(SECRETS_MOUNT, str(self.secrets)) for word in parts]
         environment = {"PATH": f"{self.place}/bin:/usr/bin:/bin", "TMPDIR": str(self.place)}
         arguments = [] if variables else ["serve", "/model", "--a", "two words", "$(id)"]
         return subprocess.run(
-            [*words, *arguments], env=environment, capture_output=True, text=True, timeout=20,
+            [*parts, *arguments], env=environment, capture_output=True, text=True, timeout=20,
             check=False,
         )  # fmt: skip
 

@@ -62,10 +62,10 @@ def test_real_counters_are_those_of_a_service_that_is_well(name: str, running: i
 
 
 def test_drafts_of_the_pair_are_counted() -> None:
-    known = metrics.totals((CAPTURES / "pair-metrics.txt").read_text(), metric_names())
-    assert 0 < known[metrics.ACCEPTED] < known[metrics.DRAFTED]
+    expected = metrics.totals((CAPTURES / "pair-metrics.txt").read_text(), metric_names())
+    assert 0 < expected[metrics.ACCEPTED] < expected[metrics.DRAFTED]
     # A draft that a JSON schema leaves nothing of counts as one without tokens: 255 of them.
-    assert known[metrics.DRAFTED] == 11 * (known[metrics.DRAFTS] - 255)
+    assert expected[metrics.DRAFTED] == 11 * (expected[metrics.DRAFTS] - 255)
 
 
 def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:

@@ -36,8 +36,8 @@ def planned(**hosts: Any) -> dict[str, PlannedHost]:
 
 def exported(**hosts: Any) -> Exported:
     """What is exported of hosts that SSH reaches by their names."""
-    known = planned(**hosts)
-    return export(known, {name: name for name in known})
+    expected = planned(**hosts)
+    return export(expected, {name: name for name in expected})
 
 
 def lab() -> tuple[Endpoint, ...]:
@@ -86,9 +86,9 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
 
 
 def test_hosts_without_an_address_are_reported_all_at_once() -> None:
-    known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
+    expected = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
     with pytest.raises(UserError) as caught:
-        export(known, {"spark-1": "@local", "spark-2": "@docker/x"})
+        export(expected, {"spark-1": "@local", "spark-2": "@docker/x"})
     assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
 
 
@@ -147,15 +147,15 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [({}, "the others answer 503"),
      ({"activate": "on-request"}, "a request has one that sleeps activated")],
 )  # fmt: skip
-def test_who_takes_turns_is_said(more: dict[str, str], said: str) -> None:
+def test_who_takes_turns_is_said(more: dict[str, str], message: str) -> None:
     item = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
     services = {"qwen36": item, "coder": {**item, "port": 8001, "served_names": ["coder"]}}
     (note,) = exported(spark_1=(services, {}), spark_2=(SPARK, {})).notes
-    assert note == f"spark-1: of qwen36, coder one runs at a time (day): {said}"
+    assert note == f"spark-1: of qwen36, coder one runs at a time (day): {message}"
 
 
 def test_a_name_of_different_models_is_said() -> None:
@@ -164,9 +164,9 @@ def test_a_name_of_different_models_is_said() -> None:
     assert note.startswith("qwen36-fast stands for different models: AEON-7/")
 
 
-def _run(*words: str, **environment: str) -> Result:
+def _run(*arguments: str, **environment: str) -> Result:
     result = CliRunner().invoke(
-        main, ["endpoints", *words], prog_name="sparkwright", env=environment
+        main, ["endpoints", *arguments], prog_name="sparkwright", env=environment
     )
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result

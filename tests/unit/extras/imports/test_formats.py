@@ -56,11 +56,11 @@ def test_another_image_can_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "said"), [("elsewhere", "mi355x"), ("int2", "there is no variant 'int2'")]
+    ("variant", "message"), [("elsewhere", "mi355x"), ("int2", "there is no variant 'int2'")]
 )
-def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, said: str) -> None:
+def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, message: str) -> None:
     text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
-    assert said in of_text(text, variants=(variant,)).findings[-1].observed
+    assert message in of_text(text, variants=(variant,)).findings[-1].observed
 
 
 def test_a_parser_goes_with_its_plugin() -> None:

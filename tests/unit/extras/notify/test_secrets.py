@@ -40,22 +40,22 @@ def said(*findings: Finding) -> str:
     return f"{title(notice)}\n{body(notice, NOW)}"
 
 
-@pytest.mark.parametrize("words", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
-def test_nothing_of_a_log_line_leaves(words: str) -> None:
+@pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
+def test_nothing_of_a_log_line_leaves(message: str) -> None:
     """In every field that a host fills, beside figures that do leave."""
     changes: tuple[dict[str, Any], ...] = (
-        {"seen": f"{words} 3 requests run, and no token for 9 min {words}"}, {"name": words},
-        {"service": words}, {"severity": words},
-        {"name": "gpu-silent", "service": None, "seen": f"nvidia-smi: {words}"},
-        {"name": "disk-full", "seen": f"/{words}: 3 of 90 GiB free"},
-        {"name": "drift", "seen": f"release {words} instead of x"},
+        {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
+        {"service": message}, {"severity": message},
+        {"name": "gpu-silent", "service": None, "seen": f"nvidia-smi: {message}"},
+        {"name": "disk-full", "seen": f"/{message}: 3 of 90 GiB free"},
+        {"name": "drift", "seen": f"release {message} instead of x"},
     )  # fmt: skip
     entry = {
-        "service": "qwen36", "from_release": words, "to": "b" * 12, "by": words, "at": NOW - 60,
-        "why": [words], "down_seconds": 3.0, "result": words, "reasons": [words],
+        "service": "qwen36", "from_release": message, "to": "b" * 12, "by": message, "at": NOW - 60,
+        "why": [message], "down_seconds": 3.0, "result": message, "reasons": [message],
     }  # fmt: skip
-    unit = {"ActiveState": "inactive", "Result": words}
-    service = {"unit": unit, "health": {"code": None, "said": words}}
+    unit = {"ActiveState": "inactive", "Result": message}
+    service = {"unit": unit, "health": {"code": None, "said": message}}
     problems = [replace(WEDGE, **change) for change in changes]
     sick = host(*problems, history=[entry], service=service)
     result, _ = current({"spark-1": sick})

@@ -112,14 +112,14 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
 def test_old_data_is_marked_with_its_age() -> None:
     later = NOON + 9 * DAY
     last = LastRun(NOON, False, (replace(ROW, refused="no answer"),))
-    found = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
-    made = page("x", now=later, last_run=last, results=found)
+    findings = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
+    made = page("x", now=later, last_run=last, results=findings)
     assert said(made)[0].endswith("no answer [old: 9 days]")
     assert said(made)[1].endswith("(11 days ago) [old: 10 days]")
     arguments = html(made)
     assert "2026-07-08 12:00 UTC, old: 9 days." in arguments
     assert "[old: 10 days]</b>" in arguments
-    assert "old:" not in html(page("spark-1", results=found))
+    assert "old:" not in html(page("spark-1", results=findings))
 
 
 def test_all_well_is_said_with_its_time() -> None:
@@ -141,8 +141,8 @@ def test_a_warning_alone_is_said_and_is_no_failure() -> None:
 
 
 def test_times_are_in_ms_and_rates_in_tokens() -> None:
-    found = {("spark-1", "qwen36"): [result()]}
-    made = page("spark-1", results=found)
+    findings = {("spark-1", "qwen36"): [result()]}
+    made = page("spark-1", results=findings)
     assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
     assert "88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
@@ -154,9 +154,9 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "message"),
     [(-50, "just now"), (59, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"),
      (86400, "1 day ago"), (1e7, "115 days ago")],
 )  # fmt: skip
-def test_ages(seconds: float, words: str) -> None:
-    assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == words
+def test_ages(seconds: float, message: str) -> None:
+    assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == message

@@ -325,19 +325,19 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    ("written", "message"),
     [("{", "not valid JSON"), (r'{"hosts": "\ud800"}', "not valid JSON"),
      ('{"hosts": NaN}', "not valid JSON"), ("[]", "not a JSON object"),
      ('{"hosts": [{"host": 1}]}', "hosts"),
      ('{"hosts": [{"findings": 1}, {"findings": ["x", {"check": 1}]}]}', "hosts")],
 )  # fmt: skip
-def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, words: str) -> None:
+def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, message: str) -> None:
     file = tmp_path / "last-run.json"
     file.write_text(written)
     problems: list[Finding] = []
     assert read_last_run(file, problems) is None
     assert str(file) in problems[0].subject.place
-    assert any(words in f"{problem.subject} {problem.observed}" for problem in problems)
+    assert any(message in f"{problem.subject} {problem.observed}" for problem in problems)
 
 
 def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> None:
