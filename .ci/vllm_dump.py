@@ -144,5 +144,5 @@ def dump() -> dict[str, Any]:
 
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # vLLM logs to standard output
-        found = dump()
-    json.dump(found, sys.stdout, indent=1)
+        dumped = dump()
+    json.dump(dumped, sys.stdout, indent=1)

@@ -160,7 +160,8 @@ def _keys() -> None:
 def _module(*arguments: str) -> None:
     _SCRATCH.mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=PROJECT, env={**os.environ, "TMPDIR": str(_SCRATCH)},
+        [sys.executable, "-m", *arguments],
+        cwd=PROJECT, env={**os.environ, "TMPDIR": str(_SCRATCH)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
@@ -194,16 +195,16 @@ def _wait_host(host: Machine) -> None:
     _until(docker, f"Docker of {host.name}", 60)
 
 
-def _wait(reason: str, machine: Machine, port: int) -> None:
-    _until(lambda: _open(machine.address, port), f"{reason} of {machine.name}", 90)
+def _wait(label: str, machine: Machine, port: int) -> None:
+    _until(lambda: _open(machine.address, port), f"{label} of {machine.name}", 90)
 
 
-def _until(condition: Callable[[], bool], reason: str, seconds: float) -> None:
+def _until(condition: Callable[[], bool], label: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             log = f"{STATE}/machines/*/console.log"
-            raise SystemExit(f"{reason} does not answer after {seconds:.0f} s; see {log}")
+            raise SystemExit(f"{label} does not answer after {seconds:.0f} s; see {log}")
         time.sleep(0.1)
 
 

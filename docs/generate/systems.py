@@ -30,7 +30,7 @@ def sections(catalog: Catalog) -> Iterator[str]:
                 for recipe in recipes
             ),
         )
-        yield table(("", ""), _known(recipes, catalog))
+        yield table(("", ""), _facts(recipes, catalog))
 
 
 def machines(recipe: Recipe, catalog: Catalog) -> str:
@@ -46,7 +46,7 @@ def _tag(recipe: Recipe, catalog: Catalog) -> str:
     return recipe.tag or catalog.images[recipe.image].newest_tag
 
 
-def _known(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
+def _facts(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
     images = list({recipe.image: catalog.images[recipe.image] for recipe in recipes}.values())
     models = list(_models(recipes, catalog).values())
     entries: list[Image | Model] = [*images, *models]
@@ -97,9 +97,9 @@ def _published(recipes: list[Recipe], catalog: Catalog) -> Iterator[str]:
             yield f"{item.title}{_range(item)} ({item.gpu}, {tag}{status}; `{name}`)"
 
 
-def _range(one: Measurement) -> str:
-    rows = [row for row in one.rows if short(row) and speed_of(row) is not None]
-    return f": {figures(one, rows).partition(',')[0]} tokens/s of one stream" if rows else ""
+def _range(entry: Measurement) -> str:
+    rows = [row for row in entry.rows if short(row) and speed_of(row) is not None]
+    return f": {figures(entry, rows).partition(',')[0]} tokens/s of one stream" if rows else ""
 
 
 def _issues(recipe: Recipe, catalog: Catalog) -> Iterator[Issue]:

@@ -72,7 +72,7 @@ def write(spark: Spark, root: Path) -> None:
 
 
 def _network(
-    root: Path, spark: Spark, place: tuple[int, int], port: Port, named: tuple[str, str, str]
+    root: Path, spark: Spark, position: tuple[int, int], port: Port, named: tuple[str, str, str]
 ) -> None:
     name, _, pci = named
     at = root / "sys/class/net" / name
@@ -83,7 +83,7 @@ def _network(
     (at / "device").symlink_to(device)
     (device / "driver").symlink_to(driver)
     for key, text in {
-        "address": spark.mac(*place),
+        "address": spark.mac(*position),
         "mtu": str(port.mtu),
         "carrier": str(int(port.up)),
         # The kernel has no speed of a port without a link.
@@ -141,7 +141,7 @@ def _info(address: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _write(place: Path, text: str, mode: int = 0o644) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
-    place.chmod(mode)
+def _write(folder: Path, text: str, mode: int = 0o644) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text(text)
+    folder.chmod(mode)

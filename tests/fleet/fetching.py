@@ -25,7 +25,7 @@ def whole() -> bool:
     return int(inside(HOST, "sh", "-c", "ls -d /opt/models/*/*/ | wc -l")) == 2
 
 
-def said() -> str:
+def journal() -> str:
     return inside(HOST, "journalctl", "-u", "sparkwright-fetch*", "-o", "cat", "-n", "40")
 
 

@@ -35,9 +35,9 @@ def _health() -> int:
     return status(ADDRESS, 8000, "GET", "/health")
 
 
-def _follow(site: Site, place: Path) -> subprocess.Popen[bytes]:
+def _follow(site: Site, folder: Path) -> subprocess.Popen[bytes]:
     arguments = ("logs", *LIMIT, "--follow", "--lines", "0", "--service", "qwen36")
-    with place.open("wb") as file:
+    with folder.open("wb") as file:
         return subprocess.Popen(
             [sys.executable, "-m", "sparkwright", *arguments], cwd=site.folder,
             stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,

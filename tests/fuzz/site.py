@@ -56,16 +56,16 @@ def site(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[Path]:
         shutil.rmtree(home)
 
 
-def run(place: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
+def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
     """Run a command in a site, and assert what holds of every one.
 
     Args:
         outputs: the paths of the site at which it may write.
     """
-    before = contents(place.parent)
+    before = contents(folder.parent)
     began = time.process_time()
     result = CliRunner().invoke(
-        main, list(arguments), prog_name="sparkwright", env={"HOME": str(place.parent / "home")}
+        main, list(arguments), prog_name="sparkwright", env={"HOME": str(folder.parent / "home")}
     )
     took = time.process_time() - began
     message = f"{arguments}: {result.output[-2000:]}"
@@ -74,7 +74,7 @@ def run(place: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
     assert result.exit_code in CODES, (result.exit_code, message)
     assert "Traceback" not in result.output, message
     assert took < LONGEST, (took, message)
-    after = contents(place.parent)
+    after = contents(folder.parent)
     changed = {path for path in before | after if before.get(path) != after.get(path)}
     allowed = tuple(Path("site", output).as_posix() for output in outputs)
     stray = {

@@ -86,9 +86,9 @@ def test_what_is_sent_has_no_words_and_keeps_its_lines(tmp_path: Path) -> None:
     ]
 
 
-def _module(place: Path, text: str) -> ModuleType:
+def _module(folder: Path, text: str) -> ModuleType:
     """A module of this text; it is not run."""
-    file = place / "written.py"
+    file = folder / "written.py"
     file.write_text(text)
     spec = spec_from_file_location("written", file)
     assert spec is not None

@@ -119,7 +119,7 @@ def _join_dotted(arguments: list[str]) -> list[str]:
             rest.append(word)
             continue
         head, _, path = name.partition(".")
-        _place(
+        _insert(
             collected.setdefault(head, {}), path.split("."), value if equals else next(queue, "")
         )
     for head, mapping in collected.items():
@@ -135,7 +135,7 @@ def _join_dotted(arguments: list[str]) -> list[str]:
     return rest
 
 
-def _place(mapping: dict[str, Any], keys: list[str], text: str) -> None:
+def _insert(mapping: dict[str, Any], keys: list[str], text: str) -> None:
     for key in keys[:-1]:
         mapping = mapping.setdefault(key, {})
     last = keys[-1]

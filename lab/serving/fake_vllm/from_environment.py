@@ -27,7 +27,7 @@ _TURBOQUANT = {
 }
 
 
-def words(environment: Mapping[str, str]) -> list[str]:
+def arguments(environment: Mapping[str, str]) -> list[str]:
     """The command that the variables ask for.
 
     Raises:
@@ -66,7 +66,7 @@ def words(environment: Mapping[str, str]) -> list[str]:
 def main(_: list[str]) -> int:
     """Serve as the environment says."""
     try:
-        serve = words(os.environ)
+        serve = arguments(os.environ)
     except ValueError as error:
         print(f"FAKE entry point: {error}", file=sys.stderr)
         return 1

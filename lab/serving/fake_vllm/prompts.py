@@ -20,7 +20,6 @@ from .text import (
     seed_of,
     thinking_about,
     tokens_of,
-    words,
 )
 
 _GARBAGE = "!!!!"
@@ -140,7 +139,7 @@ def _plan(
     if body.get("ignore_eos"):
         wanted = limit
     if wanted > len(tokens) and stop_reason is None and tool is None:
-        more = tokens_of(" " + words(seed >> 9, wanted))
+        more = tokens_of(" " + prose(seed >> 9, wanted))
         tokens += more[: wanted - len(tokens)]
     # The end-of-text token counts, but has no text.
     tokens.append("")

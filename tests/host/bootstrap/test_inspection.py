@@ -17,10 +17,10 @@ from tests.operations.harness import as_json
 from tests.tables import table, tables
 
 
-def _device(place: Path, vendor: str, device: str, kind: str) -> None:
-    place.mkdir(parents=True)
+def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
+    folder.mkdir(parents=True)
     for name, text in (("vendor", vendor), ("device", device), ("class", kind)):
-        (place / name).write_text(f"{text}\n")
+        (folder / name).write_text(f"{text}\n")
 
 
 @table

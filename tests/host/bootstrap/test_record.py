@@ -184,10 +184,10 @@ def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
     step("docker-group", commands=(("second",),))
     real = undo.undo
 
-    def cut(name: str, one: Any) -> Any:
+    def cut(name: str, row: Any) -> Any:
         if name == "docker":
             raise KeyboardInterrupt
-        return real(name, one)
+        return real(name, row)
 
     monkeypatch.setattr(undo, "undo", cut)
     with pytest.raises(KeyboardInterrupt):
@@ -197,14 +197,14 @@ def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
     assert undo.main(None).done == ("first",)
 
 
-def _holding(place: Path) -> subprocess.Popen[str]:
+def _holding(folder: Path) -> subprocess.Popen[str]:
     """Another process with dpkg's kind of lock on a file."""
     text = (
         "import fcntl, sys, time\nfile = open(sys.argv[1], 'w')\n"
         "fcntl.lockf(file, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()\n"
     )
     held = subprocess.Popen(
-        [sys.executable, "-c", text, str(place)], text=True,
+        [sys.executable, "-c", text, str(folder)], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert held.stdout is not None

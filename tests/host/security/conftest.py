@@ -24,7 +24,7 @@ def as_user(script: str, *arguments: object) -> None:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A directory of root's that every user can look into."""
     if os.geteuid() != 0:
         pytest.skip("only root can be another user, too")
@@ -35,18 +35,18 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def users(place: Path) -> Path:
+def users(folder: Path) -> Path:
     """A directory of the other user's."""
-    made = place / "home"
+    made = folder / "home"
     made.mkdir()
     os.chown(made, UID, UID)
     return made
 
 
 @pytest.fixture
-def fetching(fetch: Fetch, place: Path) -> Fetch:
+def fetching(fetch: Fetch, folder: Path) -> Fetch:
     """A fetch to where another user can reach."""
-    fetch.root = place
+    fetch.root = folder
     return fetch
 
 

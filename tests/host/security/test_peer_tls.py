@@ -48,9 +48,9 @@ class Tapped:
         for pair in ((mine, its), (its, mine)):
             threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(self, row: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
-            while block := one.recv(1 << 16):
+            while block := row.recv(1 << 16):
                 self.heard += block
                 other.sendall(block)
             other.shutdown(socket.SHUT_WR)

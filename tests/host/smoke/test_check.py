@@ -25,11 +25,11 @@ def _fault(name: str) -> dict[str, str]:
     return {"FAKE_VLLM_FAULT": name} if name else {"VLLM_API_KEY": ""}
 
 
-def ask(server: Server, place: Path, **changes: Any) -> SmokeAnswer:
-    (place / "secrets.env").write_text(f"VLLM_API_KEY={KEY}\n")
+def ask(server: Server, folder: Path, **changes: Any) -> SmokeAnswer:
+    (folder / "secrets.env").write_text(f"VLLM_API_KEY={KEY}\n")
     request = SmokeRequest(
         name="qwen36", unit="sparkwright-none.service", address="127.0.0.1", port=server.port,
-        secrets=str(place / "secrets.env"), served_names=("tiny", "tiny2"), boot_seconds=2,
+        secrets=str(folder / "secrets.env"), served_names=("tiny", "tiny2"), boot_seconds=2,
         first_answer_seconds=5, warm_ups=1, speculates=True, metric_names=metric_names(),
     )  # fmt: skip
     return check.run(replace(request, **changes))

@@ -90,7 +90,7 @@ def cited(source: str) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def known(source: str) -> frozenset[float]:
+def figures_of(source: str) -> frozenset[float]:
     """The figures of the sections that a source names, and those that it quotes itself."""
     result = set(figures(source.replace("card of ", "")))
     for card, section in cited(source):
@@ -140,7 +140,7 @@ def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
         f"{item.where}: {key}: {value:g} ({item.source})"
         for item in _all(path)
         for key, value in item.found
-        if not holds(key, value, known(item.source))
+        if not holds(key, value, figures_of(item.source))
     ]
     assert missing == []
 

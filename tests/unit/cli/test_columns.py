@@ -14,7 +14,7 @@ __all__ = ["fleet"]
 _DATA = {"ca", "catalog schema", "catalog show", "endpoints"}
 
 
-def _words(text: str) -> list[str]:
+def _cells(text: str) -> list[str]:
     return click.unstyle(text).split()
 
 
@@ -34,9 +34,9 @@ def test_nothing_is_wider_than_the_terminal(
 @pytest.mark.parametrize("message", ["check", "plan", "doctor", "models list", "diff", "smoke"])
 def test_no_word_is_broken(message: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "4000")
-    wide = set(_words(run(COMMANDS[message]).output))
+    wide = set(_cells(run(COMMANDS[message]).output))
     monkeypatch.setenv("COLUMNS", "80")
-    assert set(_words(run(COMMANDS[message]).output)) == wide
+    assert set(_cells(run(COMMANDS[message]).output)) == wide
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ cases = Tables(__file__)
 BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))])
 
 
-def said(step: Callable[[], object]) -> str:
+def refusal(step: Callable[[], object]) -> str:
     """What a mistake is told as."""
     with pytest.raises(UserError) as raised:
         step()
@@ -45,7 +45,7 @@ def test_an_inventory(
     monkeypatch.setattr(python_files, "COMPUTING", 0.3)
     file = tmp_path / "lab.py"
     file.write_text(text, encoding="utf-8")
-    result = said(lambda: read_inventory(file))
+    result = refusal(lambda: read_inventory(file))
     assert message in result
     assert str(file) in result
 
@@ -53,8 +53,8 @@ def test_an_inventory(
 def test_an_inventory_in_another_encoding_names_its_line(tmp_path: Path) -> None:
     file = tmp_path / "lab.py"
     file.write_bytes("# -*- coding: latin-1 -*-\n# Küche\n".encode("latin-1"))
-    assert f"{file}: line 2" in said(lambda: read_inventory(file))
-    assert "a directory" in said(lambda: read_inventory(tmp_path))
+    assert f"{file}: line 2" in refusal(lambda: read_inventory(file))
+    assert "a directory" in refusal(lambda: read_inventory(tmp_path))
 
 
 def test_what_an_inventory_prints_is_not_on_standard_output(
@@ -73,7 +73,7 @@ def test_settings_of_ansibles_kind_are_not_passed_over(
     Path("lab.py").write_text("sparks = ['spark-1']\n")
     Path("group_data").mkdir()
     Path("group_data/sparks.yml").write_text("a: 1\n")
-    result = said(lambda: read_inventory(Path("lab.py")))
+    result = refusal(lambda: read_inventory(Path("lab.py")))
     assert "group_data/sparks.yml" in result
     assert "sparks.py" in result
 
@@ -82,14 +82,14 @@ def test_settings_of_ansibles_kind_are_not_passed_over(
 def test_data_of_the_command_line_without_a_value(tmp_path: Path, word: str) -> None:
     file = tmp_path / "lab.py"
     file.write_text("sparks = ['spark-1']\n")
-    assert "KEY=VALUE" in said(lambda: read_inventory(file, [word]))
+    assert "KEY=VALUE" in refusal(lambda: read_inventory(file, [word]))
 
 
 def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
     file = tmp_path / "lab.py"
     file.write_text("sparks = ['spark-1']\n")
     for value in ("[" * 100_000, "[" * 60 + "]" * 60, "NaN", "[1e999]"):
-        assert "--data a=" in said(partial(read_inventory, file, [f"a={value}"]))
+        assert "--data a=" in refusal(partial(read_inventory, file, [f"a={value}"]))
 
 
 @cases(
@@ -179,7 +179,7 @@ def test_a_lock_that_is_none_is_never_made_anew(
     assert read_lock(file) is not None
     assert old in json.dumps(LOCK)
     file.write_text(json.dumps(LOCK).replace(old, new))
-    result = said(lambda: read_lock(file))
+    result = refusal(lambda: read_lock(file))
     assert message in result
     assert "--upgrade" not in result  # which would unpin everything
 
@@ -187,16 +187,16 @@ def test_a_lock_that_is_none_is_never_made_anew(
 def test_a_lock_that_can_not_be_read(tmp_path: Path) -> None:
     file = tmp_path / "fleet.lock"
     file.write_bytes(b"images: {}\nmodels: {\xff}\n")
-    result = said(lambda: read_lock(file))
+    result = refusal(lambda: read_lock(file))
     assert f"{file}: line 2" in result
     assert "git restore" in result
     assert "--upgrade" not in result
     file.write_text("images: {}\n<<<<<<< ours\nmodels: {}\n")
-    assert f"{file}: line 2" in said(lambda: read_lock(file))
-    assert "a directory" in said(lambda: read_lock(tmp_path))
+    assert f"{file}: line 2" in refusal(lambda: read_lock(file))
+    assert "a directory" in refusal(lambda: read_lock(tmp_path))
 
 
 def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fleet.lock")
-    assert "no regular file" in said(lambda: read_lock(tmp_path / "fleet.lock"))
-    assert "no regular file" in said(lambda: read_lock(Path("/dev/zero")))
+    assert "no regular file" in refusal(lambda: read_lock(tmp_path / "fleet.lock"))
+    assert "no regular file" in refusal(lambda: read_lock(Path("/dev/zero")))

@@ -64,7 +64,7 @@ def _commands(line: str) -> Iterator[list[str]]:
     yield arguments
 
 
-def wrong(shown: Page) -> list[str]:
+def mistakes(shown: Page) -> list[str]:
     """Command lines of a page that would not be accepted, with the reason."""
     result = []
     lines = [(line, False) for line in command_lines(shown.code)]
@@ -159,7 +159,7 @@ def _functions(source: str) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_line_is_accepted(name: str) -> None:
-    assert wrong(read(name)) == []
+    assert mistakes(read(name)) == []
 
 
 def test_the_main_commands_are_among_them() -> None:
@@ -169,16 +169,16 @@ def test_the_main_commands_are_among_them() -> None:
 
 @pytest.mark.parametrize("line", REFUSED)
 def test_what_is_refused_is_found(line: str) -> None:
-    assert len(wrong(page(f"    {line}\n"))) == 1
-    assert len(wrong(page(f"as in `{line}`"))) == 1
+    assert len(mistakes(page(f"    {line}\n"))) == 1
+    assert len(mistakes(page(f"as in `{line}`"))) == 1
 
 
 def test_only_running_text_may_leave_arguments_out() -> None:
-    assert len(wrong(page("    sparkwright render --json\n"))) == 1
-    assert wrong(page("what `sparkwright render --json` prints")) == []
+    assert len(mistakes(page("    sparkwright render --json\n"))) == 1
+    assert mistakes(page("what `sparkwright render --json` prints")) == []
 
 
 @pytest.mark.parametrize("line", ACCEPTED)
 def test_pipes_comments_and_variables_are_tolerated(line: str) -> None:
     assert command_lines([line])
-    assert wrong(page(f"    {line}\n")) == []
+    assert mistakes(page(f"    {line}\n")) == []

@@ -23,13 +23,13 @@ exec "${CMD[@]}"
 class Container:
     """A folder in place of an image."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.secrets = place / "engine.env"
+    def __init__(self, folder: Path) -> None:
+        self.place = folder
+        self.secrets = folder / "engine.env"
         for name, text in (("bin/vllm", VLLM), ("entry.sh", ENTRY_POINT)):
-            (place / name).parent.mkdir(exist_ok=True)
-            (place / name).write_text(text)
-            (place / name).chmod(0o755)
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
 
     def start(self, *, variables: bool) -> subprocess.CompletedProcess[str]:
         entrypoint = str(self.place / "entry.sh") if variables else "vllm"

@@ -23,9 +23,9 @@ GEMMA, DRAFTER = (
 )
 
 
-def compared(one: Result) -> CellComparison:
+def compared(row: Result) -> CellComparison:
     """The only cell of a result."""
-    (findings,) = compare(one, tables(one, catalog()), CAUSES)
+    (findings,) = compare(row, tables(row, catalog()), CAUSES)
     return findings
 
 

@@ -61,18 +61,18 @@ def test_what_is_not_there_is_not_measured(images: dict[str, str], tools: dict[s
 def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
     states = pair() if shape == "pair" else ring(3)
     fabric = Fabric(states, shape)
-    test_plan = planned(states, shape)
+    steps = planned(states, shape)
     answers = {
         host: (
             *(Measurement("ping", ping.device, ping.address, ping.size)
-              for ping in test_plan.pings[host]),
-            *(Measurement("ib_write_bw", item.device, item.address, gbits) for each in test_plan.pairs
+              for ping in steps.pings[host]),
+            *(Measurement("ib_write_bw", item.device, item.address, gbits) for each in steps.pairs
               if each.client == host for item in each.write),
             Measurement("all-gather", value=gbytes, backend="nccl"),
         )
         for host in states
     }  # fmt: skip
-    return result(fabric, [], test_plan, answers)
+    return result(fabric, [], steps, answers)
 
 
 def test_figures_as_published_pass() -> None:
@@ -92,14 +92,14 @@ def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
 
 
 def test_silence_and_faults_are_failures() -> None:
-    test_plan = planned(pair(), "pair")
+    steps = planned(pair(), "pair")
     answers = {
         "spark-1": (
             Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long"),
             Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed"),
         )
     }  # fmt: skip
-    findings = result(Fabric(pair(), "pair"), [], test_plan, answers)
+    findings = result(Fabric(pair(), "pair"), [], steps, answers)
     assert {measure.verdict for measure in findings.measures} == {FAILED}
     assert {(measure.what, measure.said) for measure in findings.measures} >= {
         ("ping", "message too long"), ("ping", "no answer"), ("ib_write_bw", "no answer"),
@@ -108,9 +108,9 @@ def test_silence_and_faults_are_failures() -> None:
 
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
-    test_plan = planned(pair(), "pair")
+    steps = planned(pair(), "pair")
     answer = [Measurement("all-gather", value=0.4, backend="gloo")]
-    findings = result(Fabric(pair(), "pair"), [], test_plan, dict.fromkeys(pair(), answer))
+    findings = result(Fabric(pair(), "pair"), [], steps, dict.fromkeys(pair(), answer))
     last = findings.measures[-1]
     assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
 

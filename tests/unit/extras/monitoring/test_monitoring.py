@@ -27,12 +27,12 @@ PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: prometheus)")
 
 
-def written(place: Path, **data: Any) -> dict[str, str]:
+def written(folder: Path, **data: Any) -> dict[str, str]:
     """Every file of a Spark's monitoring, put below a directory too."""
     result = files([("10.0.0.5", plan(**data))], 9100)
     for path, text in result.items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_text(text)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
     return result
 
 

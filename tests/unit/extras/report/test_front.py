@@ -46,7 +46,7 @@ def slower(host: str, share: float, driver: str = "581.10") -> list[Result]:
     return [*past, *slow]
 
 
-def said(made: Page) -> list[str]:
+def lines_of(made: Page) -> list[str]:
     """Every finding's line."""
     return [line(finding, made.made) for finding in made.findings]
 
@@ -71,7 +71,7 @@ def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
         (name, "qwen36"): slower(name, 0.30 + number / 100) for number, name in enumerate(names)
     }
     made = page(*names, "spark-9", results=results)
-    assert said(made) == [
+    assert lines_of(made) == [
         "8 hosts (spark-1, spark-2, spark-3, spark-4, spark-5 and 3 more): qwen36: answers 30 to "
         "37 % slower since the driver changed 580.95.05 → 581.10 (2 days ago)"
     ]
@@ -83,7 +83,7 @@ def test_another_change_is_another_finding() -> None:
         ("a", "qwen36"): slower("a", 0.3, "581.10"), ("b", "qwen36"): slower("b", 0.4, "581.20")
     }  # fmt: skip
     made = page("a", "b", results=results)
-    assert [arguments.partition(":")[0] for arguments in said(made)] == ["b", "a"]
+    assert [arguments.partition(":")[0] for arguments in lines_of(made)] == ["b", "a"]
 
 
 def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
@@ -97,7 +97,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
         problems=(mistake("bench/x.json", "broken", "correct it"),),
         memory={"spark-2": Memory(100.0, True, (Part("#", "weights", 104.0),))},
     )
-    assert said(made) == [
+    assert lines_of(made) == [
         "rtx-1: qwen36: was left alone: no answer at all",
         "spark-1: qwen36: wedge: no token for 9 min",
         "spark-2: qwen36: answers 30 % slower since the driver changed 580.95.05 → 581.10 "
@@ -106,7 +106,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
         "spark-1: qwen36: drift: changed by hand",
         "bench/x.json can't be read: broken",
     ]
-    assert made.front == f"{said(made)[0]}; and 5 findings more"
+    assert made.front == f"{lines_of(made)[0]}; and 5 findings more"
 
 
 def test_old_data_is_marked_with_its_age() -> None:
@@ -114,8 +114,8 @@ def test_old_data_is_marked_with_its_age() -> None:
     last = LastRun(NOON, False, (replace(ROW, refused="no answer"),))
     findings = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
     made = page("x", now=later, last_run=last, results=findings)
-    assert said(made)[0].endswith("no answer [old: 9 days]")
-    assert said(made)[1].endswith("(11 days ago) [old: 10 days]")
+    assert lines_of(made)[0].endswith("no answer [old: 9 days]")
+    assert lines_of(made)[1].endswith("(11 days ago) [old: 10 days]")
     arguments = html(made)
     assert "2026-07-08 12:00 UTC, old: 9 days." in arguments
     assert "[old: 10 days]</b>" in arguments

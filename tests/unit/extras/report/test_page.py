@@ -266,16 +266,16 @@ def test_versions_stand_side_by_side() -> None:
 
 def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> None:
     slow = benches(page())[2]
-    found = list(findings(slow))
-    assert [(item.worst.title, item.loads, item.of) for item in found][:2] == [
+    slow_findings = list(findings(slow))
+    assert [(item.worst.title, item.loads, item.of) for item in slow_findings][:2] == [
         ("decode, one stream", 60, None), ("decode, together", 60, None),
     ]  # fmt: skip
-    worst = found[0].worst
+    worst = slow_findings[0].worst
     assert isinstance(worst, Regression)
     assert worst.change == min(
         regression.change for regression in slow.regressions if regression.measure == "decode"
     )
-    against_card = [item for item in found if item.of]
+    against_card = [item for item in slow_findings if item.of]
     assert against_card[0].worst.title == "decode, one stream"
     assert next(cause.id for cause, _ in likely(slow)) == "clock-low"
     assert not list(findings(benches(page())[1]))
