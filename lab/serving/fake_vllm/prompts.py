@@ -17,6 +17,7 @@ from .text import (
     answer_to,
     compact,
     instance_of,
+    prose,
     seed_of,
     thinking_about,
     tokens_of,

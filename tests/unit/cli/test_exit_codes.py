@@ -17,7 +17,7 @@ from tests.unit.results.test_status import answer
 RECIPE = '"recipe": "gemma4-26b-a4b-dflash-agentic"'
 SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
-planning = pytest.mark.parametrize("words", tables("cli")["PLANNING"])
+planning = pytest.mark.parametrize("arguments", tables("cli")["PLANNING"])
 USAGE = DiskUsage((), ())
 #: A command that asks hosts -> the answer of a healthy one.
 ASKING = {
