@@ -146,17 +146,17 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
 _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "key list")
 
 
-@pytest.mark.parametrize("message", _BY_INVENTORY)
+@pytest.mark.parametrize("command", _BY_INVENTORY)
 @table
 def test_an_inventory_that_is_not_clear_is_asked_for(
-    message: str, there: tuple[str, ...], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, there: tuple[str, ...], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "deploy.py").touch()
     (tmp_path / "inventory").mkdir()
     for name in there:
         (tmp_path / "inventory" / name).touch()
-    result = run(*message.split())
+    result = run(*command.split())
     assert result.exit_code == 2
     assert text in result.output
 

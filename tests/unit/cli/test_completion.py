@@ -96,12 +96,12 @@ def test_what_is_wrong_completes_to_nothing_and_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("message", ["status --limit ", "stauts --limit ", "key list --", "'"])
-def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, message: str) -> None:
+@pytest.mark.parametrize("command", ["status --limit ", "stauts --limit ", "key list --", "'"])
+def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright"], cwd=tmp_path, capture_output=True, text=True,
         check=False, env={
-            **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {message}",
+            **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {command}",
             "COMP_CWORD": "3", "_SPARKWRIGHT_COMPLETE": "bash_complete",
         },
     )  # fmt: skip

@@ -44,16 +44,16 @@ def test_every_command_has_it_and_a_type() -> None:
     assert there - _STREAMS == {*documents(), *PYINFRAS}
 
 
-@pytest.mark.parametrize("message", COMMANDS)
-def test_what_is_printed_is_what_the_page_says(message: str, fleet: Path) -> None:
-    plain = run(COMMANDS[message])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_printed_is_what_the_page_says(command: str, fleet: Path) -> None:
+    plain = run(COMMANDS[command])
     for made in ("new", "out"):
         if (fleet / made).exists():
             (fleet / made).rename(fleet / f"{made}-before")
     for left in fleet.glob(".sparkwright/*.old"):
         left.unlink()
-    done = run(COMMANDS[message], "--json")
+    done = run(COMMANDS[command], "--json")
     assert done.exit_code == plain.exit_code, done.output
     document = json.loads(done.stdout)
     assert document
-    judge(message, document)
+    judge(command, document)
