@@ -39,23 +39,25 @@ def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator
 
 
 @pytest.fixture
-def proxy(folder: Path, row: Backend) -> Iterator[RunningProxy]:
+def proxy(folder: Path, first: Backend) -> Iterator[RunningProxy]:
     """A host's own proxy."""
-    with own_proxy(folder, row) as result:
+    with own_proxy(folder, first) as result:
         yield result
 
 
-def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, row: Backend) -> None:
+def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, first: Backend) -> None:
     for key in (KEY, OPENCLAW, LAPTOP):
         assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
-    assert {seen.headers["authorization"] for seen in row.seen} == {f"Bearer {ENGINE.value}"}
+    assert {seen.headers["authorization"] for seen in first.seen} == {f"Bearer {ENGINE.value}"}
     assert proxy.send("GET", "/v1/realtime", key=LAPTOP).status < 500
     two_headers = (
         f"POST {CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {LAPTOP}\r\n"
         f"Authorization: Bearer {OPENCLAW}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
     )
     proxy.raw(two_headers.encode())
-    assert not any(key in str(seen.headers) for seen in row.seen for key in (KEY, LAPTOP, OPENCLAW))
+    assert not any(
+        key in str(seen.headers) for seen in first.seen for key in (KEY, LAPTOP, OPENCLAW)
+    )
 
 
 def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
@@ -88,7 +90,7 @@ def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> N
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, row: Backend) -> None:
+def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
     """Another address of this machine stands for another machine: it is not the one asked."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
@@ -99,16 +101,16 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, row: B
         elsewhere.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {key}"})
         seen.append(elsewhere.getresponse().status)
     assert seen == [401, 200]
-    assert len(row.seen) == 2
+    assert len(first.seen) == 2
 
 
-def test_a_load_balancer_passes_the_clients_key_on(folder: Path, row: Backend) -> None:
+def test_a_load_balancer_passes_the_clients_key_on(folder: Path, first: Backend) -> None:
     """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
-    with opened(proxies_of(folder, (replica(row),))) as balancer:
+    with opened(proxies_of(folder, (replica(first),))) as balancer:
         balancer.write(named={"openclaw": OPENCLAW})
         balancer.reload()
         assert balancer.post(CHAT, key=OPENCLAW).status == 200
-    assert row.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
+    assert first.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
 
 
 # --- The program that changes keys alone --------------------------------------------------------

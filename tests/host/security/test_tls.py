@@ -68,9 +68,9 @@ def trusting(signer: Authority) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def proxy(folder: Path, row: Backend, ca: Authority) -> Iterator[RunningProxy]:
+def proxy(folder: Path, first: Backend, ca: Authority) -> Iterator[RunningProxy]:
     """A proxy that serves https, and a client that knows its CA."""
-    with opened(proxies_of(folder, (replica(row),), tls=pem(ca))) as running:
+    with opened(proxies_of(folder, (replica(first),), tls=pem(ca))) as running:
         running.context = trusting(ca)
         yield running
 
@@ -91,19 +91,19 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 @pytest.mark.parametrize("name", NAMES)
 def test_clients_that_know_the_ca_get_in(
-    proxy: RunningProxy, ca: Authority, row: Backend, name: str
+    proxy: RunningProxy, ca: Authority, first: Backend, name: str
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}
     assert proxy.post(CHAT, key="wrong").status == 401
     assert handshake(proxy, trusting(ca), name)[0] == "TLSv1.3"
-    assert len(row.seen) == 1
+    assert len(first.seen) == 1
 
 
-def test_nothing_is_answered_in_clear(proxy: RunningProxy, row: Backend) -> None:
+def test_nothing_is_answered_in_clear(proxy: RunningProxy, first: Backend) -> None:
     request = f"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n\r\n"
     assert b"HTTP/" not in proxy.raw(request.encode())
     assert b"HTTP/" not in proxy.raw(b"GET /health HTTP/1.0\r\n\r\n")
-    assert row.seen == []
+    assert first.seen == []
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -135,7 +135,7 @@ def test_a_certificate_is_for_its_host_alone(proxy: RunningProxy, ca: Authority)
             handshake(proxy, trusting(ca), name)
 
 
-def test_a_stolen_host_key_signs_for_nobody(folder: Path, row: Backend, ca: Authority) -> None:
+def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Authority) -> None:
     stolen = pem(ca)
     key = serialization.load_pem_private_key(stolen.encode(), None)
     signer = Authority(
@@ -146,7 +146,7 @@ def test_a_stolen_host_key_signs_for_nobody(folder: Path, row: Backend, ca: Auth
     (folder / "forged").mkdir()
     forged = SecretText(pem(signer, "spark-2", ("localhost",)) + signer.pem)
     with (
-        opened(proxies_of(folder, (replica(row),), tls=forged)) as posing,
+        opened(proxies_of(folder, (replica(first),), tls=forged)) as posing,
         pytest.raises(ssl.SSLCertVerificationError),
     ):
         handshake(posing, trusting(ca))
@@ -219,23 +219,23 @@ def test_who_takes_a_replica_s_port_gets_no_request(
 
 
 def test_a_certificate_is_renewed_while_a_stream_runs(
-    proxy: RunningProxy, row: Backend, ca: Authority
+    proxy: RunningProxy, first: Backend, ca: Authority
 ) -> None:
     stream = proxy.send("POST", CHAT, {"stream": 2})
-    row.go.release()
+    first.go.release()
     assert stream.readline() == b"data: 0 of one\n"
     _, before = handshake(proxy, trusting(ca))
     proxy.change(tls=pem(ca, names=(*NAMES, "spark-1")))
     assert handshake(proxy, trusting(ca))[1] != before
     assert proxy.post(CHAT).status == 200
-    row.go.release()
+    first.go.release()
     assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
-def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, row: Backend, ca: Authority) -> None:
-    with opened(proxies_of(folder, (replica(row),))) as proxy:
+def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca: Authority) -> None:
+    with opened(proxies_of(folder, (replica(first),))) as proxy:
         clear = proxy.send("POST", CHAT, {"stream": 2})
-        row.go.release()
+        first.go.release()
         assert clear.readline() == b"data: 0 of one\n"
         proxy.change(tls=pem(ca))
         proxy.context = trusting(ca)
@@ -244,7 +244,7 @@ def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, row: Backend, ca: A
         proxy.context = None
         assert proxy.post(CHAT).status == 200
         for _ in range(2):
-            row.go.release()
+            first.go.release()
         assert clear.read().endswith(b"data: 1 of one\n\n")
         assert secured.read().endswith(b"data: 0 of one\n\n")
 
