@@ -9,8 +9,7 @@ import click
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration import assumed_hardware
-from sparkwright.checks.configuration.facts import Context
-from sparkwright.checks.configuration.memory_budget import budget
+from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
@@ -90,7 +89,7 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
 
 def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
     catalog = host.catalog
-    own = budget(Context(host.plan, service, catalog, assumed_hardware(host.plan)))
+    own = budgets(host.plan, catalog, assumed_hardware(host.plan))[service.name]
     image = lock.images.get(service.image.name) if lock else None
     command = container_command(service)
     return {

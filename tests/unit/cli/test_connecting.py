@@ -33,14 +33,14 @@ _AS_IT_IS = {"deploy"}
 def _going_to_hosts() -> dict[str, click.Command]:
     """Commands whose module starts pyinfra, by their words; of groups, all."""
     result = {}
-    for words, command, _ in commands():
-        module = all_commands()[words.split()[0]].module.partition(":")[0]
+    for parts, command, _ in commands():
+        module = all_commands()[parts.split()[0]].module.partition(":")[0]
         file = ROOT / f"{module.replace('.', '/')}.py"
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
                  for name in node.names}  # fmt: skip
         if names & _REACHES:
-            result[words] = command
+            result[parts] = command
     return {arguments: item for arguments, item in result.items() if arguments not in _AS_IT_IS}
 
 
@@ -63,9 +63,9 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
     assert done.stdout.splitlines()[-1] == "True"
 
 
-@pytest.mark.parametrize("words", _going_to_hosts())
-def test_every_command_that_goes_to_hosts_takes_them(words: str) -> None:
-    named = {name for param in _going_to_hosts()[words].params for name in param.opts}
+@pytest.mark.parametrize("message", _going_to_hosts())
+def test_every_command_that_goes_to_hosts_takes_them(message: str) -> None:
+    named = {name for param in _going_to_hosts()[message].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 
