@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import (
     Facts,
     Serving,
@@ -15,7 +16,6 @@ from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 from sparkwright.host.lib import metrics
-from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import stopped
 
 
@@ -110,7 +110,7 @@ def _on_a_spark(container: ContainerSeen) -> Iterator[Symptom]:
         yield Symptom("gb10-batched-tokens", batched=batched)
     sequences = container.number("max_num_seqs") or 0
     override = {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(container.arguments)
-    if override and sequences >= thresholds.THRESHOLDS.gb10_sequences:
+    if override and sequences >= thresholds.THRESHOLDS["gb10_sequences"]:
         yield Symptom("gb10-sequences", sequences=sequences, override=min(override))
 
 
@@ -139,7 +139,7 @@ def _low(service: Serving) -> Iterator[Symptom]:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
     accepted = looks[-1][metrics.ACCEPTED] - looks[0][metrics.ACCEPTED]
-    if drafted >= limits.drafted and limits.collapsed <= accepted / drafted < limits.low:
+    if drafted >= limits["drafted"] and limits["collapsed"] <= accepted / drafted < limits["low"]:
         yield Symptom(share=accepted / drafted, drafted=drafted)
 
 
@@ -166,7 +166,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
     seconds = _first_token(service.seen)
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
-    if waiting and (full or seconds > thresholds.THRESHOLDS.queue_seconds):
+    if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
         yield Symptom(
             running=looks[-1][metrics.RUNNING],
             waiting=looks[-1][metrics.WAITING],
@@ -188,7 +188,7 @@ def _ended(service: Serving) -> Iterator[Symptom]:
     last = service.seen.metrics[-1].values if service.seen.metrics else {}
     total = sum(value for name, value in last.items() if name.startswith(prefix))
     cut, aborted = last.get(f"{prefix}length", 0.0), last.get(f"{prefix}abort", 0.0)
-    if total >= limits.ended and cut > limits.cut * total:
+    if total >= limits["ended"] and cut > limits["cut"] * total:
         yield Symptom(requests=cut, total=total)
-    if total >= limits.ended and aborted > limits.abandoned * total:
+    if total >= limits["ended"] and aborted > limits["abandoned"] * total:
         yield Symptom("clients-give-up", requests=aborted, total=total)

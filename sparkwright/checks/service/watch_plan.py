@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sparkwright.checks.service import thresholds
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.host.lib.records import encode
@@ -48,6 +49,7 @@ def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
         services_root=settings.services_root,
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
         metric_names=metric_names(),
+        limits=thresholds.THRESHOLDS,
     )
     context = {"home": home, "state": state, "config": f"{home}/config.json"}
     return Watch(
