@@ -112,7 +112,7 @@ def test_the_doctor_knows_every_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "samples"),
+    ("reason", "samples"),
     [
         ("nobody asks", ring(10, lambda _: {"progress": 5.0, "running": 0.0})),
         ("three minutes only", ring(10, lambda left: {"progress": 5.0} if left < 4 else {})),
@@ -134,8 +134,8 @@ def test_the_doctor_knows_every_name() -> None:
                                 host=lambda left: {"switching": left == 3})),
     ],
 )  # fmt: skip
-def test_what_is_no_illness(what: str, samples: list[Sample]) -> None:
-    assert judged(samples) == [], what
+def test_what_is_no_illness(reason: str, samples: list[Sample]) -> None:
+    assert judged(samples) == [], reason
 
 
 def test_a_trend_says_when_it_ends() -> None:
