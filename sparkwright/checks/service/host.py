@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts, Serving, services
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.host.doctor import Look, ServiceSeen
@@ -35,18 +35,15 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
     at_once = {**limits, "stuck_seconds": 1, "cache_seconds": 1}
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
     result = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
-    for subject, service in services(facts):
-        name, boot = subject.service or "", _FOREVER
-        if service.planned:
-            boot = service.planned.boot_seconds
+    every = {subject.service or "": service for subject, service in services(facts)}
+    for name, service in every.items():
+        boot = service.planned.boot_seconds if service.planned else _FOREVER
         ring = [Sample(at, services={name: sample}) for at, sample in _samples(service)]
         result += evaluation.judge(ring, {name: boot}, at_once)
     for finding in result:
-        own = facts.services.get(finding.service or "")
-        planned = facts.planned.get(finding.service or "")
-        cached = own and own.container and "enable_prefix_caching" in own.container.arguments
+        own = every.get(finding.service or "")
         # The defect of older tags, or a drafter that does not fit.
-        defect = planned and planned.corrupts and cached
+        defect = own and own.planned and own.planned.corrupts and own.limits.caching
         misfit = own and finding.name == "acceptance-collapse" and not defect
         yield _symptom(finding, finding.seen, "misfit" if misfit else "")
     for name, fault in evaluation.gpu_state(facts.gpu, limits).items():

@@ -6,12 +6,12 @@ from typing import Any
 
 import yaml
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.templates import template
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import DEFAULT, engine
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import own_address

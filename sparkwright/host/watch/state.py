@@ -26,7 +26,7 @@ class WatchConfig:
         services_root: where services, state and the watch itself lie.
         paths: whose file systems are looked at.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
-        limits: where something begins to be wrong (``checks/service/thresholds.yaml``).
+        limits: where something begins to be wrong (``findings/thresholds.yaml``).
     """
 
     services: tuple[WatchedService, ...]

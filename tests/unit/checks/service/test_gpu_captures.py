@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.checks.service.thresholds import THRESHOLDS
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.command import CACHES
+from sparkwright.findings.thresholds import THRESHOLDS
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation

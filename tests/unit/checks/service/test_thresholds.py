@@ -2,9 +2,9 @@
 
 import pytest
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.facts import Facts
+from sparkwright.findings import thresholds
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample
 from tests.unit.checks.service.builders import NOW, look, service, spark

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS
-from sparkwright.checks.service.thresholds import THRESHOLDS
+from sparkwright.findings.thresholds import THRESHOLDS
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation as verdicts
 from sparkwright.host.watch.state import Sample, WatchFinding

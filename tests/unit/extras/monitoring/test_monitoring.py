@@ -13,10 +13,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
 from sparkwright.extras.monitoring.files import dashboard, files, rules
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from tests.golden import compare
 from tests.libyaml import safe_load
