@@ -8,7 +8,7 @@ import pytest
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
-from sparkwright.extras.bench.results import Result, Spread
+from sparkwright.extras.bench.results import Result
 from sparkwright.extras.report.contents import LastRun, Page, Reported
 from sparkwright.extras.report.front import ago, groups, line
 from sparkwright.extras.report.render import html, plain
@@ -146,7 +146,8 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
     assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
     assert "88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
-    cells = [item.model_copy(update={"ttft": Spread(p50=0.5)}) for item in late[0].cells]
+    cells = [item.model_copy(update={"measures": item.measures | {"ttft": 0.5}})
+             for item in late[0].cells]  # fmt: skip
     late += [late[0].model_copy(update={"when": NOON, "cells": tuple(cells)})]
     made = page("spark-1", results={("spark-1", "qwen36"): late})
     assert made.front == "spark-1: qwen36: begins to answer 468 % later (just now)"

@@ -157,8 +157,8 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
             service, **fields, image=f"a:sha256-{name}", models={name: name}, smoke=smoke
         )
         run = result(
-            cell(errors=1), cell(concurrency=2), vllm=name, release=name,
-            settings={"kv_cache_dtype": name},
+            cell(errors=1), cell(concurrency=2), release=name,
+            engine={"name": name, "version": name}, settings={"kv_cache_dtype": name},
             generator={"name": name, "version": name, "command": [name]},
         )  # fmt: skip
         switch = Switch(host="h", service=name, who=name, when=NOON, after=name, ended=name)
@@ -282,8 +282,8 @@ def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> N
 
 
 def test_what_explains_the_most_loads_comes_first() -> None:
-    lazy = cell(decode=50, tpot={"p50": 0.02}, acceptance=0.1)
-    slow = {"decode": 20, "tpot": {"p50": 0.05}, "acceptance": 0.9}
+    lazy = cell(decode=50, tpot=0.02, acceptance=0.1)
+    slow = {"decode": 20, "tpot": 0.05, "acceptance": 0.9}
     busy = [cell(category=name, **slow) for name in ("math", "prose")]
     bench = benches(page(results={("spark-1", "qwen36"): (result(lazy, *busy),)}))[0]
     named = [(cause.id, loads) for cause, loads in likely(bench)]
