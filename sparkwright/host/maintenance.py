@@ -95,9 +95,7 @@ def end(
         with trusted.directory(file.parent):
             file.unlink(missing_ok=True)
     at_once(place.admit, pools(services).values())
-    for name, gate in gates.items():
-        if gate.proxy and (fault := check.proxy_fault(gate)):
-            failures.append(f"{name}: proxy: {fault}")
+    failures += check.proxy_faults(gates)
     if failures and was:
         files.write_record(Path(MAINTENANCE), was)
         return MaintenanceAnswer(was, wrong=tuple(failures))

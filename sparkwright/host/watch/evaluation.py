@@ -9,15 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from sparkwright.host.lib import metrics
 from sparkwright.host.lib.gpu import Gpu, Gpus
-from sparkwright.host.lib.metrics import (
-    ACCEPTED,
-    CACHE,
-    DRAFTED,
-    PROGRESSED,
-    RUNNING,
-    WAITING,
-)  # fmt: skip
 from sparkwright.host.watch.state import Sample, ServiceSample, WatchFinding
 
 #: Where something begins to be wrong, by name.
@@ -117,9 +110,11 @@ def _service(
             "not-serving", name, _ERROR, f"/health says {text} for {_minutes(seconds)}"
         )
     yield from _wedged(name, samples, limits)
-    seconds = _lasting(samples, lambda item: item.metrics.get(CACHE, 0) >= limits["cache_full"])
+    seconds = _lasting(
+        samples, lambda item: item.metrics.get(metrics.CACHE, 0) >= limits["cache_full"]
+    )
     if seconds >= limits["cache_seconds"]:
-        waiting = f"{now.metrics.get(WAITING, 0):.0f} requests wait"
+        waiting = f"{now.metrics.get(metrics.WAITING, 0):.0f} requests wait"
         seen = f"KV cache full for {_minutes(seconds)}, {waiting}"
         yield WatchFinding("kv-cache-full", name, _WARNING, seen)
     yield from _acceptance(name, samples, limits)
@@ -138,16 +133,16 @@ def _restarted(name: str, samples: list[Timed], limits: Limits) -> Iterator[Watc
 
 def _wedged(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
     now = samples[-1][1].metrics
-    if PROGRESSED not in now:
+    if metrics.PROGRESSED not in now:
         return
 
     def still(sample: ServiceSample) -> bool:
-        runs = sample.metrics.get(RUNNING, 0) > 0 and sample.health == 200
-        return runs and sample.metrics.get(PROGRESSED) == now[PROGRESSED]
+        runs = sample.metrics.get(metrics.RUNNING, 0) > 0 and sample.health == 200
+        return runs and sample.metrics.get(metrics.PROGRESSED) == now[metrics.PROGRESSED]
 
     seconds = _lasting(samples, still)
     if seconds >= limits["stuck_seconds"]:
-        seen = f"{now[RUNNING]:.0f} requests run, and no token for {_minutes(seconds)}"
+        seen = f"{now[metrics.RUNNING]:.0f} requests run, and no token for {_minutes(seconds)}"
         yield WatchFinding("wedge", name, _ERROR, seen)
 
 
@@ -181,10 +176,11 @@ def _acceptance(name: str, samples: list[Timed], limits: Limits) -> Iterator[Wat
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
     """Drafted and accepted tokens in between; None where the server began anew or said nothing."""
-    if DRAFTED not in before.metrics or DRAFTED not in now.metrics:
+    if metrics.DRAFTED not in before.metrics or metrics.DRAFTED not in now.metrics:
         return None
     drafted, accepted = (
-        now.metrics.get(name, 0.0) - before.metrics.get(name, 0.0) for name in (DRAFTED, ACCEPTED)
+        now.metrics.get(name, 0.0) - before.metrics.get(name, 0.0)
+        for name in (metrics.DRAFTED, metrics.ACCEPTED)
     )
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
