@@ -12,7 +12,6 @@ from sparkwright.cli.lib.completion import aliases, hosts, services
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import data_option, json_option, optional_inventory, print_json
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import read_inventory
 from sparkwright.extras.chat.answer import Answer, Failed, Piece
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
@@ -56,8 +55,7 @@ def command(
     Exit code 1: nobody answered.
     """
     planned = load(inventory, overrides, limit).or_raise()
-    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    target, server = _first(targets(planned, data, service, model))
+    target, server = _first(targets(planned, service, model))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
     if prompt is None:

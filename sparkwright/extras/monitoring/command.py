@@ -7,7 +7,7 @@ import click
 from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import lan_address, read_inventory
+from sparkwright.documents.text_files import write
 from sparkwright.extras.monitoring.files import KEY, files
 
 DOCUMENT = list[str]
@@ -40,14 +40,11 @@ def command(
     --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
     hosts = load(inventory, overrides, limit).or_raise()
-    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    plans = [(lan_address(name, data[name]), host.plan) for name, host in hosts.items()]
-    written = []
-    for path, text in files(plans, node_port).items():
-        file = output / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        written.append(str(file))
+    plans = [(host.address, host.plan) for host in hosts.values()]
+    texts = files(plans, node_port)
+    for path, text in texts.items():
+        write(output / path, text)
+    written = [str(output / path) for path in texts]
     if as_json:
         print_json(written)
         return
