@@ -4,7 +4,7 @@ One file is one entry; its ``kind`` says which. Later directories override earli
 or extend an entry, so that a user's own catalog needs no change of ours.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -179,7 +179,9 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
         entry = catalog.of_kind(kind)[name]
         image = entry if kind == "image" else catalog.images.get(getattr(entry, "image", ""))
         for key, group in _REFERENCES.get(kind, {}).items():
-            known = image and image.tags if group == "tags" else getattr(catalog, group)
+            known: Collection[str] | None = getattr(
+                image if group == "tags" else catalog, group, None
+            )
             for where, wanted in _names(entry, key.split("."), ""):
                 if known is not None and wanted not in known:
                     facts = {"kind": key.rpartition(".")[2], "name": wanted}

@@ -43,8 +43,8 @@ def build_context(
             continue
         total += path.stat().st_size
         if total > MOST_BYTES or len(files) == MOST_FILES:
-            facts = {"repository": repository, "directory": directory, "most": MOST_FILES}
-            raise MESSAGES.refusal("large-context", _SUBJECT, **facts)
+            facts = {"repository": repository, "directory": directory}
+            raise MESSAGES.refusal("large-context", _SUBJECT, most=MOST_FILES, **facts)
         content = path.read_bytes()
         name = str(PurePosixPath(path.relative_to(root)))
         files[name] = (base64.b64encode(content).decode(), bool(path.stat().st_mode & 0o100))

@@ -165,8 +165,8 @@ def _with_facts(
             else:
                 files[name] = {} if text is None else json_text.load_object(text, MOST_VALUES)
         except Unusable as error:
-            facts = {"file": name, "problem": error.what}
-            raise MESSAGES.refusal("unusable-file", where, **facts) from None
+            problem = error.what
+            raise MESSAGES.refusal("unusable-file", where, file=name, problem=problem) from None
     card = info.card_data
     facts = facts_of(
         *(files[name] for name in _READ),
