@@ -44,7 +44,7 @@ def command(
     if uninstall:
         echo("the timer is gone" if timer.remove() else "there is no timer")
         return
-    every = [(host.name, host.data) for host in hosts.only(()).read()]
+    every = list(hosts.everyone.items())
     targets = addresses(every)
     if not targets:
         what, remedy = "no address is set", 'write notify = ["ntfy:MY-TOPIC"]'

@@ -69,7 +69,7 @@ def test_the_container_has_what_a_rank_has_and_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "available", "text", "found"),
+    ("image", "available", "text", "expected"),
     [
         (None, 1 << 40, "", {"wrong": "vllm:a is not on this host: deploy first"}),
         ({}, 3 << 20, "", {"wrong": "0.0 GiB of memory are available, and it takes 0.0: "
@@ -83,12 +83,12 @@ def test_the_container_has_what_a_rank_has_and_no_more(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_rank_of_the_gather(
     tools: Path, monkeypatch: pytest.MonkeyPatch,
-    image: object, available: int, text: str, found: dict[str, Any],
+    image: object, available: int, text: str, expected: dict[str, Any],
 ) -> None:  # fmt: skip
     _tool(tools, "docker", f'[ "$1" = run ] || exit 0\n{text}')
     monkeypatch.setattr(docker, "get", lambda _: image)
     monkeypatch.setattr(memory, "meminfo", lambda: {"MemAvailable": available})
-    assert program.gather(GATHER) == Measurement("all-gather", **found)
+    assert program.gather(GATHER) == Measurement("all-gather", **expected)
 
 
 def test_two_ranks_meet_and_gather() -> None:

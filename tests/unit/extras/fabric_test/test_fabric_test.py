@@ -42,76 +42,76 @@ def test_pings_fill_every_rail_and_pairs_write_over_both_twins(
     shape: str, states: dict[str, FabricState]
 ) -> None:
     """Every cable of a ring, each next host at a switch; ranks with their own variables."""
-    found = asdict(planned(states, shape))
-    for gather in found["gathers"].values():
+    findings = asdict(planned(states, shape))
+    for gather in findings["gathers"].values():
         assert "torch.distributed" in gather.pop("script")
-    compare(f"fabric/{shape}.json", json.dumps(found, indent=1) + "\n")
+    compare(f"fabric/{shape}.json", json.dumps(findings, indent=1) + "\n")
 
 
 @pytest.mark.parametrize(
     ("images", "tools"), [({}, TOOLS), ({"spark-1": "a"}, TOOLS), (IMAGES, {"spark-1": True})]
 )
 def test_what_is_not_there_is_not_measured(images: dict[str, str], tools: dict[str, bool]) -> None:
-    found = plan(Fabric(pair(), "pair"), images, tools)
-    assert found.pings
-    assert bool(found.gathers) is (images == IMAGES)
-    assert bool(found.pairs) is (tools == TOOLS)
+    findings = plan(Fabric(pair(), "pair"), images, tools)
+    assert findings.pings
+    assert bool(findings.gathers) is (images == IMAGES)
+    assert bool(findings.pairs) is (tools == TOOLS)
 
 
 def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
     states = pair() if shape == "pair" else ring(3)
     fabric = Fabric(states, shape)
-    what = planned(states, shape)
+    steps = planned(states, shape)
     answers = {
         host: (
             *(Measurement("ping", ping.device, ping.address, ping.size)
-              for ping in what.pings[host]),
-            *(Measurement("ib_write_bw", item.device, item.address, gbits) for each in what.pairs
+              for ping in steps.pings[host]),
+            *(Measurement("ib_write_bw", item.device, item.address, gbits) for each in steps.pairs
               if each.client == host for item in each.write),
             Measurement("all-gather", value=gbytes, backend="nccl"),
         )
         for host in states
     }  # fmt: skip
-    return result(fabric, [], what, answers)
+    return result(fabric, [], steps, answers)
 
 
 def test_figures_as_published_pass() -> None:
-    found = measured(92.6, 22.4)
-    assert found.well
-    assert {measure.verdict for measure in found.measures} == {PASSED}
+    findings = measured(92.6, 22.4)
+    assert findings.well
+    assert {measure.verdict for measure in findings.measures} == {PASSED}
     shown = ("all-gather", "2 ranks", PASSED, "22.4 GB/s", "20.4 to 25.7 GB/s", "")
-    assert rows(found)[-1] == shown
+    assert rows(findings)[-1] == shown
 
 
 @pytest.mark.parametrize(("gbits", "gbytes"), [(46.0, 22.4), (92.6, 11.0)])
 def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
-    found = measured(gbits, gbytes)
-    assert not found.well
-    assert FAILED in {measure.verdict for measure in found.measures}
+    findings = measured(gbits, gbytes)
+    assert not findings.well
+    assert FAILED in {measure.verdict for measure in findings.measures}
     assert measured(92.6, 11.0, "ring").well
 
 
 def test_silence_and_faults_are_failures() -> None:
-    what = planned(pair(), "pair")
+    steps = planned(pair(), "pair")
     answers = {
         "spark-1": (
             Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long"),
             Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed"),
         )
     }  # fmt: skip
-    found = result(Fabric(pair(), "pair"), [], what, answers)
-    assert {measure.verdict for measure in found.measures} == {FAILED}
-    assert {(measure.what, measure.said) for measure in found.measures} >= {
+    findings = result(Fabric(pair(), "pair"), [], steps, answers)
+    assert {measure.verdict for measure in findings.measures} == {FAILED}
+    assert {(measure.what, measure.said) for measure in findings.measures} >= {
         ("ping", "message too long"), ("ping", "no answer"), ("ib_write_bw", "no answer"),
         ("all-gather", "NCCL WARN Call to ibv_modify_qp failed"),
     }  # fmt: skip
 
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
-    what = planned(pair(), "pair")
+    steps = planned(pair(), "pair")
     answer = [Measurement("all-gather", value=0.4, backend="gloo")]
-    found = result(Fabric(pair(), "pair"), [], what, dict.fromkeys(pair(), answer))
-    last = found.measures[-1]
+    findings = result(Fabric(pair(), "pair"), [], steps, dict.fromkeys(pair(), answer))
+    last = findings.measures[-1]
     assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
 
 
@@ -212,8 +212,8 @@ def test_an_honest_account_is_taken() -> None:
 
 
 def test_what_one_host_says_is_a_number_on_another() -> None:
-    found = plan(Fabric(pair(), "pair"), {}, dict.fromkeys(pair(), True))
-    arguments = [item.address for each in found.pairs for item in each.write]
-    arguments += [item.address for every in found.pings.values() for item in every]
+    findings = plan(Fabric(pair(), "pair"), {}, dict.fromkeys(pair(), True))
+    arguments = [item.address for each in findings.pairs for item in each.write]
+    arguments += [item.address for every in findings.pings.values() for item in every]
     assert arguments
     assert all(set(word) <= set("0123456789.") for word in arguments)

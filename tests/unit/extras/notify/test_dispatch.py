@@ -98,11 +98,11 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
     assert fleet.titles[-1] == "over: notice-not-sent"
 
 
-def _told_once(place: Path) -> None:
+def _told_once(folder: Path) -> None:
     """Two starts of the command with this record."""
     fleet = Fleet()
     for _ in range(2):
-        with held(place) as fleet.record:
+        with held(folder) as fleet.record:
             fleet.round(finding())
     assert len(fleet.got) == 1
 
