@@ -10,7 +10,6 @@ from sparkwright.cli.lib.options import Selection, inventory_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.keys import DEFAULT
-from sparkwright.documents.text_files import write
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
 from sparkwright.site.endpoints import cas, key_command, keys
@@ -44,7 +43,11 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
     if output is None:
         click.echo(text, nl=False)
     else:
-        write(output, text)
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(output)) from None
     for note in exported.notes:
         echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
     for ca in cas(exported.endpoints):
