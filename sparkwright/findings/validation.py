@@ -1,13 +1,10 @@
 """Pydantic's errors as problems that name the key, the value and the remedy."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from sparkwright.documents.bounds import Unusable
-from sparkwright.documents.json_text import generated_object
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.text.shipped_yaml import beside
@@ -60,30 +57,6 @@ def problems_of(
             what = text if kind == HIDDEN else f"{short(value)}: {text}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
         yield mistake(f"{where}: {key}" if key else where, what, remedy)
-
-
-def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
-    """The data as a value of this type; None, with what is wrong added to problems, for others."""
-    try:
-        return TypeAdapter(kind).validate_python(data)
-    except ValidationError as error:
-        problems.extend(problems_of(error, where))
-        return None
-
-
-def valid_file(kind: Any, path: Path, remedy: str, problems: list[Finding], **further: Any) -> Any:
-    """The JSON object of a file that a program of ours wrote as a value of this type; else None.
-
-    Args:
-        remedy: against what is no JSON object.
-        further: more keys of the object.
-    """
-    try:
-        data = generated_object(path, remedy)
-    except Unusable as error:
-        problems.append(mistake(str(path), error.what, error.remedy))
-        return None
-    return valid(kind, data | further, str(path), problems)
 
 
 def _is_branch(part: Any) -> bool:

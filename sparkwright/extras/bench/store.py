@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparkwright.documents.generated_json import read as read_json
+from sparkwright.documents.generated_json import valid
 from sparkwright.documents.text_files import write
 from sparkwright.extras.bench.results import SCHEMA, Result
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, refusal
-from sparkwright.findings.validation import valid, valid_file
 
 #: Sorts by name as it does by time, and needs no quoting in a shell.
 _NAME = "%Y%m%dT%H%M%SZ"
@@ -76,7 +77,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
     newest = slice(-last if last else None, None)
     if directory.is_file():
         remedy = "make one: sparkwright bench --export"
-        export = valid_file(_Export, directory, remedy, problems)
+        export = read_json(_Export, directory, remedy, problems)
         read = [
             valid(Result, entry, f"{directory}: results.{number}", problems)
             for number, entry in enumerate(export.results if export else ())
@@ -94,7 +95,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
 
 
 def _of_file(path: Path, problems: list[Finding]) -> Result | None:
-    result: Result | None = valid_file(Result, path, "measure again, or remove it", problems)
+    result: Result | None = read_json(Result, path, "measure again, or remove it", problems)
     service, host = (folder.name for folder in path.parents[:2])
     if result is None or (result.host, result.service) == (host, service):
         return result

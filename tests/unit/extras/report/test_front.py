@@ -9,7 +9,7 @@ import pytest
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import LastRun, Page, Reported
+from sparkwright.extras.report.contents import LastRun, Page, Status
 from sparkwright.extras.report.front import ago, groups, line
 from sparkwright.extras.report.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
@@ -93,7 +93,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
     made = page(
         rows=(down, replace(ROW, host="spark-2")),
         results={("spark-2", "qwen36"): slower("spark-2", 0.3)},
-        reported=Reported(NOON, (WARNING, wedge)),
+        reported=Status(NOON, findings=(WARNING, wedge)),
         problems=(mistake("bench/x.json", "broken", "correct it"),),
         memory={"spark-2": Memory(100.0, True, (Part("#", "weights", 104.0),))},
     )
@@ -134,7 +134,7 @@ def test_all_well_is_said_with_its_time() -> None:
 
 
 def test_a_warning_alone_is_said_and_is_no_failure() -> None:
-    made = page("spark-1", reported=Reported(NOON, (WARNING,)))
+    made = page("spark-1", reported=Status(NOON, findings=(WARNING,)))
     assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well
     assert made.fleet[0].well

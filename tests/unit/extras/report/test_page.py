@@ -24,8 +24,8 @@ from sparkwright.extras.report.contents import (
     Page,
     Switch,
     read_deep,
-    read_history,
     read_last_run,
+    read_status,
 )
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
@@ -345,20 +345,20 @@ def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> No
     good = example_report.history(1)
     file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))
     problems: list[Finding] = []
-    read = read_history(file, problems)
+    read = read_status(file, problems).history
     assert [switch.after for switch in read] == ["0aa1c5ffab17", "1b45a560efec"]
     assert {problem.subject.place.partition("history.")[2][0] for problem in problems} == {"2"}
-    assert read_history(tmp_path / "nowhere.json", problems) == ()
+    assert read_status(tmp_path / "nowhere.json", problems).history == []
     file.write_text('{"history": 7}')
-    assert read_history(file, problems) == ()
-    assert problems[-1].observed == "not a list"
+    assert read_status(file, problems).history == []
+    assert problems[-1].observed == "7: should be a valid list"
 
 
 def test_the_history_is_that_of_the_status_command(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
     problems: list[Finding] = []
-    (switch,) = read_history(kept, problems)
+    (switch,) = read_status(kept, problems).history
     assert not problems
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
 
