@@ -185,7 +185,7 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
 
 
 def _document(answers: Answers[Any]) -> dict[str, Any]:
-    return {"hosts": encode(answers.answers), "silent": answers.silent}
+    return {"hosts": encode(answers.answers), "silent": list(answers.failures)}
 
 
 def _end(

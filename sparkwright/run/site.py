@@ -150,7 +150,6 @@ def plan(
     Raises:
         UserError: for everything that is wrong with the user's input.
     """
-    _check_choice(inventory, invocation)
     # In the inventory's order: of --limit pyinfra makes a set.
     hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
     planned = partial(_planned, inventory, hosts, invocation)
