@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sparkwright.checks.service.facts import Facts, Serving, services
 from sparkwright.checks.service.watch import still
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Judgement, Symptom, check
 from sparkwright.host.doctor import ContainerSeen
-from sparkwright.host.watch import thresholds
 from sparkwright.text.sizes import GIB
 
 _NCCL = re.compile(r"\bnccl==([0-9.]+)")
@@ -36,14 +36,14 @@ def _stuck(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
     for rank in _ranks("", facts):
         # A follower has no metrics: its GPU is all that tells.
-        if rank.service.seen.metrics and not still(rank.service.seen):
+        if rank.service.seen.metrics and not still(rank.service):
             continue
         for gpu in facts.gpu.gpus:
             busy, power, clock = gpu.busy_percent, gpu.power_w, gpu.clock_mhz
-            if busy is None or power is None or busy < limits.stuck_busy:
+            if busy is None or power is None or busy < limits["stuck_busy"]:
                 continue
-            slow = clock is not None and clock < limits.gb10_busy_mhz  # gb10-low-power
-            if gpu.unified and power < limits.stuck_watts and not slow:
+            slow = clock is not None and clock < limits["gb10_busy_mhz"]  # gb10-low-power
+            if gpu.unified and power < limits["stuck_watts"] and not slow:
                 yield Symptom(service=rank.name, busy=busy, power=power)
 
 
@@ -58,7 +58,7 @@ def _clusters(hosts: Mapping[str, Facts]) -> Iterator[list[Rank]]:
 
 def _equal(rank: Rank) -> dict[str, str | None]:
     """Values that are the same on all ranks, or they wait for each other for ever."""
-    nccl = _NCCL.search(rank.service.seen.last(_NCCL.pattern) or "")
+    nccl = _NCCL.search(rank.service.last(_NCCL.pattern) or "")
     # A mounted model's directory is named by its commit.
     mounts = sorted(f"{mount.target} from {mount.source}" for mount in rank.container.mounts)
     return {
@@ -87,7 +87,8 @@ def _short_of_memory(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
             for rank in cluster
             if (facts := rank.service.facts).unified and "MemAvailable" in facts.memory
         }
-        if free and max(free.values()) - min(free.values()) > thresholds.THRESHOLDS.ranks_apart_gib:
+        apart = max(free.values(), default=0) - min(free.values(), default=0)
+        if apart > thresholds.THRESHOLDS["ranks_apart_gib"]:
             each = ", ".join(f"{host} {gib:.1f} GiB" for host, gib in free.items())
             yield from _on_each(cluster, f"available: {each}")
 
