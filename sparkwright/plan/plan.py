@@ -159,19 +159,22 @@ class HostPlan:
                 result[service.exclusive] = (*result.get(service.exclusive, ()), name)
         return result
 
-    def largest(self, needs: Mapping[str, float]) -> float:
-        """The sum of what services need, of each exclusive group its largest alone.
+    def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
+        """Services whose needs add up: all, but of each exclusive group its largest alone.
 
         Args:
             needs: by service.
         """
-        groups = {
-            service.name: service.exclusive or f" {service.name}" for service in self.services
-        }
-        most: dict[str, float] = {}
-        for name, need in needs.items():
-            most[groups[name]] = max(need, most.get(groups[name], 0.0))
-        return sum(most.values())
+        most: dict[str, str] = {}
+        for service in self.services:
+            name, group = service.name, service.exclusive or f" {service.name}"
+            if needs.get(name, 0.0) > needs.get(most.get(group, ""), -1.0):
+                most[group] = name
+        return tuple(most.values())
+
+    def largest(self, needs: Mapping[str, float]) -> float:
+        """The sum of what services need, of each exclusive group its largest alone."""
+        return sum(needs.get(name, 0.0) for name in self.counted(needs))
 
     @property
     def references(self) -> References:

@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.checks.configuration import assumed_hardware, check_host, unknown_silences
+from sparkwright.checks.configuration import check_host, unknown_silences
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.parse import parse_settings

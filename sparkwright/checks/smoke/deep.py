@@ -56,7 +56,7 @@ def _request(
         skip=skip,
         guarded=own.routes.guarded,
         tokenizer=own.probes.tokenizer,
-        context_errors=own.probes.context_errors,
+        context_errors=tuple(own.probes.context_errors),
     )
 
 
