@@ -5,7 +5,9 @@ from fnmatch import fnmatch
 
 from sparkwright.config.groups import name_problems
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.findings.user_error import Messages, suggest
+
+_MESSAGES = Messages(__file__)
 
 
 def choice_problems(
@@ -21,22 +23,18 @@ def choice_problems(
         chosen: ``limit`` and ``exclude`` -> the patterns that were given.
     """
     if not hosts:
-        yield mistake(
-            "command line: INVENTORY",
-            f"{inventory!r} gives no hosts",
-            "name an existing file such as inventory/lab.py",
-        )
+        yield _MESSAGES.mistake("gives-no-hosts", "command line: INVENTORY", inventory=inventory)
         return
     yield from name_problems(hosts, "command line: INVENTORY")
     names = [name for name, members in groups.items() if members]
     for option, patterns in chosen.items():
         for pattern in patterns:
             if pattern not in names and not any(fnmatch(host, pattern) for host in hosts):
-                yield mistake(
+                where, near = (
                     f"command line: --{option} {pattern}",
-                    "this is not a host or a group of the inventory",
                     suggest(pattern, [*hosts, *names]),
                 )
+                yield _MESSAGES.mistake("neither-host-nor-group", where, near=near)
 
 
 def stray_group_data(
@@ -48,6 +46,5 @@ def stray_group_data(
         if not groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield mistake(
-                    f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
-                )
+                facts = {"group": name, "near": remedy}
+                yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

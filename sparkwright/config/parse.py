@@ -20,9 +20,10 @@ from sparkwright.config.settings import (
 )
 from sparkwright.documents.bounds import Unusable, bounded
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, UserError, mistake
+from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
 from sparkwright.findings.validation import problems_of
 
+_MESSAGES = Messages(__file__)
 #: Keys by depth: at the top, and in ``services.<name>``.
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *CONNECTION_KEYS),
@@ -65,11 +66,7 @@ def parse_settings(
     }
     if "services" not in own:
         if "services" not in data:
-            what = "this host has no services"
-            remedy = (
-                "put it into a group whose group_data has services, or name some in the inventory"
-            )
-            problems.append(mistake("services", what, remedy, host))
+            problems.append(_MESSAGES.mistake("no-services", "services", host))
         own["services"] = {}
     try:
         settings = HostSettings.model_validate(own)

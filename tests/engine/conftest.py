@@ -19,6 +19,7 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
+from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.planned import load
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.service import render_service
@@ -72,7 +73,7 @@ def rendered(
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")
         arguments = ["-m", "sparkwright", "render", str(inventory), str(path / "out")]
         subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True)
-        hosts = load(inventory, (), ()).or_raise()
+        hosts = load(Selection(inventory)).or_raise()
         plan = hosts["spark-1"].plan
         release = render_service(plan, plan.services[0], pinned(hosts))
     written = path / "out/spark-1" / release.directory.lstrip("/") / "compose.yaml"

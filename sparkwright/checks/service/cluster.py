@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from sparkwright.checks.service.facts import Facts, Serving, services
 from sparkwright.checks.service.watch import still
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Judgement, Symptom, check
-from sparkwright.host.watch import thresholds
 from sparkwright.text.sizes import GIB
 
 _NCCL = re.compile(r"\bnccl==([0-9.]+)")
@@ -22,10 +22,10 @@ def _stuck(facts: Facts) -> Iterator[Symptom]:
             continue
         for gpu in facts.gpu.gpus:
             busy, power, clock = gpu.busy_percent, gpu.power_w, gpu.clock_mhz
-            if busy is None or power is None or busy < limits.stuck_busy:
+            if busy is None or power is None or busy < limits["stuck_busy"]:
                 continue
-            slow = clock is not None and clock < limits.gb10_busy_mhz  # gb10-low-power
-            if gpu.unified and power < limits.stuck_watts and not slow:
+            slow = clock is not None and clock < limits["gb10_busy_mhz"]  # gb10-low-power
+            if gpu.unified and power < limits["stuck_watts"] and not slow:
                 yield Symptom(service=subject.service, busy=busy, power=power)
 
 
@@ -68,13 +68,17 @@ def _differing(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
 
 
 def _short_of_memory(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
+    apart = thresholds.THRESHOLDS["ranks_apart_gib"]
     for cluster in _clusters(hosts):
         free = {
             host: rank.facts.memory["MemAvailable"] / GIB
             for host, rank in cluster[1].items()
             if rank.facts.unified and "MemAvailable" in rank.facts.memory
         }
-        if free and max(free.values()) - min(free.values()) > thresholds.THRESHOLDS.ranks_apart_gib:
+        if (
+            free
+            and max(free.values()) - min(free.values()) > thresholds.THRESHOLDS["ranks_apart_gib"]
+        ):
             each = ", ".join(f"{host} {gib:.1f} GiB" for host, gib in free.items())
             yield from _on_each(cluster, f"available: {each}")
 

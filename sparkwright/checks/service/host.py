@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.service.facts import Facts
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 
@@ -36,10 +36,10 @@ def _host(facts: Facts) -> Iterator[Symptom]:
     if facts.docker is None and facts.services:
         yield Symptom("docker-silent")
     for fetch in facts.fetches:
-        if fetch.idle_seconds > limits.fetch_idle_seconds:
+        if fetch.idle_seconds > limits["fetch_idle_seconds"]:
             yield Symptom("fetch-stuck", unit=fetch.unit, minutes=fetch.idle_seconds / 60)
     for name, speed in facts.ports.items():
-        if facts.unified and 0 < speed < limits.link_mbps:
+        if facts.unified and 0 < speed < limits["link_mbps"]:
             yield Symptom("spark-link-slow", name=name, speed=speed)
 
 
@@ -48,13 +48,13 @@ def _pressure(facts: Facts) -> Iterator[Symptom]:
     limits, size = thresholds.THRESHOLDS, facts.memory
     memory = facts.pressure.get("memory", {}).get("some", 0.0)
     swapped = (size.get("SwapTotal", 0) - size.get("SwapFree", 0)) / GIB
-    if memory >= limits.pressure:
+    if memory >= limits["pressure"]:
         yield Symptom(share=memory, swap=f", {swapped:.1f} GiB in swap" if swapped > 1 else "")
     disks = facts.pressure.get("io", {}).get("full", 0.0)
-    if disks >= limits.disk_pressure:
+    if disks >= limits["disk_pressure"]:
         yield Symptom("disk-pressure", share=disks)
     available = size.get("MemAvailable")
-    if available is not None and available < limits.memory_least_gib * GIB:
+    if available is not None and available < limits["memory_least_gib"] * GIB:
         total = size.get("MemTotal", 0) / GIB
         yield Symptom("memory-scarce", available=available / GIB, total=total)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from sparkwright.checks.service.facts import Facts, Serving, containers, services
 from sparkwright.checks.service.watch import compiling, drafting, still
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 from sparkwright.host.lib import metrics
-from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import stopped
 
 
@@ -93,7 +93,7 @@ def _low(service: Serving) -> Iterator[Symptom]:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
     accepted = looks[-1][metrics.ACCEPTED] - looks[0][metrics.ACCEPTED]
-    if drafted >= limits.drafted and limits.collapsed <= accepted / drafted < limits.low:
+    if drafted >= limits["drafted"] and limits["collapsed"] <= accepted / drafted < limits["low"]:
         yield Symptom(share=accepted / drafted, drafted=drafted)
 
 
@@ -117,7 +117,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
     seconds = _first_token(service.seen)
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
-    if waiting and (full or seconds > thresholds.THRESHOLDS.queue_seconds):
+    if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
         yield Symptom(
             running=looks[-1][metrics.RUNNING],
             waiting=looks[-1][metrics.WAITING],
@@ -139,7 +139,7 @@ def _ended(service: Serving) -> Iterator[Symptom]:
     last = service.seen.metrics[-1].values if service.seen.metrics else {}
     total = sum(value for name, value in last.items() if name.startswith(prefix))
     cut, aborted = last.get(f"{prefix}length", 0.0), last.get(f"{prefix}abort", 0.0)
-    if total >= limits.ended and cut > limits.cut * total:
+    if total >= limits["ended"] and cut > limits["cut"] * total:
         yield Symptom(requests=cut, total=total)
-    if total >= limits.ended and aborted > limits.abandoned * total:
+    if total >= limits["ended"] and aborted > limits["abandoned"] * total:
         yield Symptom("clients-give-up", requests=aborted, total=total)

@@ -7,8 +7,8 @@ from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.limits import limits
 from sparkwright.engines.vllm.memory import MOST_ON_GB10
 from sparkwright.engines.vllm.speculation_checks import LIMITS
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.watch import thresholds
 
 #: ``max_num_batched_tokens``: the largest batch that has hung no Spark.
 _SAFE_BATCH = 32768
@@ -36,7 +36,7 @@ def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom
         share = amount(arguments.get("gpu_memory_utilization"))
         yield from _beyond(share, amount(arguments.get("max_num_batched_tokens")))
         override = {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(arguments)
-        if override and (own.sequences or 0) >= thresholds.THRESHOLDS.gb10_sequences:
+        if override and (own.sequences or 0) >= thresholds.THRESHOLDS["gb10_sequences"]:
             yield Symptom("gb10-sequences", sequences=own.sequences, override=min(override))
     missing = [name for name in LIMITS if name not in arguments]
     if missing and (own.speculative or {}).get("method") == "dflash":

@@ -16,11 +16,14 @@ from click.testing import CliRunner
 from docs.generate.commands import commands
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.cli import SECTIONS, main, module_of, sections
+from sparkwright.cli import main, sections
+from sparkwright.cli.lib.extras import all_commands
 from sparkwright.resolve.lock import from_resolution, render_lock
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 from tests.unit.cli.answering import run
+
+cases = Tables(__file__)
 
 HERE = ROOT / "sparkwright/cli"
 
@@ -78,7 +81,7 @@ def test_plan_says_where_every_value_comes_from() -> None:
     }
 
 
-@table
+@cases("arguments", "first")
 def test_advice_follows_the_cards(arguments: tuple[str, ...], first: str | None) -> None:
     choices = json.loads(run("advise", *arguments, "--json").output)
     assert next((choice["recipe"] for choice in choices), None) == first
@@ -147,7 +150,7 @@ _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "ke
 
 
 @pytest.mark.parametrize("command", _BY_INVENTORY)
-@table
+@cases("there", "text")
 def test_an_inventory_that_is_not_clear_is_asked_for(
     command: str, there: tuple[str, ...], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +186,7 @@ def test_limit_takes_groups_and_patterns_as_pyinfra_does(
     assert run("check", *arguments).output.startswith(f"{hosts} hosts")
 
 
-@table
+@cases("given", "became")
 def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,11 +196,16 @@ def test_deploy_becomes_pyinfra_with_all_of_its_options(
     assert [arguments[1:] for arguments in seen] == [became]
 
 
+def module_of(name: str) -> str:
+    return all_commands()[name].module.partition(":")[0]
+
+
 def test_every_command_is_in_the_help_with_its_line() -> None:
     modules = {f"sparkwright.cli.{path.stem}" for path in HERE.glob("*.py")}
     assert modules - {"sparkwright.cli.__init__", "sparkwright.cli.catalog_new"} == {
-        module_of(name) for section in SECTIONS.values() for name in section
-    }
+        module_of(name) for name in all_commands()
+        if module_of(name).startswith("sparkwright.cli.")
+    }  # fmt: skip
     shown = run("--help").output
     for section in sections().values():
         for line in section.values():

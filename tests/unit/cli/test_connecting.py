@@ -12,8 +12,8 @@ from pyinfra.api.config import Config
 from pyinfra.api.inventory import Inventory
 
 from docs.generate.commands import commands
-from sparkwright.cli import asks_hosts, module_of
 from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
+from sparkwright.cli.lib.extras import all_commands
 from sparkwright.cli.lib.hosts import given
 from sparkwright.run import session
 from tests.unit.builders import ROOT
@@ -34,7 +34,8 @@ def _going_to_hosts() -> dict[str, click.Command]:
     """Commands whose module starts pyinfra, by their words; of groups, all."""
     result = {}
     for parts, command, _ in commands():
-        file = ROOT / f"{module_of(parts.split()[0]).replace('.', '/')}.py"
+        module = all_commands()[parts.split()[0]].module.partition(":")[0]
+        file = ROOT / f"{module.replace('.', '/')}.py"
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
                  for name in node.names}  # fmt: skip
@@ -46,7 +47,7 @@ def _going_to_hosts() -> dict[str, click.Command]:
 def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
     commands = _going_to_hosts()
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(commands)
-    assert all(asks_hosts(command.split()[0]) for command in commands)
+    assert all(all_commands()[command.split()[0]].asks_hosts for command in commands)
 
 
 def test_a_command_that_loads_ssl_is_patched_first() -> None:

@@ -9,11 +9,11 @@ import pytest
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.command import CACHES
+from sparkwright.findings.thresholds import THRESHOLDS
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample
-from sparkwright.host.watch.thresholds import THRESHOLDS
 from sparkwright.plan.container import BOOT_CACHES_MOUNT
 from tests.tables import Tables
 from tests.unit.builders import ROOT
@@ -95,7 +95,7 @@ def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
     ring.append(Sample(at=240.0, services={"q": last}))
     (wedge,) = evaluation.judge(ring, watched, THRESHOLDS)
     assert (wedge.name, wedge.seen) == ("wedge", "4 requests run, and no token for 4 min")
-    moved = replace(last, progress=(last.progress or 0) + 1)
+    moved = replace(last, metrics={**last.metrics, "progress": last.metrics["progress"] + 1})
     assert (
         evaluation.judge([*ring, Sample(300.0, services={"q": moved})], watched, THRESHOLDS) == []
     )

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from click.testing import CliRunner
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
 from sparkwright.extras.monitoring.files import dashboard, files, rules
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
-from sparkwright.host.watch import thresholds
 from tests.golden import compare
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
@@ -178,6 +177,5 @@ def test_a_changed_threshold_changes_the_alerts(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], message: str
 ) -> None:
     assert message not in json.dumps(rules())
-    changed = replace(thresholds.THRESHOLDS, **changes)  # type: ignore[arg-type]
-    monkeypatch.setattr(thresholds, "THRESHOLDS", changed)
+    monkeypatch.setattr(thresholds, "THRESHOLDS", thresholds.THRESHOLDS | changes)
     assert message in json.dumps(rules())

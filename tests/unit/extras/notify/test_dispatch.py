@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.notices import Address, address
-from sparkwright.extras.notify.notices import GAP, HOURLY, Record, Sent, go, try_out
-from sparkwright.extras.notify.record import held, read
+from sparkwright.extras.notify.notices import GAP, HOURLY, Record, Sent, go, held, read, try_out
 from sparkwright.findings.finding import Finding
 from tests.libyaml import safe_load
 from tests.unit.extras.notify.builders import NOW, finding

@@ -69,7 +69,7 @@ def test_nothing_of_a_log_line_leaves(message: str) -> None:
 @pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
 def test_a_name_is_one_line_without_control_characters(name: str) -> None:
     item = replace(finding(name), observed=name, reason=name, remedy=name)
-    over = Told(id=name, host=name, service=name, severity=item.severity, since=NOW)
+    over = Told(finding=item, since=NOW)
     for notice in (Notice(began=(item,)), Notice(worse=(item,)), Notice(over=(over,))):
         assert title(notice).isprintable()
         assert len(body(notice, NOW).splitlines()) == (1 if notice.over else 3)
