@@ -18,7 +18,7 @@ def _stuck(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
     for subject, rank in services(facts):
         # A follower has no metrics: its GPU is all that tells.
-        if rank.limits.head is None or (rank.seen.metrics and not still(rank.seen)):
+        if rank.limits.head is None or (rank.seen.metrics and not still(rank)):
             continue
         for gpu in facts.gpu.gpus:
             busy, power, clock = gpu.busy_percent, gpu.power_w, gpu.clock_mhz
@@ -44,7 +44,7 @@ def _clusters(hosts: Mapping[str, Facts]) -> Iterator[Cluster]:
 
 def _equal(rank: Serving) -> dict[str, str | None]:
     """Values that are the same on all ranks, or they wait for each other for ever."""
-    nccl, container = _NCCL.search(rank.seen.last(_NCCL.pattern) or ""), rank.seen.container
+    nccl, container = _NCCL.search(rank.last(_NCCL.pattern) or ""), rank.seen.container
     result = {
         "driver": next((gpu.driver for gpu in rank.facts.gpu.gpus if gpu.driver), None),
         "NCCL": nccl[1] if nccl else None,
@@ -75,10 +75,7 @@ def _short_of_memory(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
             for host, rank in cluster[1].items()
             if rank.facts.unified and "MemAvailable" in rank.facts.memory
         }
-        if (
-            free
-            and max(free.values()) - min(free.values()) > thresholds.THRESHOLDS["ranks_apart_gib"]
-        ):
+        if free and max(free.values()) - min(free.values()) > apart:
             each = ", ".join(f"{host} {gib:.1f} GiB" for host, gib in free.items())
             yield from _on_each(cluster, f"available: {each}")
 

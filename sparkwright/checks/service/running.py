@@ -6,7 +6,7 @@ from sparkwright.checks.service.facts import Facts, Serving, containers, service
 from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check, each
-from sparkwright.host.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.doctor import ContainerSeen
 from sparkwright.host.lib import metrics
 from sparkwright.text.marks import stopped
 
@@ -23,11 +23,11 @@ def _stopped(service: Serving) -> Iterator[Symptom]:
 @each(services, "ranks-missing", "restarts", "booting", "unit-not-read")
 def _unit(service: Serving) -> Iterator[Symptom]:
     seen, seconds, planned = service.seen, service.uptime, service.planned
-    if seen.active and seen.waits:
+    if service.active and seen.waits:
         yield Symptom("ranks-missing", observed=seen.waits)
-    if seen.restarts and seen.unit.get("ActiveState") != "failed":
-        yield Symptom("restarts", restarts=seen.restarts)
-    starting = seen.active and seconds and seen.health.code is None
+    if service.restarts and seen.unit.get("ActiveState") != "failed":
+        yield Symptom("restarts", restarts=service.restarts)
+    starting = service.active and seconds and seen.health.code is None
     if planned and starting and seconds <= planned.boot_seconds:
         yield Symptom("booting", minutes=seconds / 60)
     if seen.unit.get("NeedDaemonReload") == "yes":
@@ -82,13 +82,13 @@ def _loops(facts: Facts) -> Iterator[Symptom]:
 def _by_engine(service: Serving) -> Iterator[Symptom]:
     """Faults that the engine knows in a command line."""
     if service.seen.container:
-        arguments, unified = service.seen.container.arguments, service.facts.unified
-        yield from service.engine.seen_faults(arguments, unified)
+        unified = service.facts.unified
+        yield from service.engine.seen_faults(service.arguments, unified)
 
 
 @each(services, "acceptance-low")
 def _low(service: Serving) -> Iterator[Symptom]:
-    limits, looks = thresholds.THRESHOLDS, drafting(service.seen)
+    limits, looks = thresholds.THRESHOLDS, drafting(service)
     if not looks:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
@@ -99,22 +99,22 @@ def _low(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "first-request", "no-drafts", "preemptions")
 def _counters(service: Serving) -> Iterator[Symptom]:
-    if still(service.seen) and compiling(service):
+    if still(service) and compiling(service):
         yield Symptom("first-request", seconds=service.uptime)
     if service.planned and service.planned.speculates and service.seen.metrics:
         last = service.seen.metrics[-1]
         if last[metrics.GENERATED] > 100 and last[metrics.DRAFTED] == 0:
             yield Symptom("no-drafts", generated=last[metrics.GENERATED])
-    if risen := service.seen.between(metrics.PREEMPTED):
+    if risen := service.between(metrics.PREEMPTED):
         yield Symptom("preemptions", requests=risen)
 
 
 @each(services, "queue-saturated")
 def _queue(service: Serving) -> Iterator[Symptom]:
     looks, slots = service.seen.metrics, service.limits.sequences
-    if len(looks) < 2 or still(service.seen):
+    if len(looks) < 2 or still(service):
         return
-    seconds = _first_token(service.seen)
+    seconds = _first_token(service)
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
     if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
@@ -125,7 +125,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
         )
 
 
-def _first_token(service: ServiceSeen) -> float:
+def _first_token(service: Serving) -> float:
     """Mean seconds to the first token between the two looks; 0 where it is not known."""
     count = service.between(metrics.FIRST_TOKEN_COUNT)
     total = service.between(metrics.FIRST_TOKEN_SUM)
