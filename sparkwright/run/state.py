@@ -145,9 +145,7 @@ class HostRun:
                 },
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
                 ports=tuple(
-                    service.proxy.health_port
-                    for service in self.desired.plan.services
-                    if service.proxy
+                    service.health_port for service in self.desired.plan.services if service.proxy
                 ),
             ),
         )

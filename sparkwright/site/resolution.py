@@ -75,7 +75,7 @@ def with_geometry(
                 models[key] = models[key].model_copy(update={"kv": model.kv})
         planned_hosts[name] = replace(
             host,
-            plan=replace(host.plan, pins=replace(host.plan.pins, python=python)),
+            plan=replace(host.plan, python_files=python),
             catalog=host.catalog.model_copy(update={"models": models}),
         )
     return planned_hosts

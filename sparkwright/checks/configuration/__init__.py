@@ -59,7 +59,7 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
     findings: list[Finding] = []
     for planned in plan.services:
         context = Context(plan, planned, catalog, hardware)
-        silenced = dict(planned.silenced)
+        silenced = planned.settings.silenced
         for rule, finding in _OF_ENGINE[planned.engine].judged(context):
             key = finding.subject.key or ""
             subject = Subject(
@@ -74,7 +74,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
     """Silenced rules that do not exist: nothing would be silenced, without a message."""
     known = rule_ids(catalog)
     for planned in plan.services:
-        for rule, _ in planned.silenced:
+        for rule in planned.settings.silenced:
             if rule not in known:
                 yield mistake(
                     f"{origin}: services.{planned.name}.silenced.{rule}",
@@ -89,5 +89,5 @@ def _origin(context: Context, key: str) -> str:
     kind, _, rest = key.partition(".")
     if kind in ("arguments", "environment"):
         kind = f"{kind.removesuffix('s')}.{rest.partition('.')[0]}"
-    origin = context.service.origins.get(kind, f"recipe {context.service.recipe}")
+    origin = context.service.origins.get(kind, f"recipe {context.service.recipe.name}")
     return origin.partition(":")[0]

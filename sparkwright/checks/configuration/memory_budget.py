@@ -102,7 +102,9 @@ def _unified(context: Context) -> Iterator[Symptom]:
     for service in context.plan.services:
         own = budget(Context(context.plan, service, context.catalog, context.hardware))
         shares[service.name] = own.share or 0.0
-        group = f" ({service.exclusive}: one at a time)" if service.exclusive else ""
+        group = (
+            f" ({service.settings.exclusive}: one at a time)" if service.settings.exclusive else ""
+        )
         parts.append(f"{service.name} {own.share or 0:.0f}{group}")
     sidecars = context.plan.settings.sidecars
     needed = SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())

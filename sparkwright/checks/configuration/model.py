@@ -89,7 +89,7 @@ def _tool_choice(context: Context) -> Iterator[Symptom]:
 
 @check("thinking-budget")
 def _thinking(context: Context) -> Iterator[Symptom]:
-    smoke = context.service.smoke
+    smoke = context.service.settings.smoke
     thinks = smoke.thinking and "thinking" in context.body.capabilities
     if thinks and smoke.max_tokens < THINKING_TOKENS:
         yield Symptom(tokens=smoke.max_tokens, least=THINKING_TOKENS)

@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -62,9 +62,9 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
             "as Kubernetes' LeaderWorkerSet (docs/scale.md)"
         )
         raise refusal(where, what, remedy, plan.host)
-    if form == "kubernetes":  # a network of its own: the container listens to all of it
-        service = replace(service, bind="0.0.0.0")
-    context = rendered_from(plan, service, resolution)
+    # A network of its own: the container listens to all of it.
+    bind = "0.0.0.0" if form == "kubernetes" else None
+    context = rendered_from(plan, service, resolution, bind=bind)
     digest = resolution.image(service.image).digest
     # Not the name of the unit that it takes over from.
     name = f"llm-{service.name}"
