@@ -74,8 +74,8 @@ def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool 
         where = f"api_key_command: {shlex.join(source)}"
         return checked(line(source, "api_key_command"), where)
     path = Path(source)
-    if (kept := kept_key(path)) is not None:
-        return kept
+    if path.exists():
+        return checked(private_text(path, "the API key"), str(path))
     if dry:
         return Secret(f"sk-not-made-yet-{hashlib.sha256(str(path).encode()).hexdigest()}")
     key = f"sk-{secrets.token_urlsafe(32)}"
@@ -93,17 +93,6 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
         remedy = f"deploy first, which makes it, or give the fleet's key in {VARIABLE}"
         raise refusal(source, "there is no API key of a fleet here", remedy)
     return api_key(source, environment)
-
-
-def kept_key(path: Path) -> Secret | None:
-    """The key in a file of the controller; None where there is no file yet.
-
-    Raises:
-        UserError: when it is no file with a key, or others may read it.
-    """
-    if not path.exists():
-        return None
-    return checked(private_text(path, "the API key"), str(path))
 
 
 def private_text(path: Path, what: str) -> str:
