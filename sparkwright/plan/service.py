@@ -129,17 +129,18 @@ def _fabric(service: ServicePlan) -> dict[str, str]:
 
 def _gate(service: ServicePlan, home: str) -> SmokeRequest:
     """The smoke test that decides whether a service counts as started."""
+    program = engine(service.engine)
     return carried(
         SmokeRequest,
         service,
         service.settings.smoke,
-        engine(service.engine).probes,
+        program.probes,
         address=own_address(service),
         secrets=f"{home}/secrets.env",
         warm_ups=WARM_UPS,
         proxy=(_local(service.client_bind), service.client_port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
-        speculates="speculative_config" in dict(service.arguments),
+        speculates=program.limits(dict(service.arguments)).speculates,
         metric_names=metric_names(),
     )
 

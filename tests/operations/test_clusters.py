@@ -167,7 +167,7 @@ def test_a_head_is_not_switched_without_a_follower(
 
 
 @table
-def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
+def test_what_a_follower_lacks(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
         pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
     )
@@ -177,4 +177,6 @@ def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
         state["unit"] = digest(state["unit"])
     changed = {"services": {"chat": state}, "units": {service.unit: seen.get("unit", {})}}
     lacking = changes(service, host_run.secrets, probe(**merged(running(host_run), changed)))
-    assert [line.split(" ")[0] if line.startswith("release") else line for line in lacking] == words
+    assert [
+        line.split(" ")[0] if line.startswith("release") else line for line in lacking
+    ] == arguments

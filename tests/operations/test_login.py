@@ -79,9 +79,9 @@ def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
 def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = key(tmp_path, "-t", "ed25519", phrase="open sesame")
+    path = key(tmp_path, "-t", "ed25519", phrase="open sesame")
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(login, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
     state = SimpleNamespace(private_keys={})
-    loaded = login.private_key(lambda *_, **given: given, state, place, None)
-    assert loaded == {"key_filename": place, "key_password": None}
+    loaded = login.private_key(lambda *_, **given: given, state, path, None)
+    assert loaded == {"key_filename": path, "key_password": None}

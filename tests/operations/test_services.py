@@ -50,25 +50,25 @@ def _request(asked: Any) -> Any:
 
 @table
 def test_what_is_not_as_desired_is_what_would_be_done(
-    changes: dict[str, Any], words: str, restart: bool
+    changes: dict[str, Any], message: str, restart: bool
 ) -> None:
     at = {
         "services": {"qwen36": changes.get("state", {})},
         "units": {SERVICE.unit: changes.get("unit", {})},
     }
-    seen, words = merged(running(RUN), at), words.format(now=NOW)
+    seen, message = merged(running(RUN), at), message.format(now=NOW)
     dry = run(_host(**seen), services.running, (SERVICE,), SECRETS)
-    assert dry.host.lines == [f"would service qwen36: {words}"]
+    assert dry.host.lines == [f"would service qwen36: {message}"]
     assert (len(dry.commands), dry.host.asked) == (1, [])
     host = _host(**seen)
     ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert ran.well, host.lines
     assert host.programs == ["lock", "jobs"]
-    assert ran.memory.changes == [f"service qwen36: {words}"]
+    assert ran.memory.changes == [f"service qwen36: {message}"]
     assert ran.memory.stale
     (item,) = _request(host.request("jobs"))["services"]
     asked = (item["service"]["release"], item["restart"], ", ".join(item["why"]))
-    assert asked == (NOW, restart, words)
+    assert asked == (NOW, restart, message)
 
 
 def test_what_is_as_desired_is_left_alone() -> None:

@@ -164,11 +164,11 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
 
 
 def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def known(name: str, *_: Any, **__: Any) -> list[Any]:
+    def resolved(name: str, *_: Any, **__: Any) -> list[Any]:
         result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
         return [(0, 1, 6, "", (item, 0)) for item in result]
 
-    monkeypatch.setattr("socket.getaddrinfo", known)
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
     for name, address in (("both", "10.0.0.7"), ("six", "fd00::1")):
         run, _ = _fleet(True, lan_address=name)
         assert sharing.sources(run, run.hosts["spark-1"]).addresses == (address,)

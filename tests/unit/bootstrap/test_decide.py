@@ -151,13 +151,13 @@ class TestDriver:
 
     @table
     def test_what_is_in_its_way_is_named(
-        self, base: str, changes: dict[str, Any], words: str
+        self, base: str, changes: dict[str, Any], message: str
     ) -> None:
         state = but(BOXES[base], **changes)
         result = decided(state, "driver")
         assert (result.steps, result.reboot) == ((), False)
         (finding,) = result.findings
-        assert words in f"{finding.observed} {finding.remedy}"
+        assert message in f"{finding.observed} {finding.remedy}"
 
 
 def test_sudo_without_a_password_comes_first_or_nothing_does() -> None:

@@ -9,8 +9,8 @@ from tests.tables import table, tables
 SAID = tables("bootstrap")["SAID"]
 
 
-def run(words: Sequence[str]) -> tuple[int, str, str]:
-    code, out, err = SAID[words[-2]]
+def run(arguments: Sequence[str]) -> tuple[int, str, str]:
+    code, out, err = SAID[arguments[-2]]
     return code, out, err
 
 

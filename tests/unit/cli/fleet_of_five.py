@@ -97,11 +97,11 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     boxes.append(Box("nas", "~/.ssh/config", None, why="word " * 20))
     if "discover" in COMMANDS:
         for name in ("command", "names"):
-            place = f"sparkwright.extras.discover.{name}.discovered"
-            monkeypatch.setattr(place, lambda **_: boxes)
+            position = f"sparkwright.extras.discover.{name}.discovered"
+            monkeypatch.setattr(position, lambda **_: boxes)
     return tmp_path
 
 
-def run(*words: str) -> Result:
+def run(*arguments: str) -> Result:
     """A command whose words have blanks between them."""
-    return sessions.run(*(part for word in words for part in word.split(" ")))
+    return sessions.run(*(part for word in arguments for part in word.split(" ")))

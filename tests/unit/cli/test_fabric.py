@@ -56,11 +56,11 @@ def test_clusters_that_are_none_do_not_stop_the_doctor(clusters: object) -> None
 
 
 @table
-def test_addresses_of_nobody(site: Path, written: str, said: str) -> None:
+def test_addresses_of_nobody(site: Path, written: str, message: str) -> None:
     (site / "group_data/all.py").write_text(written)
     done = run("fabric", "addresses")
     assert done.exit_code == 2
-    assert done.output.count(said) == 1
+    assert done.output.count(message) == 1
 
 
 def test_a_host_that_says_something_else_is_told_by_check_too(site: Path) -> None:

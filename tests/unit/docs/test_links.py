@@ -18,9 +18,9 @@ def broken(links: Page, name: str) -> list[str]:
         if target.startswith(("http://", "https://")):
             continue
         path, _, anchor = target.partition("#")
-        place = (ROOT / name).parent / path if path else ROOT / name
-        relative = str(place.resolve().relative_to(ROOT))
-        if not place.exists() or (anchor and anchor not in read(relative).anchors):
+        folder = (ROOT / name).parent / path if path else ROOT / name
+        relative = str(folder.resolve().relative_to(ROOT))
+        if not folder.exists() or (anchor and anchor not in read(relative).anchors):
             problems.append(target)
     problems += [
         span for span in links.spans if _OURS.fullmatch(span) and not (ROOT / span).exists()

@@ -49,11 +49,11 @@ def test_every_key_that_is_fetched_is_pinned() -> None:
 
 
 @table
-def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], words: str) -> None:
+def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], message: str) -> None:
     data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
     with pytest.raises(UserError) as result:
         parse_settings("rtx-1", data, origin)
-    assert words in str(result.value)
+    assert message in str(result.value)
     assert "bootstrap_sources" in str(result.value)
 
 
@@ -67,8 +67,8 @@ def test_steps_that_there_are_not(steps: Any) -> None:
 def test_sudoers_names_that_user_and_no_other(
     user: str, file: str | None, text: str | None
 ) -> None:
-    place, line = sudoers_file(user)
-    name = place.removeprefix("/etc/sudoers.d/")
+    position, line = sudoers_file(user)
+    name = position.removeprefix("/etc/sudoers.d/")
     assert "/" not in name
     assert "." not in name
     assert line.endswith(" ALL=(ALL) NOPASSWD: ALL\n")

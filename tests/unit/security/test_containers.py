@@ -46,7 +46,7 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     kept = "/opt/sparkwright/services/s/caches/current"
     assert writable == ([] if hardening == "strict" else [kept])
     places = {item["source"] for item in result["volumes"] if item["type"] == "bind"}
-    assert all(place.startswith(("/opt/models/", "/opt/sparkwright/")) for place in places)
+    assert all(position.startswith(("/opt/models/", "/opt/sparkwright/")) for position in places)
 
 
 def test_strict_takes_the_rest() -> None:

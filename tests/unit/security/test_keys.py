@@ -69,9 +69,9 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     return result
 
 
-def run(*words: str) -> Result:
+def run(*arguments: str) -> Result:
     """``sparkwright key …``; whatever it prints has no key."""
-    result = session.run("key", *words)
+    result = session.run("key", *arguments)
     for file in Path(".sparkwright").rglob("*"):
         if file.is_file() and (text := file.read_text().strip()):
             assert text not in result.output
@@ -220,11 +220,11 @@ def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
 
 @table
 def test_what_is_no_key_is_refused(
-    hosts: Hosts, site: Path, words: tuple[str, ...], said: str
+    hosts: Hosts, site: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    result = run(*words)
+    result = run(*arguments)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert (site / "api_key").exists()
 
 

@@ -69,7 +69,7 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         (b"[" * 200_000, "config.json"),
         (b'{"a":' * 200_000, "config.json"),
@@ -82,10 +82,12 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     ],
     ids=range(8),
 )
-def test_a_configuration_that_is_none_is_told_and_names_the_file(config: bytes, words: str) -> None:
+def test_a_configuration_that_is_none_is_told_and_names_the_file(
+    config: bytes, message: str
+) -> None:
     with pytest.raises(UserError) as error:
         asked(config)
-    assert words in error.value.findings[0].observed
+    assert message in error.value.findings[0].observed
     assert "config.json" in error.value.findings[0].observed
     assert len(str(error.value)) < 1000
 

@@ -56,13 +56,13 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
     assert pickle_symptom(model, {"org/other/*": "made by ourselves"}) is not None
 
 
-def _with_pickle(found: Resolution) -> Resolution:
+def _with_pickle(findings: Resolution) -> Resolution:
     evil = {"training_args.bin": PinnedFile(10, "e" * 64)}
     models = {
         key: replace(model, files={**model.files, **evil}) if key.startswith(BODY) else model
-        for key, model in found.models.items()
+        for key, model in findings.models.items()
     }
-    return Resolution(images=found.images, models=models)
+    return Resolution(images=findings.images, models=models)
 
 
 def _desired(**settings: Any) -> Desired:

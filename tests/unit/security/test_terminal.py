@@ -35,10 +35,10 @@ from tests.tables import tables
 EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\ud800\U000e0041"
 
 
-def harmless(said: str) -> bool:
+def harmless(message: str) -> bool:
     """Whether a terminal shows this text and does nothing else."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return not any(unicodedata.category(item) in kinds for item in said if item != "\n")
+    return not any(unicodedata.category(item) in kinds for item in message if item != "\n")
 
 
 def test_everything_that_is_no_letter_is_visible() -> None:

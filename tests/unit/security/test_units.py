@@ -28,12 +28,12 @@ def rendered() -> dict[str, str]:
     watch = watch_of(planned, services_)
     assert proxies is not None
     assert watch is not None
-    place = "/opt/sparkwright/state/switch"
+    path = "/opt/sparkwright/state/switch"
     recover = template("serving/recover.service.j2")
     return {
         "serving/unit.service.j2": services_[0].unit_text,
         "serving/recover.service.j2": recover.render(
-            place=place, program="pass", services_root="/opt/sparkwright"
+            place=path, program="pass", services_root="/opt/sparkwright"
         ),
         "gateway/unit.service.j2": render_proxies(proxies).unit,
         "gateway/health.service.j2": health_unit(planned),
@@ -47,7 +47,7 @@ def rendered() -> dict[str, str]:
         ),
         **{
             f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
-                place=place, services_root="/opt/sparkwright"
+                place=path, services_root="/opt/sparkwright"
             )
             for name in ("schedule", "wake")
         },

@@ -60,10 +60,10 @@ def test_an_argument_has_a_name(name: str) -> None:
 
 @table
 def test_a_port_of_the_hosts_own_is_not_taken(
-    services: dict[str, Any], data: dict[str, Any], said: str
+    services: dict[str, Any], data: dict[str, Any], message: str
 ) -> None:
     (problem,) = _problems(services={"s": {"recipe": RECIPE, **services}}, **data)
-    assert said in problem.observed
+    assert message in problem.observed
     assert problem.remedy.startswith("another port")
 
 
