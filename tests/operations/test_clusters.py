@@ -24,9 +24,11 @@ from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
-from tests.tables import merged, table
+from tests.tables import Tables, merged
 from tests.unit.builders import probe
 from tests.unit.clusters.fleets import desired, names, of_ranks, pair
+
+cases = Tables(__file__)
 
 KEYS = Keys({"default": (KEY,)}, ENGINE, {"pair": Secret("sk-of-the-ranks")})
 OLD = "0123456789ab"
@@ -166,7 +168,7 @@ def test_a_head_is_not_switched_without_a_follower(
 # --- What of a follower is not as desired
 
 
-@table
+@cases("seen", "arguments")
 def test_what_a_follower_lacks(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
         pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"

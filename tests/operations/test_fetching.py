@@ -22,8 +22,10 @@ from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests.golden import compare
 from tests.operations.harness import FakeHost, as_json, fake, run
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
+
+cases = Tables(__file__)
 
 REPOSITORY = "AEON-7/Qwen3.6"
 PLACE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}"
@@ -211,7 +213,7 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
     assert ran.memory.stale
 
 
-@table
+@cases("job", "message")
 def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: str) -> None:
     answer = {FETCH: decode(JobStatus, job), PULLED: JobStatus(True, False)}
     host = fake(probe(), **_answers(jobs=answer))

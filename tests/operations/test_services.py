@@ -12,8 +12,10 @@ from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, host_run, running, spark
-from tests.tables import merged, table
+from tests.tables import Tables, merged
 from tests.unit.builders import plan, probe, wanted
+
+cases = Tables(__file__)
 
 ROOT = "/opt/sparkwright"
 RUN = host_run(spark())
@@ -48,7 +50,7 @@ def _request(asked: Any) -> Any:
     return json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
 
 
-@table
+@cases("changes", "message", "restart")
 def test_what_is_not_as_desired_is_what_would_be_done(
     changes: dict[str, Any], message: str, restart: bool
 ) -> None:
@@ -134,7 +136,7 @@ def test_a_second_start_needs_what_the_first_compiled(
     assert item.second_boot == wished
 
 
-@table
+@cases("end", "failure", "lines")
 def test_a_switch_that_did_not_end_well_fails_the_host(
     end: dict[str, Any], failure: str, lines: list[str]
 ) -> None:

@@ -14,7 +14,9 @@ from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.observation import ObservationRequest
 from tests.operations.harness import as_json
-from tests.tables import table, tables
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
@@ -23,7 +25,7 @@ def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
         (folder / name).write_text(f"{text}\n")
 
 
-@table
+@cases("devices", "expected")
 def test_gpus_on_the_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], expected: list[bool]
 ) -> None:
@@ -45,7 +47,7 @@ def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = tables("bootstrap")["ufw"]
+    text = cases.data["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert inspection.firewall() is None

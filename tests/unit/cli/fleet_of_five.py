@@ -23,7 +23,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.maintenance import MaintenanceAnswer
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.site.fleet import plan_fleet
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.builders import ROOT, locked
 from tests.unit.checks.fabric import states as fabric
 from tests.unit.checks.service import builders as ill
@@ -34,7 +34,7 @@ SPARKS = ("spark-1", "spark-2", "spark-3")
 HOSTS = (*SPARKS, "rtx-1", "rtx-2")
 _INVENTORY = f'sparks = {list(SPARKS)!r}\nrtx50 = ["rtx-1", ("rtx-2", {{"keep_releases": 5}})]\n'
 _PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-_DATA = tables("cli")
+_DATA = Tables(__file__).data
 LONG = _DATA["SMOKE"]["checks"][1]["detail"]
 #: Answer of a host to each question.
 ANSWERS: dict[str, Any] = {

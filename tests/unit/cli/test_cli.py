@@ -19,9 +19,11 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import main, sections
 from sparkwright.cli.lib.extras import all_commands
 from sparkwright.resolve.lock import from_resolution, render_lock
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 from tests.unit.cli.answering import run
+
+cases = Tables(__file__)
 
 HERE = ROOT / "sparkwright/cli"
 
@@ -79,7 +81,7 @@ def test_plan_says_where_every_value_comes_from() -> None:
     }
 
 
-@table
+@cases("arguments", "first")
 def test_advice_follows_the_cards(arguments: tuple[str, ...], first: str | None) -> None:
     choices = json.loads(run("advise", *arguments, "--json").output)
     assert next((choice["recipe"] for choice in choices), None) == first
@@ -148,7 +150,7 @@ _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "ke
 
 
 @pytest.mark.parametrize("command", _BY_INVENTORY)
-@table
+@cases("there", "text")
 def test_an_inventory_that_is_not_clear_is_asked_for(
     command: str, there: tuple[str, ...], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +186,7 @@ def test_limit_takes_groups_and_patterns_as_pyinfra_does(
     assert run("check", *arguments).output.startswith(f"{hosts} hosts")
 
 
-@table
+@cases("given", "became")
 def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,8 +12,10 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from sparkwright.cli import main, sections
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT
+
+cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "service", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
@@ -45,7 +47,7 @@ def completed(*arguments: str) -> list[str]:
     ]
 
 
-@table
+@cases("arguments", "names")
 def test_names(
     site: Path, arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

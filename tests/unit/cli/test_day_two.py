@@ -15,9 +15,11 @@ from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, run, silent
+
+cases = Tables(__file__)
 
 SITE = "inventory/lab.py"
 DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
@@ -155,7 +157,7 @@ def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     assert run("maintenance", SITE, "spark-1", "off").exit_code == 1
 
 
-@table
+@cases("arguments", "message")
 def test_what_is_no_host_in_maintenance(
     having: Having, arguments: tuple[str, ...], message: str
 ) -> None:

@@ -8,16 +8,18 @@ import pytest
 
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.removal import RemovalAnswer
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.checks.service import builders as ill
 from tests.unit.cli.answering import answering, silent
 from tests.unit.cli.fleet_of_five import run
 from tests.unit.results.test_status import answer
 
+TABLES = Tables(__file__)
+
 RECIPE = '"recipe": "gemma4-26b-a4b-dflash-agentic"'
 SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
-planning = pytest.mark.parametrize("command", tables("cli")["PLANNING"])
+planning = pytest.mark.parametrize("command", TABLES.data["PLANNING"])
 USAGE = DiskUsage((), ())
 #: A command that asks hosts -> the answer of a healthy one.
 ASKING = {

@@ -10,8 +10,10 @@ import pytest
 from sparkwright.catalog import load_catalog
 from sparkwright.findings.user_error import UserError
 from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import locked, plan
+
+cases = Tables(__file__)
 
 OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
 
@@ -45,7 +47,7 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
         assert contents(position) == before
 
 
-@table
+@cases("arguments")
 def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with (
         site(tmp_path, {"fleet.lock": locked(plan())}) as position,
@@ -61,7 +63,7 @@ def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, arguments: tuple[s
     assert "Exception ignored" not in done.stderr
 
 
-@table
+@cases("arguments")
 def test_a_place_that_can_not_be_written_is_named(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import cluster_problems, left_out, unlike_releases
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.clusters.fleets import (
     SERVICE,
@@ -21,6 +21,8 @@ from tests.unit.clusters.fleets import (
     pair,
     planned,
 )
+
+cases = Tables(__file__)
 
 
 def _message(hosts: dict[str, Any]) -> str:
@@ -49,14 +51,14 @@ def test_a_cluster_that_is_right_says_nothing() -> None:
     assert _message(_both()) == ""
 
 
-@table
+@cases("changes", "message")
 def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], message: str) -> None:
     hosts = _both(**_changed(**changes))
     assert message in _message(hosts)
     list(left_out(["spark-1"], hosts))
 
 
-@table
+@cases("hosts", "arguments")
 def test_mistakes_between_hosts_are_told_at_once(
     hosts: dict[str, dict[str, Any]], arguments: list[str]
 ) -> None:
@@ -72,7 +74,7 @@ def test_a_run_has_all_of_a_cluster_or_none() -> None:
     assert list(left_out(hosts, hosts)) == []
 
 
-@table
+@cases("changes")
 def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> None:
     assert list(unlike_releases(pair())) == []
     hosts = desired({"spark-1": data(), "spark-2": data(**_changed(**changes))})

@@ -14,12 +14,14 @@ import click
 import pytest
 
 from sparkwright.cli import main
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
 
+TABLES = Tables(__file__)
+
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
-REFUSED = tables("docs")["REFUSED"]
-ACCEPTED = tables("docs")["ACCEPTED"]
+REFUSED = TABLES.data["REFUSED"]
+ACCEPTED = TABLES.data["ACCEPTED"]
 #: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so apart.
 _PYINFRA = """
 import json, sys

@@ -4,8 +4,10 @@ import re
 
 import pytest
 
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
+
+cases = Tables(__file__)
 
 #: Folders whose paths pages name in code spans.
 _OURS = re.compile(r"(sparkwright|lab|tests|docs|catalog|templates)/[\w./-]+")
@@ -38,7 +40,7 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {name for name in NAMES if name.startswith("docs/")} <= linked
 
 
-@table
+@cases("text")
 def test_what_leads_nowhere_is_found(text: str) -> None:
     assert len(broken(page(text), "README.md")) == 1
 

@@ -9,8 +9,10 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.host.service import Service
 from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import alone, catalog, plan, resolution
+
+cases = Tables(__file__)
 
 RECIPES = sorted(alone())
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
@@ -89,7 +91,7 @@ def test_a_reason_can_not_break_out_of_its_comment() -> None:
     assert "privileged" not in result
 
 
-@table
+@cases("settings", "key", "why")
 def test_a_setting_that_asks_for_the_host_is_refused(
     settings: dict[str, Any], key: str, why: str
 ) -> None:

@@ -20,7 +20,7 @@ from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
 from tests.host.serving import listening
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.engines.derivation.repositories import (
     CONFIG,
     REPOSITORY,
@@ -29,6 +29,8 @@ from tests.unit.engines.derivation.repositories import (
     planned,
     repository,
 )
+
+cases = Tables(__file__)
 
 COMMIT = "c0ffee" + "0" * 34
 TOKENIZER = {"chat_template": "{{ messages }}"}
@@ -220,7 +222,7 @@ def test_a_chat_template_is_searched_and_never_run(
     assert not any("cycler" in text for text in texts)
 
 
-@table
+@cases("setting", "name")
 def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name: str) -> None:
     with on_the_hub() as hub_was_asked:
         (problem,) = planned({setting: name}).problems

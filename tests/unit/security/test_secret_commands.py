@@ -15,7 +15,9 @@ from sparkwright.config.secrets import VARIABLE, api_key
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.credentials import account, hub_token
-from tests.tables import table
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 KEY = "sk-the-key-of-a-password-store-0123456789"
 SETTING = "api_key_command"
@@ -74,7 +76,7 @@ def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
     assert line(python(f"print('sk-' + 'x' * 30 in ''.join({files}))"), SETTING) == "False"
 
 
-@table
+@cases("program", "text")
 def test_what_is_no_secret_is_refused(program: str, text: str) -> None:
     message = refused(python(program))
     assert text in message.replace(program, "")

@@ -28,7 +28,9 @@ from sparkwright.results.run_summary import Row, render
 from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
 from sparkwright.text.visible import visible, visible_but_colours
-from tests.tables import tables
+from tests.tables import Tables
+
+TABLES = Tables(__file__)
 
 #: Clears the screen, names the window, writes to the clipboard; a CSI of one byte; a line that is
 #: overwritten; text that runs backwards; a zero-width space; half a pair.
@@ -59,7 +61,7 @@ def test_findings() -> None:
 
 
 STATUS: dict[str, Any] = json.loads(
-    json.dumps(tables("security")["STATUS"]).replace("EVIL", json.dumps(EVIL)[1:-1])
+    json.dumps(TABLES.data["STATUS"]).replace("EVIL", json.dumps(EVIL)[1:-1])
 )
 
 
