@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, suggest
+
+_MESSAGES = Messages(__file__)
 
 
 def choice_problems(
@@ -18,8 +20,7 @@ def choice_problems(
     """
     problems, where = Problems(), "command line: INVENTORY"
     if not hosts:
-        remedy = "name an existing file such as inventory/lab.py"
-        return [mistake(where, f"{inventory!r} gives no hosts", remedy)]
+        return [_MESSAGES.mistake("gives-no-hosts", where, inventory=inventory)]
     problems += name_problems([host.name for host in hosts], where)
     for option, patterns in chosen.items():
         with problems.collected():
@@ -36,6 +37,5 @@ def stray_group_data(
         if not groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield mistake(
-                    f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
-                )
+                facts = {"group": name, "near": remedy}
+                yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

@@ -15,8 +15,9 @@ from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.findings.user_error import Messages, Problems
 
+_MESSAGES = Messages(__file__)
 #: The name of the fleet's own key (``api_key_file``).
 DEFAULT = "default"
 #: The name under which a host tests its own proxies.
@@ -159,9 +160,8 @@ def _clients(
     names: dict[str, str] = {}
     for name, value in ((name, each.value) for name, values in clients.items() for each in values):
         if (other := names.setdefault(value, name)) != name:
-            what = f"the keys {other!r} and {name!r} are the same"
-            remedy = "give each client a key of its own"
-            problems.append(mistake(f"keys.{name}", what, remedy, host))
+            names_of = {"key": name, "other": other}
+            problems.append(_MESSAGES.mistake("same-key", f"keys.{name}", host, **names_of))
     return clients
 
 
@@ -173,11 +173,8 @@ def rotated(settings: HostSettings, name: str) -> KeyFile:
     """
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:
-        what = f"the environment's {VARIABLE} goes before the key's file"
-        raise refusal(f"environment: {VARIABLE}", what, "unset it, then run again")
+        raise _MESSAGES.refusal("key-of-environment", f"environment: {VARIABLE}", variable=VARIABLE)
     if isinstance(source, tuple):
         where = "api_key_command" if name == DEFAULT else f"keys.{name}.command"
-        what = "the key comes from a command, and is changed where that takes it from"
-        remedy = "change it there and deploy; a second name in keys has both valid meanwhile"
-        raise refusal(where, what, remedy)
+        raise _MESSAGES.refusal("key-of-command", where)
     return KeyFile(Path(source))

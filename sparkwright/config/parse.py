@@ -10,8 +10,10 @@ from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
 from sparkwright.config.settings import HostSettings
 from sparkwright.documents.bounds import Unusable, bounded
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, UserError, mistake
+from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
 from sparkwright.findings.validation import problems_of
+
+_MESSAGES = Messages(__file__)
 
 
 def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
@@ -58,11 +60,7 @@ def parse_settings(
     }
     if "services" not in own:
         if "services" not in data:
-            what = "this host has no services"
-            remedy = (
-                "put it into a group whose group_data has services, or name some in the inventory"
-            )
-            problems.append(mistake("services", what, remedy, host))
+            problems.append(_MESSAGES.mistake("no-services", "services", host))
         own["services"] = {}
     try:
         settings = HostSettings.model_validate(own)
