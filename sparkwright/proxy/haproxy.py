@@ -23,7 +23,6 @@ from sparkwright.host.proxy.pool import ASLEEP_MAP
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
-UNIT = "sparkwright-gateway.service"
 #: Seconds after which a client is to ask again for a service that sleeps.
 ASLEEP_SECONDS = 60
 #: What Debian and Ubuntu verify public certificates by.

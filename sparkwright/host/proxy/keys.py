@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkwright.host.lib import files, systemd
 from sparkwright.host.proxy import configure
 from sparkwright.host.proxy import runtime_api as haproxy
-from sparkwright.host.proxy.pool import ProxyRequest
+from sparkwright.host.proxy.pool import UNIT, ProxyRequest
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def main(request: KeysRequest) -> list[str]:
     config = Path(proxy.config)
     if not config.is_file() or request.place not in config.read_text():
         raise SystemExit("the proxy here is not the planned one yet: deploy this host first")
-    running = systemd.is_active(proxy.unit)
+    running = systemd.is_active(UNIT)
     if request.text is None:
         return known(proxy.admin, request.place) if running else []
     files.write(Path(request.place), request.text, 0o600)
@@ -74,7 +74,5 @@ def main(request: KeysRequest) -> list[str]:
     if known(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
         if _known_soon(proxy.admin, request.place, wanted) != wanted:
-            raise SystemExit(
-                f"{proxy.unit} did not take the new keys: see journalctl -u {proxy.unit}"
-            )
+            raise SystemExit(f"{UNIT} did not take the new keys: see journalctl -u {UNIT}")
     return wanted

@@ -60,7 +60,7 @@ def back(pool: Pool, seconds: float = 15.0) -> bool:
 
 def _down(pool: Pool) -> bool:
     try:
-        states = haproxy.server_states(haproxy.ask(pool.sockets.admin, haproxy.SERVERS))
+        states = haproxy.server_states(haproxy.ask(pool.admin, haproxy.SERVERS))
     except (OSError, ValueError, KeyError):
         return False
     state = states.get((pool.proxy, pool.replica))
@@ -69,12 +69,12 @@ def _down(pool: Pool) -> bool:
 
 def _command(pool: Pool, line: str) -> None:
     with contextlib.suppress(OSError):
-        haproxy.ask(pool.sockets.admin, line)
+        haproxy.ask(pool.admin, line)
 
 
 def _busy(pool: Pool) -> int:
     try:
-        return haproxy.busy(pool.sockets.master, pool.proxy, pool.replica)
+        return haproxy.busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
         return 1  # it does not say: who is behind it may still be served
     except (OSError, ValueError, KeyError):
