@@ -41,7 +41,6 @@ def test_what_the_host_is_asked_for() -> None:
     ran = run(host, proxies.serving, PROXY, FILES, execute=True)
     request = host.request("configure")
     assert request["files"] == as_json(FILES)
-    assert (request["unit"], request["health"]) == (UNIT, HEALTH_UNIT)
     assert (request["config"], request["start"]) == (CONFIG, True)
     assert host.asked[-1].hidden
     assert ["qwen36", "self", "127.0.0.1", "18000", "28000", "0"] in request["keep"]

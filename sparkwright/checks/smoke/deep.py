@@ -13,12 +13,10 @@ from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 
-#: Check -> the least tokens of its prompt.
-LONG = {"long-2k": 2048, "long-16k": 16384}
 #: Checks of promises that only recipe and catalog make.
 _PROMISED = (
     *("thinking-off", "thinking-on", "tools", "image", "prefix-cache", "concurrency"),
-    *LONG,
+    *("long-2k", "long-16k"),
 )
 #: The checks' time beyond one answer's deadline each: for reading and writing many tokens, and a
 #: minute for everything around them.
@@ -36,10 +34,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     """Deep test of a service whose plan is broken: of what its release itself promises."""
     why = "what the recipe promises is not known while the plan is broken"
-    skip = dict.fromkeys(_PROMISED, why)
-    if not gate.speculates:
-        skip["speculation"] = "no drafter in its release"
-    return _request(gate, {}, skip, THINKING_TOKENS)
+    return _request(gate, {}, dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 
 def _request(
@@ -50,6 +45,8 @@ def _request(
 ) -> DeepRequest:
     own, caching = engine(gate.engine), arguments.get("enable_prefix_caching")
     parser = arguments.get("tool_call_parser")
+    if not gate.speculates:
+        skip["speculation"] = "no drafter in its release"
     return DeepRequest(
         **vars(replace(gate, warm_ups=0)),
         tool_parser=parser if isinstance(parser, str) else None,
@@ -93,15 +90,8 @@ def _skipped(
         skip["image"] = f"{model.name} has no vision"
     elif off := _vision_off(arguments):
         skip["image"] = f"{off}: served without vision"
-    context = _whole(arguments.get("max_model_len"))
-    for name, tokens in LONG.items():
-        # The prompt is a little longer than its name says, and the answer needs room too.
-        if context is not None and context < tokens * 1.2 + 512:
-            skip[name] = f"a context of {context} tokens has no room for it"
     if arguments.get("enable_prefix_caching") is False:
         skip["prefix-cache"] = "prefix caching is off"
-    if "speculative_config" not in arguments:
-        skip["speculation"] = "no speculative_config"
     if _whole(arguments.get("max_num_seqs")) is None:
         skip["concurrency"] = "no max_num_seqs: the engine decides how many run at once"
     return skip
