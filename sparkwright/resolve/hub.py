@@ -14,10 +14,10 @@ from sparkwright.catalog.data import Straight
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.hub_client import MOST_VALUES, model_info
 from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
 from sparkwright.resolve.queries import asking, download
 from sparkwright.resolve.references import Commit, Sha256, Size
@@ -118,7 +118,12 @@ def resolve_model(
         try:
             info = model_info(endpoint, repository, revision, token)
         except HfHubHTTPError as error:
-            raise _refused(where, endpoint, repository, error.response, token is not None) from None
+            message, status = (
+                _meaning(error.response, token is not None),
+                error.response.status_code,
+            )
+            page = f"{endpoint}/{repository}"
+            raise MESSAGES.refusal(message, where, page=page, status=status) from None
         result = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
@@ -160,8 +165,8 @@ def _with_facts(
             else:
                 files[name] = {} if text is None else json_text.load_object(text, MOST_VALUES)
         except Unusable as error:
-            remedy = "take another revision, or write the service as a recipe of your own"
-            raise refusal(where, f"its {name}: {error.what}", remedy) from None
+            problem = error.what
+            raise MESSAGES.refusal("unusable-file", where, file=name, problem=problem) from None
     card = info.card_data
     facts = facts_of(
         *(files[name] for name in _READ),
@@ -178,8 +183,7 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
     for sibling in info.siblings or ():
         name = str(sibling.rfilename)
         if not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
-            what = f"it has a file named {name[:80]!r}, which leads out of its directory"
-            raise refusal(where, what, "do not use this repository")
+            raise MESSAGES.refusal("leading-out", where, file=name[:80])
         large = sibling.lfs
         size = int(large.size if large else sibling.size or 0)
         files[name] = PinnedFile(size, large.sha256 if large else None, sibling.blob_id)
@@ -187,24 +191,13 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
     return ResolvedModel(repository, str(info.sha), day, dict(sorted(files.items())))
 
 
-def _refused(
-    where: str, endpoint: str, repository: str, answer: httpx2.Response, with_token: bool
-) -> UserError:
+def _meaning(answer: httpx2.Response, with_token: bool) -> str:
+    """The message for an answer that is an error."""
     code, status = answer.headers.get("X-Error-Code", ""), answer.status_code
-    page = f"{endpoint}/{repository}"
-    what = f"the hub answers HTTP {status}"
-    remedy = "try again later, or set hub_endpoint to a mirror"
     if code == "GatedRepo" or status == 403:
-        what = "the model is gated"
-        remedy = (
-            f"accept the licence at {page} with your account, then set HF_TOKEN to a token of it"
-        )
-    elif status == 401 and with_token and code != "RepoNotFound":
-        what = "the hub refuses the token"
-        remedy = "make a new token and set HF_TOKEN (or hub_token_file)"
-    elif code == "RevisionNotFound":
-        what, remedy = "the repository has no such revision", f"look for it at {page}/commits"
-    elif status in (401, 404):
-        what = "the hub knows no such repository, or it is private"
-        remedy = f"check the name at {page}; for a private one set HF_TOKEN"
-    return refusal(where, what, remedy)
+        return "GatedRepo"
+    if status == 401 and with_token and code != "RepoNotFound":
+        return "refused-token"
+    if code == "RevisionNotFound":
+        return code
+    return "unknown-repository" if status in (401, 404) else "hub-error"

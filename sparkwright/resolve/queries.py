@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import refusal
+from sparkwright.resolve.messages import MESSAGES
 
 if TYPE_CHECKING:
     import requests
@@ -49,12 +49,11 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     except requests.RequestException as error:
         text = str(error)
         reason = next((reason for reason in _REASONS if reason in text), text[:200])
-        what = f"{server} could not be asked: {reason}"
-        remedy = f"check the network of this machine, or set {setting}"
-        raise refusal(subject, what, remedy) from error
+        facts = {"server": server, "reason": reason, "setting": setting}
+        raise MESSAGES.refusal("unreachable", subject, **facts) from error
     except (KeyError, TypeError, ValueError, Unusable) as error:
-        what = f"{server} answers something else than {answer}"
-        raise refusal(subject, what, f"check {setting}") from error
+        facts = {"server": server, "answer": answer, "setting": setting}
+        raise MESSAGES.refusal("another-answer", subject, **facts) from error
 
 
 def body(answer: requests.Response, most: int | None = None) -> bytes:

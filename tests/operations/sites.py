@@ -32,8 +32,8 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(
-        host.name, wanted(planned), (), KEYS, None, host.memory, f"10.0.0.{host.name[-1]}",
-        proxies_of(planned, everyone),
+        wanted(planned), (), KEYS, None, proxies_of(planned, everyone), None,
+        host.name, host.memory, f"10.0.0.{host.name[-1]}",
     )  # fmt: skip
 
 
@@ -60,12 +60,12 @@ def spark(name: str = "spark-1", **answers: Any) -> FakeHost:
     return host
 
 
-def looked_at(host: FakeHost, one: HostRun, **changes: Any) -> Observation:
+def looked_at(host: FakeHost, row: HostRun, **changes: Any) -> Observation:
     """Have the host observed, in perfect order but for ``changes``."""
-    known = host.memory
-    known.asked, known.observation = one.request, probe(**changes)
-    host.answers["observe"] = known.observation
-    return known.observation
+    expected = host.memory
+    expected.asked, expected.observation = row.request, probe(**changes)
+    host.answers["observe"] = expected.observation
+    return expected.observation
 
 
 def running(run: HostRun, release: str | None = None) -> dict[str, Any]:
@@ -103,10 +103,10 @@ def written(files: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
     }
 
 
-def proxied(one: HostRun) -> dict[str, Any]:
+def proxied(row: HostRun) -> dict[str, Any]:
     """What is seen of proxies that are in place."""
     units = {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
-    return {"files": written(one.proxy_files), "units": units, "unit_files": [UNIT]}
+    return {"files": written(row.proxy_files), "units": units, "unit_files": [UNIT]}
 
 
 def plain(record: object) -> Any:

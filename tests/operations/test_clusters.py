@@ -24,9 +24,11 @@ from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
-from tests.tables import merged, table
+from tests.tables import Tables, merged
 from tests.unit.builders import probe
 from tests.unit.clusters.fleets import desired, names, of_ranks, pair
+
+cases = Tables(__file__)
 
 KEYS = Keys({"default": (KEY,)}, ENGINE, {"pair": Secret("sk-of-the-ranks")})
 OLD = "0123456789ab"
@@ -43,7 +45,7 @@ class Fleet:
         for name, host in self.hosts.items():
             host.name = name
             at = f"10.0.0.{name[-1]}"
-            every[name] = HostRun(name, hosts[name], (), KEYS, None, host.memory, at)
+            every[name] = HostRun(hosts[name], (), KEYS, None, None, None, name, host.memory, at)
         settings = RolloutSettings(canaries=1, batch="100%")
         self.run = Run(
             "inventory/lab.py", every, RunKeys(Secret("peers")),
@@ -166,13 +168,17 @@ def test_a_head_is_not_switched_without_a_follower(
 # --- What of a follower is not as desired
 
 
-@table
-def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
-    host_run = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
+@cases("seen", "arguments")
+def test_what_a_follower_lacks(seen: dict[str, Any], arguments: list[str]) -> None:
+    host_run = HostRun(
+        pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
+    )
     (service,) = host_run.services
     state = dict(seen.get("state", {}))
     if "unit" in state:
         state["unit"] = digest(state["unit"])
     changed = {"services": {"chat": state}, "units": {service.unit: seen.get("unit", {})}}
     lacking = changes(service, host_run.secrets, probe(**merged(running(host_run), changed)))
-    assert [line.split(" ")[0] if line.startswith("release") else line for line in lacking] == words
+    assert [
+        line.split(" ")[0] if line.startswith("release") else line for line in lacking
+    ] == arguments

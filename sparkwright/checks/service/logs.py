@@ -15,14 +15,15 @@ FILES = (CONTAINER_CAUSES, *log_causes())
 @cache
 def patterns() -> dict[str, Check]:
     """Checks by a line of the log, by id."""
-    return {id_: entry for path in FILES for id_, entry in load(path).items()}
+    entries = (item for path in FILES for item in load(path).items())
+    return {id_: entry for id_, entry in entries if entry.pattern}
 
 
 @each(services)
 def _lines(service: Serving) -> Iterator[Symptom]:
     for id_, entry in patterns().items():
-        line = service.seen.last(entry.pattern)
-        if line is not None and not (entry.vague and service.seen.healthy):
+        line = service.last(entry.pattern)
+        if line is not None and not (entry.vague and service.healthy):
             # A line that only says that the engine ended is worth less than the cause before it.
             cause = journal.cause(service.seen.log) if entry.vague else None
             yield Symptom(id_, observed=cause or line)

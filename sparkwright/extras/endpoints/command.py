@@ -6,14 +6,12 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.options import inventory_argument
+from sparkwright.cli.lib.options import Selection, inventory_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
-from sparkwright.findings.user_error import refusal
 from sparkwright.site.endpoints import cas, key_command, keys
 
 DOCUMENT = Endpoints
@@ -34,31 +32,22 @@ DOCUMENT = Endpoints
     help="A client's key of `keys`; else the fleet's own.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    form: str,
-    key: str,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write the planned fleet as configuration of its clients.
 
     Addresses, served names with the sampling that the cards advise, context and longest answer.
     API keys are named, never written: a variable that the client reads. No host is contacted.
     """
-    hosts = load(inventory, overrides, limit).or_raise()
-    addresses = {
-        host.name: ssh_address(host.name, host.data)
-        for host in read_inventory(inventory, overrides)
-    }
-    exported = export(hosts, addresses, key)
+    exported = export(load(hosts).or_raise(), key)
     text = render("json" if as_json else form, exported.endpoints)
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(output, text)
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(output)) from None
     for note in exported.notes:
         echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
     for ca in cas(exported.endpoints):
@@ -66,13 +55,3 @@ def command(
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
     for needed in keys(exported.endpoints):
         echo(f"the client needs: {key_command(needed)}", err=True)
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        what = f"this can't be written: {error.strerror}"
-        remedy = "name a file in a folder of yours"
-        raise refusal(f"--output {output}", what, remedy) from None

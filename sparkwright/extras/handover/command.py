@@ -8,6 +8,7 @@ from sparkwright.cli.lib import options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
+from sparkwright.documents.text_files import write
 from sparkwright.engines import engine
 from sparkwright.extras.handover.formats import FORMATS, handover
 from sparkwright.findings.user_error import Problems
@@ -28,28 +29,21 @@ DOCUMENT = list[str]
     help="Whose files to write: those of a run, or manifests or quadlets of the same services.",
 )  # fmt: skip
 @options.json_option
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    directory: Path,
-    form: str,
-    as_json: bool,
-) -> None:
+def command(hosts: options.Selection, directory: Path, form: str, as_json: bool) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
     Digests and commits come from fleet.lock; without one, registries and hubs are queried. With
     --format kubernetes or quadlet the same services are written for the tool that takes over from
     this one (docs/scale.md); API keys are named, never written.
     """
-    hosts = load_judged(inventory, overrides, limit).or_raise()
+    planned = load_judged(hosts).or_raise()
     if form != "compose":
-        Problems(stopping(hosts)).stop()
-    resolution = pinned(hosts)
+        Problems(stopping(planned)).stop()
+    resolution = pinned(planned)
     # Everything is rendered before anything is written: a mistake leaves no half of a fleet.
     texts: dict[Path, str] = {}
     needs: list[str] = []
-    for name, host in hosts.items():
+    for name, host in planned.items():
         key = shown(host.plan.settings.api_key_source)
         for service in host.plan.services:
             if form == "compose":
@@ -64,11 +58,10 @@ def command(
                 line = f"printf '{variable}=%s\\n' \"{key}\""
                 needs.append(f"{name}: {service.name} needs: {line} | {handed.secret}")
     for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write(path, text)
     if as_json:
         options.print_json([str(path) for path in texts])
     else:
-        echo(f"{len(texts)} files of {len(hosts)} hosts in {directory}")
+        echo(f"{len(texts)} files of {len(planned)} hosts in {directory}")
     for need in needs:
         echo(need, err=True)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import lan_address, read_inventory
+from sparkwright.documents.text_files import write
 from sparkwright.extras.monitoring.files import KEY, files
 
 DOCUMENT = list[str]
@@ -25,29 +25,19 @@ DOCUMENT = list[str]
     "--node-port", default=9100, show_default=True, help="Where node_exporter listens on hosts."
 )
 @json_option
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    output: Path,
-    node_port: int,
-    as_json: bool,
-) -> None:
+def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> None:
     """Write what Prometheus and Grafana need to watch the fleet. No host is contacted.
 
     targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
     prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
     --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
-    hosts = load(inventory, overrides, limit).or_raise()
-    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    plans = [(lan_address(name, data[name]), host.plan) for name, host in hosts.items()]
-    written = []
-    for path, text in files(plans, node_port).items():
-        file = output / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        written.append(str(file))
+    planned = load(hosts).or_raise()
+    plans = [(host.address, host.plan) for host in planned.values()]
+    texts = files(plans, node_port)
+    for path, text in texts.items():
+        write(output / path, text)
+    written = [str(output / path) for path in texts]
     if as_json:
         print_json(written)
         return

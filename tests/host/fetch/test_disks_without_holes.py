@@ -122,13 +122,13 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
 
 def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
     """By its holes all of the part would be there, and a peer would be given zeros."""
-    place = peer_files.Place(str(ramfs), ("org--model",), "a" * 40)
-    part = ramfs / "org--model" / f".staging-{place.revision}" / "parts" / "weights.part"
+    position = peer_files.Place(str(ramfs), ("org--model",), "a" * 40)
+    part = ramfs / "org--model" / f".staging-{position.revision}" / "parts" / "weights.part"
     holes.prepare(part, 4 * MIB, mapped=True)
     with holes.writing(part) as writer:
         writer.write(memoryview(bytes(MIB)), MIB)
     store = peer_files.Store(PeerRoots(models=str(ramfs), images=str(ramfs)))
-    index = store.find(place, ("weights",))
+    index = store.find(position, ("weights",))
     assert index is not None
     with index:
         assert peer_files.available(index) == [(MIB, 2 * MIB)]

@@ -29,8 +29,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _init(*words: str) -> Result:
-    return CliRunner().invoke(main, ["init", *words])
+def _init(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["init", *arguments])
 
 
 def _files(folder: Path) -> set[str]:
@@ -59,7 +59,8 @@ def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
     monkeypatch.chdir(here / "my-lab")
     planned = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise()
     recipes = {
-        name: [service.recipe for service in host.plan.services] for name, host in planned.items()
+        name: [service.recipe.name for service in host.plan.services]
+        for name, host in planned.items()
     }
     assert recipes == {
         "spark-1": ["qwen36-35b-a3b-heretic-dflash"],
@@ -141,9 +142,9 @@ def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
-@cases("words", "what")
-def test_hosts_that_can_not_be_meant(here: Path, words: tuple[str, ...], what: str) -> None:
-    text = _init("my-lab", *words)
+@cases("arguments", "reason")
+def test_hosts_that_can_not_be_meant(here: Path, arguments: tuple[str, ...], reason: str) -> None:
+    text = _init("my-lab", *arguments)
     assert text.exit_code == 2
-    assert what in text.output
+    assert reason in text.output
     assert list(here.iterdir()) == []

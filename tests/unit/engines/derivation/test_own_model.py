@@ -89,7 +89,10 @@ def test_smoke_asks_for_what_it_claims_and_no_more(
     assert ("thinking-on" in skipped) == ("thinking" not in can)
     if "thinking-only" in can:
         assert "thinks before every answer" in skipped["thinking-off"]
-        assert (service.smoke.thinking, service.smoke.max_tokens) == (True, THINKING_TOKENS)
+        assert (service.settings.smoke.thinking, service.settings.smoke.max_tokens) == (
+            True,
+            THINKING_TOKENS,
+        )
 
 
 def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None:
@@ -98,16 +101,16 @@ def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None
         small = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
         large = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx-pro-6000")
     assert asked == []
-    assert heretic.recipe == "qwen36-35b-a3b-heretic-dflash"
-    assert chat(small).recipe == "qwen36-35b-a3b-nvfp4-rtx5090"
-    assert chat(large).recipe == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
+    assert heretic.recipe.name == "qwen36-35b-a3b-heretic-dflash"
+    assert chat(small).recipe.name == "qwen36-35b-a3b-nvfp4-rtx5090"
+    assert chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
 
 
 def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
     for kind, entry in cases.data["own_catalog"].items():
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
     with on_the_hub() as asked:
-        assert chat(planned(catalog_directories=[str(tmp_path)])).recipe == "mine"
+        assert chat(planned(catalog_directories=[str(tmp_path)])).recipe.name == "mine"
     assert asked == []
 
 
@@ -120,13 +123,13 @@ def test_sizes_go_by_the_gpu(
     result = chat(fleet)
     assert dict(result.arguments)["max_model_len"] == length
     assert dict(result.arguments)["gpu_memory_utilization"] == share
-    assert result.needs.vram_gib == vram
+    assert result.recipe.needs.vram_gib == vram
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
-@cases("config", "given", "key", "words")
+@cases("config", "given", "key", "message")
 def test_what_can_not_be_known_is_asked_for_by_name(
-    config: dict[str, Any] | None, given: dict[str, Any], key: str, words: str
+    config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
         whole = {**CONFIG, **config}
@@ -134,7 +137,7 @@ def test_what_can_not_be_known_is_asked_for_by_name(
     with on_the_hub(repository(**given)):
         (problem,) = planned().problems
     assert problem.subject.place == f"group_data/sparks.py: services.chat.{key}"
-    assert words in problem.observed
+    assert message in problem.observed
     assert problem.reason
     assert problem.remedy
 
@@ -233,13 +236,13 @@ def test_weights_that_lie_there_twice_count_once() -> None:
 
 @pytest.mark.parametrize("version", ["0.28.0", "0.32.0"])
 def test_every_parser_of_a_family_is_one_of_vllms(version: str) -> None:
-    known = table(version).names
+    expected = table(version).names
     kinds = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
     named = {
         (family, parser)
         for family, item in families().items()
         for kind, marks in item.items()
         for parser in marks.values()
-        if parser not in known[kinds[kind]]
+        if parser not in expected[kinds[kind]]
     }
     assert named == set()
