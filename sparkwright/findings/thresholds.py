@@ -13,4 +13,4 @@ def __getattr__(name: str) -> dict[str, float]:
     if name != "THRESHOLDS":
         raise AttributeError(name)
     globals()[name] = beside(__file__, "thresholds.yaml")
-    return THRESHOLDS
+    return THRESHOLDS  # noqa: F821

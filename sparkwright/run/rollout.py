@@ -10,7 +10,7 @@ from sparkwright.checks.smoke.result import Smoke
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host.observation import ServiceState
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.release import FAILED, ServiceSwitch, SwitchJournal
 from sparkwright.host.status import HostStatus
 from sparkwright.operations import proxies, services
@@ -24,7 +24,7 @@ from sparkwright.run.observation import services_of, status_of, unreadable
 from sparkwright.run.state import HostRun, Run, refuse, run_of, set_aside
 
 
-def proxies_of(one: HostRun) -> ProxySwitch | None:
+def proxies_of(one: HostRun) -> ProxyRequest | None:
     """Changes to the host's proxies when its services are switched."""
     return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
 

@@ -38,7 +38,7 @@ from sparkwright.text.visible import visible
 _KEY = "sparkwright-run"
 
 
-@dataclass(kw_only=True)
+@dataclass
 class HostRun(DesiredHost):
     """A host in this run.
 
@@ -125,9 +125,7 @@ class HostRun(DesiredHost):
                 },
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
                 ports=tuple(
-                    service.proxy.health_port
-                    for service in self.desired.plan.services
-                    if service.proxy
+                    service.health_port for service in self.desired.plan.services if service.proxy
                 ),
             ),
         )

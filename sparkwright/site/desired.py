@@ -29,7 +29,7 @@ from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate
 
 @dataclass
 class DesiredHost:
-    """A host's desired state, and what it needs of the controller.
+    """A host as a run wants it.
 
     Attributes:
         violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
@@ -43,8 +43,8 @@ class DesiredHost:
     violations: tuple[Finding, ...]
     keys: Keys
     token: Secret | None
-    proxies: Proxies | None = None
-    peer_certificate: PeerCertificate | None = None
+    proxies: Proxies | None
+    peer_certificate: PeerCertificate | None
 
     @cached_property
     def secrets(self) -> dict[str, Secret]:

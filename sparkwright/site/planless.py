@@ -37,6 +37,8 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
                 violations=(),
                 keys=Keys({}, Secret("")),
                 token=None,
+                proxies=None,
+                peer_certificate=None,
             )
             for name, own in settings.items()
         },
