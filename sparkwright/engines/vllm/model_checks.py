@@ -31,7 +31,7 @@ def _architecture(context: Configuration) -> Iterator[Symptom]:
     others = [
         tag
         for tag, data in context.image.tags.items()
-        if data.vllm and name in architectures(version_with(data.vllm))
+        if data.version and name in architectures(version_with(data.version))
     ]
     yield Symptom(
         "model-architecture",
