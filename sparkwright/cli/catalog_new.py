@@ -102,7 +102,7 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     fleet = plan_fleet([HostInput("", data, lambda _: "command line")])
     (host,) = fleet.or_raise().values()
     (planned,) = host.plan.services
-    recipe = host.catalog.recipes[planned.recipe]
+    recipe = planned.recipe
     body = host.catalog.models[recipe.body.model]
     keys = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
     texts = {"model": draft("model", name, keys)}

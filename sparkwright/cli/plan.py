@@ -94,8 +94,8 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
     command = container_command(service)
     return {
         "name": service.name,
-        "recipe": service.recipe,
-        "title": service.title,
+        "recipe": service.recipe.name,
+        "title": service.recipe.title,
         "image": service.image.name,
         "digest": image.digest if image else service.image.digest,
         "port": service.port,

@@ -49,13 +49,12 @@ def proxies_of(
 
 
 def _own(service: ServicePlan) -> Proxy:
-    assert service.proxy is not None
-    replica = Replica(SELF, "127.0.0.1", service.port, service.proxy.health_port)
-    bind = "*" if service.proxy.bind == "0.0.0.0" else service.proxy.bind
+    replica = Replica(SELF, "127.0.0.1", service.port, service.health_port)
+    bind = "*" if service.client_bind == "0.0.0.0" else service.client_bind
     return Proxy(
-        service.name, service.proxy.port, (replica,), bind,
-        engine_key=True, exclusive=service.exclusive, on_request=service.on_request,
-        engine=service.engine,
+        service.name, service.client_port, (replica,), bind,
+        engine_key=True, exclusive=service.settings.exclusive,
+        on_request=service.settings.activate is not None, engine=service.engine,
     )  # fmt: skip
 
 
@@ -71,7 +70,7 @@ def health_file(plan: HostPlan) -> str | None:
         HealthService(
             name=service.name,
             port=service.port,
-            health_port=service.proxy.health_port,
+            health_port=service.health_port,
             secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
             model=service.served_names[0],
             patience_seconds=60,

@@ -25,7 +25,7 @@ from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import Problems, UserError, refusal
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
@@ -203,10 +203,13 @@ def _groups(inventory: Inventory) -> dict[str, list[str]]:
 
 
 def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
-    names = [host.name for host in inventory]
     chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
-    if problems := [*choice_problems(invocation.inventory, names, _groups(inventory), chosen)]:
-        raise UserError(problems)
+    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
+
+
+def named(inventory: Inventory) -> list[HostInput]:
+    """The hosts of an inventory and their groups, without data."""
+    return [HostInput(host.name, {}, str, frozenset(("all", *host.groups))) for host in inventory]
 
 
 def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocation) -> Run:

@@ -33,8 +33,8 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(
-        host.name, wanted(planned), (), KEYS, None, host.memory, f"10.0.0.{host.name[-1]}",
-        proxies_of(planned, everyone),
+        wanted(planned), (), KEYS, None, proxies_of(planned, everyone), None,
+        host.name, host.memory, f"10.0.0.{host.name[-1]}",
     )  # fmt: skip
 
 

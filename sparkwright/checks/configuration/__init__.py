@@ -56,7 +56,7 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
     findings: list[Finding] = []
     for context in contexts(plan, catalog, hardware):
         planned = context.service
-        silenced = dict(planned.silenced)
+        silenced = planned.settings.silenced
         for rule, finding in _OF_ENGINE[planned.engine].judged(context):
             key = finding.subject.key or ""
             subject = Subject(
@@ -71,7 +71,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
     """Silenced rules that do not exist: nothing would be silenced, without a message."""
     known = rule_ids(catalog)
     for planned in plan.services:
-        for rule, _ in planned.silenced:
+        for rule in planned.settings.silenced:
             if rule not in known:
                 yield mistake(
                     f"{origin}: services.{planned.name}.silenced.{rule}",

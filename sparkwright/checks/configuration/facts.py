@@ -40,9 +40,11 @@ class Hardware:
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
     """Hardware that a host's recipes are made for: finds most mistakes without a host."""
-    each = [set(service.needs.compute_caps) for service in plan.services]
+    each = [set(service.recipe.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU serves them all
-    vram = [service.needs.vram_gib for service in plan.services if service.needs.vram_gib]
+    vram = [
+        service.recipe.needs.vram_gib for service in plan.services if service.recipe.needs.vram_gib
+    ]
     cap = next(iter(caps)) if len(caps) == 1 else None
     family = FAMILIES.get(cap or "")
     return Hardware(
@@ -66,7 +68,7 @@ class Context(Configuration):
     @property
     def recipe(self) -> Recipe:
         """The service's recipe."""
-        return self.catalog.recipes[self.service.recipe]
+        return self.service.recipe
 
     def defaulted(self, facts: Iterable[str]) -> str:
         """Which of these are not written, and what counts for them, as the end of a sentence."""

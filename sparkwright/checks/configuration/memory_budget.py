@@ -68,7 +68,8 @@ def _unified(context: Context) -> Iterator[Symptom]:
     every = budgets(context.plan, context.catalog, context.hardware)
     shares = {name: own.share or 0.0 for name, own in every.items()}
     for service in context.plan.services:
-        group = f" ({service.exclusive}: one at a time)" if service.exclusive else ""
+        turns = service.settings.exclusive
+        group = f" ({turns}: one at a time)" if turns else ""
         parts.append(f"{service.name} {shares[service.name]:.0f}{group}")
     sidecars = context.plan.settings.sidecars
     needed = SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())

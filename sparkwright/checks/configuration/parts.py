@@ -43,7 +43,7 @@ class Memory:
 def _counted(plan: HostPlan, shares: Mapping[str, float]) -> Iterator[str]:
     """The services whose parts are added up: of an exclusive group its largest alone."""
     for service in plan.services:
-        group = plan.groups.get(service.exclusive or "", (service.name,))
+        group = plan.groups.get(service.settings.exclusive or "", (service.name,))
         if service.name == max(group, key=lambda name: shares[name]):
             yield service.name
 

@@ -36,7 +36,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     services, total = host.plan.services, host.observed.memory.total / GIB
     if not services:
         return
-    needs = {service.name: service.needs.memory_gib for service in services}
+    needs = {service.name: service.recipe.needs.memory_gib for service in services}
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)

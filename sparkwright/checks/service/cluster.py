@@ -36,7 +36,7 @@ def _stuck(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
     for rank in _ranks("", facts):
         # A follower has no metrics: its GPU is all that tells.
-        if rank.service.seen.metrics and not still(rank.service.seen):
+        if rank.service.seen.metrics and not still(rank.service):
             continue
         for gpu in facts.gpu.gpus:
             busy, power, clock = gpu.busy_percent, gpu.power_w, gpu.clock_mhz
@@ -58,7 +58,7 @@ def _clusters(hosts: Mapping[str, Facts]) -> Iterator[list[Rank]]:
 
 def _equal(rank: Rank) -> dict[str, str | None]:
     """Values that are the same on all ranks, or they wait for each other for ever."""
-    nccl = _NCCL.search(rank.service.seen.last(_NCCL.pattern) or "")
+    nccl = _NCCL.search(rank.service.last(_NCCL.pattern) or "")
     # A mounted model's directory is named by its commit.
     mounts = sorted(f"{mount.target} from {mount.source}" for mount in rank.container.mounts)
     return {

@@ -6,7 +6,7 @@ from sparkwright.checks.service.facts import Facts, Serving, containers, service
 from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check, each
-from sparkwright.host.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.doctor import ContainerSeen
 from sparkwright.host.lib import metrics
 from sparkwright.text.marks import stopped
 
@@ -22,20 +22,20 @@ def _stopped(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "ranks-missing")
 def _ranks(service: Serving) -> Iterator[Symptom]:
-    if service.seen.active and service.seen.waits:
+    if service.active and service.seen.waits:
         yield Symptom(observed=service.seen.waits)
 
 
 @each(services, "restarts")
 def _restarts(service: Serving) -> Iterator[Symptom]:
-    if service.seen.restarts and service.seen.unit.get("ActiveState") != "failed":
-        yield Symptom(restarts=service.seen.restarts)
+    if service.restarts and service.seen.unit.get("ActiveState") != "failed":
+        yield Symptom(restarts=service.restarts)
 
 
 @each(services, "booting")
 def _booting(service: Serving) -> Iterator[Symptom]:
     seconds = service.uptime
-    starting = service.seen.active and seconds and service.seen.health.code is None
+    starting = service.active and seconds and service.seen.health.code is None
     if service.planned and starting and seconds <= service.planned.boot_seconds:
         yield Symptom(minutes=seconds / 60)
 
@@ -97,19 +97,19 @@ def _weights(container: ContainerSeen) -> Iterator[Symptom]:
 def _by_engine(service: Serving) -> Iterator[Symptom]:
     """Faults that the engine knows in a command line."""
     if service.seen.container:
-        arguments, unified = service.seen.container.arguments, service.facts.unified
-        yield from service.engine.seen_faults(arguments, unified=unified)
+        unified = service.facts.unified
+        yield from service.engine.seen_faults(service.arguments, unified=unified)
 
 
 @each(services, "first-request")
 def _first(service: Serving) -> Iterator[Symptom]:
-    if still(service.seen) and compiling(service):
+    if still(service) and compiling(service):
         yield Symptom(seconds=service.uptime)
 
 
 @each(services, "acceptance-low")
 def _low(service: Serving) -> Iterator[Symptom]:
-    limits, looks = thresholds.THRESHOLDS, drafting(service.seen)
+    limits, looks = thresholds.THRESHOLDS, drafting(service)
     if not looks:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
@@ -128,16 +128,16 @@ def _no_drafts(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "preemptions")
 def _preempted(service: Serving) -> Iterator[Symptom]:
-    if risen := service.seen.between(metrics.PREEMPTED):
+    if risen := service.between(metrics.PREEMPTED):
         yield Symptom(requests=risen)
 
 
 @each(services, "queue-saturated")
 def _queue(service: Serving) -> Iterator[Symptom]:
     looks, slots = service.seen.metrics, service.limits.sequences
-    if len(looks) < 2 or still(service.seen):
+    if len(looks) < 2 or still(service):
         return
-    seconds = _first_token(service.seen)
+    seconds = _first_token(service)
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
     if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
@@ -148,7 +148,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
         )
 
 
-def _first_token(service: ServiceSeen) -> float:
+def _first_token(service: Serving) -> float:
     """Mean seconds to the first token between the two looks; 0 where it is not known."""
     count = service.between(metrics.FIRST_TOKEN_COUNT)
     total = service.between(metrics.FIRST_TOKEN_SUM)

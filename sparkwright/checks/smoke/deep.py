@@ -30,7 +30,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
     """Deep test's request for a service, by its plan and its model's entry."""
     limits = engine(service.engine).limits(dict(service.arguments))
     skip = _skipped(service, limits, catalog)
-    return _request(gate, limits, skip, max(THINKING_TOKENS, service.smoke.max_tokens))
+    return _request(gate, limits, skip, max(THINKING_TOKENS, service.settings.smoke.max_tokens))
 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:

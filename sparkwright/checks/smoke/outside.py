@@ -75,9 +75,9 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     for service in plan.services:
         if service.follower:
             continue  # nothing of it listens for clients
-        inner = (service.port, service.proxy.health_port) if service.proxy else ()
+        inner = (service.port, service.health_port) if service.proxy else ()
         if service.proxy or is_loopback(service.bind):
-            https = scheme(plan.settings, proxied=service.proxy is not None) == "https"
+            https = scheme(plan.settings, proxied=service.proxy) == "https"
             at = (service.client_bind, service.client_port)
             result.append(_entrance(service.name, *at, inner, https=https))
     for name, balancer in sorted(plan.settings.load_balancer.items()):

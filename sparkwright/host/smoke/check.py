@@ -6,7 +6,7 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -190,6 +190,15 @@ def proxy_fault(request: SmokeRequest) -> str | None:
         if time.monotonic() > deadline:
             return fault
         time.sleep(0.5)
+
+
+def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
+    """Faults at the proxies of services that have one, as lines."""
+    return [
+        f"{name}: proxy: {fault}"
+        for name, gate in gates.items()
+        if gate.proxy and (fault := proxy_fault(gate))
+    ]
 
 
 def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:

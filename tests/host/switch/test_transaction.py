@@ -66,8 +66,8 @@ class Check:
         ok = release not in {*self.bad, "none"}
         return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is no good"),))
 
-    def proxy_fault(self, _: SmokeRequest) -> str | None:
-        return self.door
+    def proxy_faults(self, gates: dict[str, SmokeRequest]) -> list[str]:
+        return [f"{name}: {self.door}" for name, gate in gates.items() if gate.proxy and self.door]
 
 
 @dataclass
