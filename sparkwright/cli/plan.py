@@ -8,7 +8,7 @@ import click
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
-from sparkwright.checks.configuration import assumed_hardware
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
@@ -77,7 +77,7 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
         "models_root": host.plan.settings.models_root,
         "locked": lock is not None,
         "memory": {
-            "total_gib": hardware.memory_gib if unified else hardware.vram_gib,
+            "total_gib": hardware.pool_gib,
             "kind": f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if unified else "of the card",
             "system_gib": SYSTEM_GIB if unified else 0,
             "sidecars_gib": dict(host.plan.settings.sidecars),

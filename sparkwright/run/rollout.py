@@ -7,7 +7,7 @@ from pyinfra.api.host import Host
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.facts.asking import HostError
 from sparkwright.host.observation import ServiceState
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.release import FAILED, ServiceSwitch, SwitchJournal
 from sparkwright.operations import proxies
 from sparkwright.operations.services import to_release
@@ -18,7 +18,7 @@ from sparkwright.run.observation import status_of
 from sparkwright.run.state import HostRun, Run
 
 
-def proxies_of(one: HostRun) -> ProxySwitch | None:
+def proxies_of(one: HostRun) -> ProxyRequest | None:
     """Changes to the host's proxies when its services are switched."""
     return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
 
