@@ -1,40 +1,31 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatch
 
 from sparkwright.config.groups import name_problems
+from sparkwright.config.inventory import HostInput, limited
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Messages, suggest
+from sparkwright.findings.user_error import Messages, Problems, suggest
 
 _MESSAGES = Messages(__file__)
 
 
 def choice_problems(
-    inventory: str,
-    hosts: Sequence[str],
-    groups: Mapping[str, Sequence[str]],
-    chosen: Mapping[str, Sequence[str]],
-) -> Iterator[Finding]:
+    inventory: str, hosts: Sequence[HostInput], chosen: Mapping[str, Sequence[str]]
+) -> list[Finding]:
     """An inventory without hosts, and a ``--limit`` that matches none.
 
     Args:
-        groups: hosts by group.
         chosen: ``limit`` and ``exclude`` -> the patterns that were given.
     """
+    problems, where = Problems(), "command line: INVENTORY"
     if not hosts:
-        yield _MESSAGES.mistake("gives-no-hosts", "command line: INVENTORY", inventory=inventory)
-        return
-    yield from name_problems(hosts, "command line: INVENTORY")
-    names = [name for name, members in groups.items() if members]
+        return [_MESSAGES.mistake("gives-no-hosts", where, inventory=inventory)]
+    problems += name_problems([host.name for host in hosts], where)
     for option, patterns in chosen.items():
-        for pattern in patterns:
-            if pattern not in names and not any(fnmatch(host, pattern) for host in hosts):
-                where, near = (
-                    f"command line: --{option} {pattern}",
-                    suggest(pattern, [*hosts, *names]),
-                )
-                yield _MESSAGES.mistake("neither-host-nor-group", where, near=near)
+        with problems.collected():
+            limited(hosts, patterns, option)
+    return problems
 
 
 def stray_group_data(

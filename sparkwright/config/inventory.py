@@ -187,15 +187,14 @@ def _host(
     return HostInput(name, data, origin, frozenset(("all", path.stem, *member)))
 
 
-def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]:
+def limited(
+    hosts: Sequence[HostInput], limit: Sequence[str], option: str = "limit"
+) -> list[HostInput]:
     """The hosts that ``--limit`` means, as pyinfra has it: names, groups, and patterns of names.
 
     Raises:
         UserError: for each that means none.
     """
-    if not limit:
-        return list(hosts)
-    groups = {group for host in hosts for group in host.groups}
     chosen: set[str] = set()
     problems = Problems()
     for pattern in limit:
@@ -203,10 +202,12 @@ def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]
         meant = meant or {host.name for host in hosts if fnmatch(host.name, pattern)}
         chosen |= meant
         if not meant:
+            groups = {group for host in hosts for group in host.groups}
             near = suggest(pattern, [*(host.name for host in hosts), *sorted(groups)])
-            problems.append(_MESSAGES.mistake("nothing-meant", f"--limit {pattern}", near=near))
+            where = f"command line: --{option} {pattern}"
+            problems.append(_MESSAGES.mistake("neither-host-nor-group", where, near=near))
     problems.stop()
-    return [host for host in hosts if host.name in chosen]
+    return [host for host in hosts if host.name in chosen] if limit else list(hosts)
 
 
 def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] | None]:

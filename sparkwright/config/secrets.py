@@ -75,8 +75,8 @@ def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool 
         where = f"api_key_command: {shlex.join(source)}"
         return checked(line(source, "api_key_command"), where)
     path = Path(source)
-    if (kept := kept_key(path)) is not None:
-        return kept
+    if path.exists():
+        return checked(private_text(path, "the API key"), str(path))
     if dry:
         return Secret(f"sk-not-made-yet-{hashlib.sha256(str(path).encode()).hexdigest()}")
     key = f"sk-{secrets.token_urlsafe(32)}"
@@ -93,17 +93,6 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
     if VARIABLE not in environment and isinstance(source, str) and not Path(source).exists():
         raise _MESSAGES.refusal("no-key", source, variable=VARIABLE)
     return api_key(source, environment)
-
-
-def kept_key(path: Path) -> Secret | None:
-    """The key in a file of the controller; None where there is no file yet.
-
-    Raises:
-        UserError: when it is no file with a key, or others may read it.
-    """
-    if not path.exists():
-        return None
-    return checked(private_text(path, "the API key"), str(path))
 
 
 def private_text(path: Path, what: str) -> str:

@@ -97,7 +97,7 @@ class Service:
         pool: its place behind the host's own proxy.
         second_boot: whether it is started once more after a start that compiled, on unified memory.
         exclusive: its group, of which one service runs, and members: the group, the default first.
-        on_request: whether a client's request activates it.
+        activate: ``on-request``: a client's request activates it, too.
         rank: its part of a cluster's service; None for a service of one host.
     """
 
@@ -117,7 +117,7 @@ class Service:
     second_boot: bool = False
     exclusive: str | None = None
     members: tuple[str, ...] = ()
-    on_request: bool = False
+    activate: str | None = None
     rank: RankConfig | None = None
     format: int = FORMAT
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.checks.configuration import assumed_hardware, check_host, unknown_silences
+from sparkwright.checks.configuration import check_host, unknown_silences
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, lan_address
 from sparkwright.config.parse import parse_settings
@@ -16,7 +17,7 @@ from sparkwright.config.settings import is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems
-from sparkwright.plan.plan import HostPlan, Pins, plan_host
+from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
@@ -92,7 +93,7 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             plan = plan_host(
                 given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
             )
-            plan = replace(plan, pins=Pins(locked=Path(recipe.settings.lock_file).is_file()))
+            plan = replace(plan, locked=Path(recipe.settings.lock_file).is_file())
             problems += taken_ports(given, recipe.settings)
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))

@@ -30,7 +30,7 @@ class Planned:
     boot_seconds: int
     speculates: bool
     corrupts: bool = False
-    engine: str = DEFAULT
+    engine: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Facts(Examination):
         findings: tuple[Finding, ...] = (),
     ) -> Facts:
         """An examination beside the plan; of logs only what patterns match against in no time."""
-        facts = cls(**vars(examination) | {"planned": planned or {}, "findings": findings})
-        return replace(
-            facts,
-            services={
-                name: replace(service, log=_short(service.log))
-                for name, service in facts.services.items()
-            },
-            kernel=_short(facts.kernel),
-            boot_before=_short(facts.boot_before),
-        )
+        seen = {
+            name: replace(service, log=_short(service.log))
+            for name, service in examination.services.items()
+        }
+        logs = {
+            "kernel": _short(examination.kernel),
+            "boot_before": _short(examination.boot_before),
+        }
+        own = {"services": seen, "planned": planned or {}, "findings": findings}
+        return cls(**vars(examination) | logs | own)
 
     @property
     def unified(self) -> bool:
@@ -134,7 +134,7 @@ class Serving:
     @property
     def engine(self) -> Engine:
         """The engine that is planned; the default one for a service that is not."""
-        return engine(self.planned.engine if self.planned else DEFAULT)
+        return engine((self.planned and self.planned.engine) or DEFAULT)
 
     @property
     def limits(self) -> Limits:

@@ -20,30 +20,18 @@ def _stopped(service: Serving) -> Iterator[Symptom]:
         yield Symptom(absent=absent, who=who)
 
 
-@each(services, "ranks-missing")
-def _ranks(service: Serving) -> Iterator[Symptom]:
-    if service.active and service.seen.waits:
-        yield Symptom(observed=service.seen.waits)
-
-
-@each(services, "restarts")
-def _restarts(service: Serving) -> Iterator[Symptom]:
-    if service.restarts and service.seen.unit.get("ActiveState") != "failed":
-        yield Symptom(restarts=service.restarts)
-
-
-@each(services, "booting")
-def _booting(service: Serving) -> Iterator[Symptom]:
-    seconds = service.uptime
-    starting = service.active and seconds and service.seen.health.code is None
-    if service.planned and starting and seconds <= service.planned.boot_seconds:
-        yield Symptom(minutes=seconds / 60)
-
-
-@each(services, "unit-not-read")
-def _reload(service: Serving) -> Iterator[Symptom]:
-    if service.seen.unit.get("NeedDaemonReload") == "yes":
-        yield Symptom()
+@each(services, "ranks-missing", "restarts", "booting", "unit-not-read")
+def _unit(service: Serving) -> Iterator[Symptom]:
+    seen, seconds, planned = service.seen, service.uptime, service.planned
+    if service.active and seen.waits:
+        yield Symptom("ranks-missing", observed=seen.waits)
+    if service.restarts and seen.unit.get("ActiveState") != "failed":
+        yield Symptom("restarts", restarts=service.restarts)
+    starting = service.active and seconds and seen.health.code is None
+    if planned and starting and seconds <= planned.boot_seconds:
+        yield Symptom("booting", minutes=seconds / 60)
+    if seen.unit.get("NeedDaemonReload") == "yes":
+        yield Symptom("unit-not-read")
 
 
 @each(services, "gpu-lost-in-container")
@@ -64,16 +52,23 @@ def _other_release(service: Serving) -> Iterator[Symptom]:
         yield Symptom(runs=container.release, planned=planned.release)
 
 
-@each(containers, "container-killed")
-def _killed(container: ContainerSeen) -> Iterator[Symptom]:
+@each(
+    containers, "container-killed", "container-without-gpu", "weights-are-links",
+    "weights-are-lfs-pointers",
+)  # fmt: skip
+def _container(container: ContainerSeen) -> Iterator[Symptom]:
     if container.oom_killed or (not container.running and container.exit_code == 137):
-        yield Symptom(how="by its memory limit" if container.oom_killed else "exit code 137")
-
-
-@each(containers, "container-without-gpu")
-def _no_device(container: ContainerSeen) -> Iterator[Symptom]:
+        how = "by its memory limit" if container.oom_killed else "exit code 137"
+        yield Symptom("container-killed", how=how)
     if not container.gpu:
-        yield Symptom()
+        yield Symptom("container-without-gpu")
+    for mount in container.mounts:
+        for check_id, names in (
+            ("weights-are-links", mount.links),
+            ("weights-are-lfs-pointers", mount.pointers),
+        ):
+            if names:
+                yield Symptom(check_id, mount=mount, names=", ".join(names[:3]))
 
 
 @check("endless-restarts")
@@ -83,28 +78,12 @@ def _loops(facts: Facts) -> Iterator[Symptom]:
             yield Symptom(container=container)
 
 
-@each(containers, "weights-are-links", "weights-are-lfs-pointers")
-def _weights(container: ContainerSeen) -> Iterator[Symptom]:
-    for mount in container.mounts:
-        if mount.links:
-            yield Symptom(mount=mount, names=", ".join(mount.links[:3]))
-        if mount.pointers:
-            names = ", ".join(mount.pointers[:3])
-            yield Symptom("weights-are-lfs-pointers", mount=mount, names=names)
-
-
 @each(services)
 def _by_engine(service: Serving) -> Iterator[Symptom]:
     """Faults that the engine knows in a command line."""
     if service.seen.container:
         unified = service.facts.unified
-        yield from service.engine.seen_faults(service.arguments, unified=unified)
-
-
-@each(services, "first-request")
-def _first(service: Serving) -> Iterator[Symptom]:
-    if still(service) and compiling(service):
-        yield Symptom(seconds=service.uptime)
+        yield from service.engine.seen_faults(service.arguments, unified)
 
 
 @each(services, "acceptance-low")
@@ -118,18 +97,16 @@ def _low(service: Serving) -> Iterator[Symptom]:
         yield Symptom(share=accepted / drafted, drafted=drafted)
 
 
-@each(services, "no-drafts")
-def _no_drafts(service: Serving) -> Iterator[Symptom]:
+@each(services, "first-request", "no-drafts", "preemptions")
+def _counters(service: Serving) -> Iterator[Symptom]:
+    if still(service) and compiling(service):
+        yield Symptom("first-request", seconds=service.uptime)
     if service.planned and service.planned.speculates and service.seen.metrics:
         last = service.seen.metrics[-1]
         if last[metrics.GENERATED] > 100 and last[metrics.DRAFTED] == 0:
-            yield Symptom(generated=last[metrics.GENERATED])
-
-
-@each(services, "preemptions")
-def _preempted(service: Serving) -> Iterator[Symptom]:
+            yield Symptom("no-drafts", generated=last[metrics.GENERATED])
     if risen := service.between(metrics.PREEMPTED):
-        yield Symptom(requests=risen)
+        yield Symptom("preemptions", requests=risen)
 
 
 @each(services, "queue-saturated")

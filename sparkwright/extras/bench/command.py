@@ -186,7 +186,7 @@ def _bench(
     """Measure one service, and keep what was measured."""
     host, plan = target.host.plan.host, target.service
     settings = target.host.plan.settings
-    how, ca = scheme(settings, proxied=plan.proxy is not None), clients_ca(settings)
+    how, ca = scheme(settings, proxied=plan.proxy), clients_ca(settings)
     addresses = (f"[{at}]" if ":" in at else at for at in target.addresses)
     urls = [f"{how}://{address}:{plan.client_port}" for address in addresses]
     model = plan.served_names[0]

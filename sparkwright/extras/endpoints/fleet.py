@@ -87,7 +87,7 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
     """Services of which all but one sleep: which one is awake, the host alone knows."""
     for group, names in plan.groups.items():
-        asked = any(service.on_request for service in plan.services if service.name in names)
+        asked = any(service.settings.activate for service in plan.services if service.name in names)
         sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
         yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
 

@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -52,9 +52,9 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
         raise _MESSAGES.refusal("built-image", where, plan.host, image=image)
     if service.rank is not None:
         raise _MESSAGES.refusal("cluster", where, plan.host, cluster=service.rank.cluster)
-    if form == "kubernetes":  # a network of its own: the container listens to all of it
-        service = replace(service, bind="0.0.0.0")
-    context = rendered_from(plan, service, resolution)
+    # A network of its own: the container listens to all of it.
+    bind = "0.0.0.0" if form == "kubernetes" else None
+    context = rendered_from(plan, service, resolution, bind=bind)
     digest = resolution.image(service.image).digest
     # Not the name of the unit that it takes over from.
     name = f"llm-{service.name}"

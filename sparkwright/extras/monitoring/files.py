@@ -58,7 +58,7 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
             if address is None:
                 targets.append(_target(own_address(service), service.port, **labels))
                 continue
-            if scheme(plan.settings, proxied=service.proxy is not None) == "https":
+            if scheme(plan.settings, proxied=service.proxy) == "https":
                 labels["__scheme__"] = "https"
             targets.append(_target(address, service.client_port, **labels))
     return targets
@@ -70,9 +70,9 @@ def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
 
 
 def _labels(plan: HostPlan, service: ServicePlan) -> dict[str, str]:
-    group = {"exclusive": service.exclusive} if service.exclusive else {}
+    group = {"exclusive": service.settings.exclusive} if service.settings.exclusive else {}
     return {
-        **group, "host": plan.host, "service": service.name, "recipe": service.recipe,
+        **group, "host": plan.host, "service": service.name, "recipe": service.recipe.name,
         "tag": service.image.tag,
     }  # fmt: skip
 
