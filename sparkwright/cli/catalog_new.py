@@ -83,7 +83,7 @@ def new(
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     """The keys of an entry that extends another: only a recipe's title is its own."""
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    known: Mapping[str, Any] = getattr(catalog, f"{kind}s")
+    known = catalog.of_kind(kind)
     if base not in known:
         raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(known)))
     values: dict[str, Any] = {"extends": base}
