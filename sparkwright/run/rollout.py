@@ -6,7 +6,7 @@ from pyinfra.api.host import Host
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.facts.asking import HostError
-from sparkwright.host.observation import ServiceState
+from sparkwright.host.observe import ServiceState
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.release import FAILED, ServiceSwitch, SwitchJournal
 from sparkwright.operations import proxies
