@@ -14,7 +14,6 @@ import click
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option, one_service_option
-from sparkwright.host.load import HostLoad
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
@@ -54,7 +53,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
         for event in session.watch(partial(follow_load, interval=pause, count=count)):
             if event is not None:
                 host, look = event
-                fleet[host] = _with(fleet[host], look)
+                fleet[host] = fleet[host].then(look)
             result = list(lines(fleet, service))
             if show is not None:
                 show(result)
@@ -66,10 +65,6 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
     result = list(lines(fleet, service))
     _print(result, as_json)
     sys.exit(int(any(seen.now is None for seen in fleet.values()) or not result))
-
-
-def _with(seen: Seen, look: HostLoad | Exception) -> Seen:
-    return seen.then(look) if isinstance(look, HostLoad) else seen.silent(str(look))
 
 
 def _print(found: Sequence[Line], as_json: bool) -> None:
