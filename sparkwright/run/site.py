@@ -216,7 +216,8 @@ def _planned_by_pyinfra(
     operations = parameters["operations"]
     planned = _deploys(parameters) or (operations and operations[0].startswith("roles."))
     confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
-    _check_choice(inventory, invocation)
+    chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
+    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
     if not planned:
         return []
     if not (confirmed or sys.stdin.isatty()):
@@ -227,11 +228,6 @@ def _planned_by_pyinfra(
 
 def _groups(inventory: Inventory) -> dict[str, list[str]]:
     return {name: [host.name for host in members] for name, members in inventory.groups.items()}
-
-
-def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
-    chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
-    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
 
 
 def named(inventory: Inventory) -> list[HostInput]:
