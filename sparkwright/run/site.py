@@ -92,7 +92,6 @@ def install() -> None:
             report.report(run, as_json=parameters["json_output"])
 
     _or_exit(lambda: read_files(invocation))
-    hooks.quick_operation_order()
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
     atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
     atexit.register(reported)
@@ -104,6 +103,7 @@ def ready(state: State, *, planned: bool) -> None:
     # config.py has turned it off: what is loaded by now stays, and is not looked at again.
     gc.freeze()
     gc.enable()
+    hooks.quick_operation_order()
     hooks.guard_connections()
     hooks.load_keys_with(private_key)
     hooks.never_ask_about_failed_hosts(state)
