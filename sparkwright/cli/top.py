@@ -13,7 +13,7 @@ import click
 
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import json_option, one_service_option
+from sparkwright.cli.lib.options import json_option, one_service_option, option
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
@@ -25,11 +25,8 @@ Shown = Callable[[Sequence[Line]], None]
 @click.command("top")
 @hosts_argument
 @one_service_option
-@click.option(
-    "--interval", type=click.FloatRange(1, 3600), default=2.0, show_default=True, metavar="S",
-    help="Seconds between two looks.",
-)  # fmt: skip
-@click.option("--once", is_flag=True, help="One table, of two looks a second apart, and end.")
+@option("top --interval", type=click.FloatRange(1, 3600))
+@option("top --once")
 @json_option
 def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_json: bool) -> None:
     """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.

@@ -75,23 +75,25 @@ def _inventory() -> Path:
 
 
 _INVENTORY = click.Path(path_type=Path, dir_okay=False)
-#: Options that several commands share.
-_SHARED: dict[str, dict[str, Any]] = json.loads(
+#: Options: those that several commands share by a name, others after their command.
+_OPTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )
 
 
-def _option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    return click.option(*_SHARED[name].pop("names"), **_SHARED[name], **more)
+def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
+    """Return an option of ``options.json``; its types and completions are given here."""
+    settings = {**_OPTIONS[name], **more}
+    return click.option(*settings.pop("names"), **settings)
 
 
-data_option = _option("data")
-limit_option = _option("limit", shell_complete=completion.hosts)
-service_option = _option("services", shell_complete=completion.services)
-one_service_option = _option("service", shell_complete=completion.services)
-json_option, pyinfra_json_option = _option("json"), _option("pyinfra-json")
-yes_option, dry_option = _option("yes"), _option("dry")
-catalog_directories = _option("directories", type=click.Path(path_type=Path, file_okay=False))
+data_option = option("data")
+limit_option = option("limit", shell_complete=completion.hosts)
+service_option = option("services", shell_complete=completion.services)
+one_service_option = option("service", shell_complete=completion.services)
+json_option, pyinfra_json_option = option("json"), option("pyinfra-json")
+yes_option, dry_option = option("yes"), option("dry")
+catalog_directories = option("directories", type=click.Path(path_type=Path, file_okay=False))
 
 
 def optional_inventory(command: _Command, kind: type[Selection] = Selection) -> _Command:
