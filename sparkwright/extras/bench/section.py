@@ -93,11 +93,11 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
     if bench.regressions:
         # Findings against the past come first, in the order of the measures.
         name = next(findings(bench)).worst.measure
-        worse = [regression for regression in bench.regressions if regression.measure == name]
-        share = statistics.median(abs(regression.change) for regression in worse)
+        lost = [regression for regression in bench.regressions if regression.measure == name]
+        share = statistics.median(abs(regression.change) for regression in lost)
         # What changed when most of them began.
-        began = statistics.mode(regression.began for regression in worse)
-        since = next(regression.since for regression in worse if regression.began == began)
+        began = statistics.mode(regression.began for regression in lost)
+        since = next(regression.since for regression in lost if regression.began == began)
         meaning = next(measure.worse for measure in MEASURES if measure.name == name)
         meaning += "".join(
             _CHANGE.sub(r" since the \1 changed \2 → \3", each) for each in since[:1]
@@ -105,8 +105,8 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         others = ", ".join(since[1:]).replace(" -> ", " → ")
         details = (*([f"Changed with it: {others}."] if others else ()), *details)
         yield replace(base, what=meaning, low=share, high=share, began=began, more=details)
-    elif bench.worse:
-        what = f"{bench.worse} of {len(bench.verdicts)} figures are worse than the card's"
+    elif worse := bench.count("worse"):
+        what = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
         yield replace(base, weight=Weight.BELOW_CARD, what=what, more=details)
 
 
