@@ -24,7 +24,7 @@ def taken_ports(host: HostInput, settings: HostSettings) -> Iterator[Finding]:
         wanted.append(("services", name, service.port, "port"))
         if service.proxy:
             inner, health = service.port + PROXY_STEP, service.port + 2 * PROXY_STEP
-            wanted.append(("services", name, inner, "vLLM's own port behind the proxy"))
+            wanted.append(("services", name, inner, "the engine's own port behind the proxy"))
             wanted.append(("services", name, health, "the port for its health"))
     for key, name, port, role in wanted:
         if port in taken:

@@ -31,7 +31,7 @@ def _architecture(context: Configuration) -> Iterator[Symptom]:
     others = [
         tag
         for tag, data in context.image.tags.items()
-        if data.vllm and name in served[nearest(data.vllm, served)]
+        if data.version and name in served[nearest(data.version, served)]
     ]
     yield Symptom(
         "model-architecture",

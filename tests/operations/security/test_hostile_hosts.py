@@ -19,7 +19,7 @@ from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import observation, preflight, questions, report
-from sparkwright.run.rollback import targets_of
+from sparkwright.run.rollout import targets_of
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import probe
@@ -276,7 +276,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
         assert encode(result)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew
-        from sparkwright.host.observation import ObservationRequest
+        from sparkwright.host.observe import ObservationRequest
 
         assert observe_anew(host, ObservationRequest()).kernel  # type: ignore[arg-type]
     assert "-S" in seen.read_text()
