@@ -47,7 +47,7 @@ def budget(context: Context) -> Budget:
     cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None
     sequence, weights = cache and cache / parts / GIB, weights and weights / parts
     needed, kv = (weights or 0.0) + drafter + context.engine.overhead_gib, None
-    share = needed + (sequence or 0.0) * (limits.sequences or 1)
+    share: float | None = needed + (sequence or 0.0) * (limits.sequences or 1)
     if limits.share is not None:
         share = pool and pool * limits.share
         kv = share - needed if share is not None and weights is not None else None
