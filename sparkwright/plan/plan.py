@@ -21,7 +21,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.tags import chosen_tag, no_such_tag
+from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -197,14 +197,15 @@ def plan_host(
         own = f"{where}.{name}"
         recipe = catalog.recipes.get(service.recipe or "")
         if recipe is None:
-            remedy = suggest(service.recipe or "", list(catalog.recipes))
-            what = f"no such recipe: {service.recipe!r}"
-            problems.append(mistake(f"{own}.recipe", what, remedy, host))
+            named, near = service.recipe, suggest(service.recipe or "", list(catalog.recipes))
+            where_of = f"{own}.recipe"
+            problems.append(MESSAGES.mistake("no-recipe", where_of, host, name=named, near=near))
             continue
         image = catalog.images[recipe.image]
         if image.engine not in ENGINES:
-            what, remedy = f"no such engine: {image.engine!r}", suggest(image.engine, [*ENGINES])
-            problems.append(mistake(f"image {image.name}: engine", what, remedy, host))
+            named, near = image.engine, suggest(image.engine, [*ENGINES])
+            where_of = f"image {image.name}: engine"
+            problems.append(MESSAGES.mistake("no-engine", where_of, host, name=named, near=near))
             continue
         tag, key = chosen_tag(service, settings, recipe, image, f"{own}.image_tag", origin)
         if tag not in image.tags or tag not in (recipe.tags or image.tags):
@@ -348,17 +349,17 @@ def _twice(services: list[ServicePlan]) -> Iterator[Fault]:
     names: dict[str, str] = {}
     for service in services:
         if service.proxy and service.health_port > 65535:
-            what = f"behind a proxy, {service.health_port} is asked for health, which is no port"
-            yield f"{service.name}.port", what, f"take a port below {65536 - 2 * PROXY_STEP}"
+            facts = {"port": service.health_port, "bound": 65536 - 2 * PROXY_STEP}
+            yield MESSAGES.fault("no-health-port", f"{service.name}.port", **facts)
         for port in service.own_ports:
             if port in ports and not _take_turns(service, ports[port]):
-                what = f"port {port} is taken by service {ports[port].name!r} of the same host"
-                yield f"{service.name}.port", what, "give each service a port of its own"
+                key, other = f"{service.name}.port", ports[port].name
+                yield MESSAGES.fault("port-twice", key, port=port, other=other)
             ports[port] = service
         for alias in service.served_names:
             if alias in names:
-                what = f"{alias!r} is a name of service {names[alias]!r} of the same host"
-                yield f"{service.name}.served_names", what, "give each service names of its own"
+                key = f"{service.name}.served_names"
+                yield MESSAGES.fault("name-twice", key, alias=alias, other=names[alias])
             names[alias] = service.name
 
 
@@ -366,9 +367,7 @@ def _woken(settings: HostSettings) -> Iterator[Fault]:
     """Services that no request can activate, though they are to be."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
-            what = "its proxy has it activated while another one of its exclusive group runs"
-            remedy = "give it 'exclusive', and leave proxy as it is; or leave this out"
-            yield f"{name}.activate", what, remedy
+            yield MESSAGES.fault("not-activated", f"{name}.activate")
 
 
 def _take_turns(service: ServicePlan, other: ServicePlan) -> bool:

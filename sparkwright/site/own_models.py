@@ -16,13 +16,15 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
 from sparkwright.engines import DEFAULT, engine, template_marks
 from sparkwright.engines.derivation import Derivation, Gpu, Subject
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.recipes.advice import advice, look_up
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
+
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,16 @@ def _with_recipes(host: ReadHost, known: Mapping[str, ResolvedModel | UserError]
         image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
         key = _reference(host, name).key
         if image is None:
-            unknown = f"no such image: {service.image!r}"
-            remedy = suggest(service.image or "", list(host.catalog.images))
-            problems.append(mistake(f"{where}.image", unknown, remedy, host.given.name))
+            facts = {"name": service.image}
+            facts["near"] = suggest(service.image or "", list(host.catalog.images))
+            problems.append(
+                _MESSAGES.mistake("no-image", f"{where}.image", host.given.name, **facts)
+            )
         elif gpu is None:
-            what = f"nothing says which GPU this host has, and {service.model} is sized for it"
-            remedy = f"gpu = one of {', '.join(sorted(GPUS))} in group_data or for the host"
-            reason = "image, memory share and context depend on it"
-            problems.append(mistake(f"{where}.model", what, remedy, host.given.name, reason=reason))
+            facts = {"model": service.model, "gpus": ", ".join(sorted(GPUS))}
+            problems.append(
+                _MESSAGES.mistake("unknown-gpu", f"{where}.model", host.given.name, **facts)
+            )
         elif isinstance(resolved := known[key], UserError):
             problems.append(resolved.findings[0])
         else:
