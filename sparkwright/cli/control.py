@@ -90,7 +90,7 @@ def _control(
     named = ", ".join(services) or "every service"
     options.confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
     echo(_NOTICES[action], err=True)
-    change = partial(changes.controlled, action=action, services=services, **more)
+    change = partial(changes.controlled, action=action, services=services or None, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
     _end(answers, services, _controlled, as_json=as_json)
 

@@ -32,7 +32,7 @@ def command(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, *
     options.confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
     from sparkwright.run import changes
 
-    change = partial(changes.removed, services=services, **more)
+    change = partial(changes.removed, services=services or None, **more)
     result = hosts.change(change, planless=True)
     if as_json:
         options.print_json(encode(result.answers))

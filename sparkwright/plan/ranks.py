@@ -3,7 +3,7 @@
 The head is rank 0: it alone has the key, the proxy and clients.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from sparkwright.catalog import ArgumentValue, Image, Recipe
 from sparkwright.config.clusters import ClusterSettings
@@ -106,32 +106,3 @@ def _unfit(
             yield MESSAGES.fault("size-of-ranks", f"arguments.{argument}", size=size)
     for argument, what, remedy in engine.rank_misuses(written):
         yield f"arguments.{argument}", what, remedy
-
-
-def taken(ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Fault]:
-    """Ports of ranks that something else of the host has.
-
-    Args:
-        ranks: by service.
-        ports: those of every service of the host, by whose they are.
-    """
-    users = dict(ports)
-    for name, rank in ranks.items():
-        for port in (rank.port, rank.link_port):
-            if port in users:
-                facts = {"port": port, "name": name, "other": users[port]}
-                yield MESSAGES.fault("port-of-ranks", f"{rank.cluster}.port", **facts)
-            users[port] = name
-
-
-def lost(of: Sequence[Rank], hosts: Mapping[str, str]) -> str | None:
-    """Why ranks can't be switched together; None when they can.
-
-    Args:
-        hosts: those that can't take part, and why.
-    """
-    for rank in of:
-        for name in rank.hosts:
-            if name in hosts:
-                return f"{name} of cluster {rank.cluster} {hosts[name]}"
-    return None

@@ -4,14 +4,14 @@ What a repository's files say is in the lock; what is not there is asked for, on
 whole fleet.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, architectures
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, recipes_for
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
 from sparkwright.engines import DEFAULT, engine, template_marks
@@ -220,20 +220,15 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
         vram = recipe.needs.vram_gib or 0
         return -vram if gpu and gpu.vram_gib else 0, rank, vram, recipe.drafter is None, recipe.name
 
+    fitting: Iterable[str] = catalog.recipes
+    if gpu is not None:
+        architecture = FAMILIES[gpu.cap].architecture
+        fitting = recipes_for(catalog, architecture, {gpu.cap}, gpu.vram_gib)
     recipes = [
         recipe
-        for recipe in catalog.recipes.values()
-        if catalog.models[recipe.body.model].repository == repository
-        and _fits(recipe, gpu, catalog)
+        for recipe in map(catalog.recipes.__getitem__, fitting)
+        if recipe.status not in ("superseded", "fails")
+        and not (recipe.ranks and recipe.ranks.world > 1)
+        and catalog.models[recipe.body.model].repository == repository
     ]
     return min(recipes, key=order, default=None)
-
-
-def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:
-    if recipe.status in ("superseded", "fails") or (recipe.ranks and recipe.ranks.world > 1):
-        return False
-    return gpu is None or (
-        gpu.cap in recipe.needs.compute_caps
-        and FAMILIES[gpu.cap].architecture in architectures(recipe, catalog)
-        and (gpu.vram_gib is None or (recipe.needs.vram_gib or 0) <= gpu.vram_gib)
-    )
