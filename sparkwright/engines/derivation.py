@@ -124,7 +124,7 @@ class Subject:
     def version(self) -> str | None:
         """The engine's version in the tag, where the catalog says it."""
         tag = self.image.tags.get(self.tag)
-        return tag.vllm if tag else None
+        return tag.version if tag else None
 
     @cached_property
     def weights(self) -> int:
@@ -133,11 +133,6 @@ class Subject:
         weights = [path for path in files if path.endswith(".safetensors")]
         once = [path for path in weights if not path.startswith("consolidated")]
         return sum(files[path].size for path in once or weights)
-
-    @property
-    def mistral(self) -> bool:
-        """Whether the model has Mistral's own tokenizer, which templates itself."""
-        return "tekken.json" in self.resolved.files
 
     @property
     def form(self) -> Format | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.service import CheckResult, Service, SmokeRequest
 
 GOOD, REVERTED, FAILED = "good", "reverted", "failed"
@@ -74,7 +74,7 @@ class SwitchRequest:
     recover: str
     services: tuple[ServiceSwitch, ...]
     unmanaged: tuple[str, ...] = ()
-    proxies: ProxySwitch | None = None
+    proxies: ProxyRequest | None = None
     active: dict[str, str] = field(default_factory=dict)
     activates: dict[str, str] = field(default_factory=dict)
 

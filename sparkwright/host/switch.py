@@ -191,14 +191,13 @@ class Switch:
         proxies = self._request.proxies
         if not proxies:
             return []
-        request = replace(proxies.to, start=True)
+        request = replace(proxies, start=True)
         if which == "from":
             before = self._before()
             if not before:
                 return []  # nothing was changed yet
             texts = {path: (*before[path],) for path in proxies.managed if before.get(path)}
-            health = proxies.health if before.get(proxies.health_path) else None
-            request = replace(request, files=texts, health=health)
+            request = replace(request, files=texts)
         try:
             configure.main(request)
         except (SystemExit, OSError) as error:

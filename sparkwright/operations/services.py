@@ -12,7 +12,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
 from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.ranks import rank
 from sparkwright.host.release import ServiceSwitch, SwitchJournal
 from sparkwright.host.service import FORMAT, Service
@@ -40,7 +40,7 @@ def running(
     services: Sequence[Service],
     secrets: Secrets,
     *,
-    proxies: Callable[[], ProxySwitch | None] = lambda: None,
+    proxies: Callable[[], ProxyRequest | None] = lambda: None,
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:

@@ -142,17 +142,22 @@ class HostPlan:
                 result[service.exclusive] = (*result.get(service.exclusive, ()), name)
         return result
 
-    def largest(self, needs: Mapping[str, float]) -> float:
-        """The sum of what services need, of each exclusive group its largest alone.
+    def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
+        """Services whose needs add up: all, but of each exclusive group its largest alone.
 
         Args:
             needs: by service.
         """
-        most: dict[str, float] = {}
+        most: dict[str, str] = {}
         for name, need in needs.items():
             group = self.settings.services[name].exclusive or f" {name}"
-            most[group] = max(need, most.get(group, 0.0))
-        return sum(most.values())
+            if group not in most or need > needs[most[group]]:
+                most[group] = name
+        return tuple(most.values())
+
+    def largest(self, needs: Mapping[str, float]) -> float:
+        """The sum of what services need, of each exclusive group its largest alone."""
+        return sum(needs[name] for name in self.counted(needs))
 
     @property
     def references(self) -> References:

@@ -10,14 +10,11 @@ from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets
+from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import pool_problems, replica_identity, replicas
 from sparkwright.tls.host_certificates import serves_with
-
-#: Seconds without a request after which a service is asked for one token.
-IDLE = 30
 
 
 def proxies_of(
@@ -80,8 +77,7 @@ def health_file(plan: HostPlan) -> str | None:
     )
     if not services:
         return None
-    config = HealthConfig(services, IDLE, "/run/sparkwright-health/state.json", metric_names())
-    return json.dumps(encode(config), indent=1) + "\n"
+    return json.dumps(encode(HealthConfig(services, metric_names())), indent=1) + "\n"
 
 
 def health_unit(plan: HostPlan) -> str:
@@ -95,5 +91,7 @@ def leave_and_return(
     proxies: Proxies, settings: RolloutSettings, service: str, *, others: bool
 ) -> Pool:
     """How a switch leaves a service's proxy and comes back."""
-    sockets = Sockets(proxies.admin_socket, proxies.master_socket)
-    return Pool(service, sockets, settings.notice_seconds, settings.drain_seconds, others)
+    return Pool(
+        service, proxies.admin_socket, proxies.master_socket,
+        settings.notice_seconds, settings.drain_seconds, others,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,6 +111,7 @@ def resolve_model(
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
             for a file of the repository that can't be used.
     """
+    import requests  # a locked run sends no request, and this takes 50 ms to import
     from huggingface_hub.errors import HfHubHTTPError
 
     where = f"model {repository}@{revision}"
@@ -118,33 +120,26 @@ def resolve_model(
         try:
             info = model_info(endpoint, repository, revision, token)
         except HfHubHTTPError as error:
-            message, status = (
-                _meaning(error.response, token is not None),
-                error.response.status_code,
-            )
-            page = f"{endpoint}/{repository}"
-            raise MESSAGES.refusal(message, where, page=page, status=status) from None
-        result = _parse(where, repository, info)
+            answer, page = error.response, f"{endpoint}/{repository}"
+            facts = {"page": page, "status": answer.status_code}
+            raise MESSAGES.refusal(_meaning(answer, bool(token)), where, **facts) from None
+        model = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
-            if name not in result.files:
+            if name not in model.files:
                 return None
-            return download(f"{endpoint}/{repository}/resolve/{result.commit}/{name}", headers)
+            return download(f"{endpoint}/{repository}/resolve/{model.commit}/{name}", headers)
 
         if marks is not None:
-            return _with_facts(result, small, info, where, marks)
-        return replace(result, kv=_kv(small))
+            return _with_facts(model, small, info, where, marks)
+        # Nothing depends on it.
+        with suppress(requests.RequestException, Unusable):
+            return replace(model, kv=kv_layers(_loaded(small("config.json"))))
+        return model
 
 
-def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
-    """From the commit's config.json; empty where it can't be had, since nothing depends on it."""
-    import requests  # a locked run sends no request, and this takes 50 ms to import
-
-    try:
-        text = small("config.json")
-        return kv_layers(json_text.load_object(text, MOST_VALUES)) if text is not None else ()
-    except (requests.RequestException, Unusable):
-        return ()
+def _loaded(text: bytes | None) -> dict[str, Any]:
+    return json_text.load_object(text, MOST_VALUES) if text is not None else {}
 
 
 def _with_facts(
@@ -155,27 +150,22 @@ def _with_facts(
     marks: Collection[str],
 ) -> ResolvedModel:
     """The model with what its own small files say of it."""
-    files: dict[str, dict[str, Any]] = {}
-    template = None
-    for name in (*_READ, _TEMPLATE):
-        try:
-            text = small(name)
-            if name == _TEMPLATE:
-                template = text
-            else:
-                files[name] = {} if text is None else json_text.load_object(text, MOST_VALUES)
-        except Unusable as error:
-            problem = error.what
-            raise MESSAGES.refusal("unusable-file", where, file=name, problem=problem) from None
-    card = info.card_data
+    files: list[dict[str, Any]] = []
+    try:
+        for name in _READ:
+            files.append(_loaded(small(name)))
+        name = _TEMPLATE
+        template = small(name)
+    except Unusable as error:
+        raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.what) from None
     facts = facts_of(
-        *(files[name] for name in _READ),
+        *files,
         marks=marks,
         template=template.decode("utf-8", "replace") if template else None,
         hf_quant="hf_quant_config.json" in model.files,
-        license=card.license if card else None,
+        license=info.card_data.license if info.card_data else None,
     )
-    return replace(model, kv=kv_layers(files["config.json"]), facts=facts)
+    return replace(model, kv=kv_layers(files[0]), facts=facts)
 
 
 def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:

@@ -7,15 +7,11 @@ bounds, and never run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve.messages import MESSAGES
-
-if TYPE_CHECKING:
-    import requests
 
 #: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
 MOST_BYTES = 8 << 20
@@ -56,16 +52,15 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         raise MESSAGES.refusal("another-answer", subject, **facts) from error
 
 
-def body(answer: requests.Response, most: int | None = None) -> bytes:
-    """Return the body of an answer that was requested with ``stream=True``.
+def body(pieces: Iterable[bytes], most: int) -> bytes:
+    """Return the body of an answer, which comes in pieces.
 
     Raises:
-        Unusable: for one that is larger (MOST_BYTES by default), or takes longer than a minute.
+        Unusable: for one that is larger, or takes longer than a minute.
     """
-    most = MOST_BYTES if most is None else most
     result = bytearray()
     until = time.monotonic() + _SECONDS
-    for piece in answer.iter_content(_PIECE):
+    for piece in pieces:
         result += piece
         if len(result) > most:
             raise Unusable(f"it has more than {most >> 20} MiB", "take another one")
@@ -84,4 +79,4 @@ def download(url: str, headers: dict[str, str]) -> bytes | None:
     import requests
 
     with requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as answer:
-        return body(answer) if answer.ok else None
+        return body(answer.iter_content(_PIECE), MOST_BYTES) if answer.ok else None

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.checks.configuration import assumed_hardware, check_host, unknown_silences
+from sparkwright.checks.configuration import check_host, unknown_silences
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, lan_address
 from sparkwright.config.parse import parse_settings

@@ -37,6 +37,11 @@ class Hardware:
         """Whether CPU and GPU share one pool."""
         return unified(self.compute_cap)
 
+    @property
+    def pool_gib(self) -> float | None:
+        """The memory that engines share."""
+        return self.memory_gib if self.unified else self.vram_gib
+
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
     """Hardware that a host's recipes are made for: finds most mistakes without a host."""
@@ -88,28 +93,21 @@ class Context(Configuration):
             if not isinstance(value, list | dict):
                 number = self.engine.amount(value) if isinstance(value, str) else None
                 scalars[f"argument.{key}"] = value if number is None else number
-        speculative = self.limits.speculative or {}
-        scalars.update({f"speculative.{key}": value for key, value in speculative.items()})
-        scalars.update(
-            {
-                f"environment.{key}": _FLAGS.get(value.strip().lower(), value)
-                for key, value in self.environment.items()
-            }
-        )
-        scalars.update(
-            {
-                "body.family": self.body.family,
-                "body.format": self.body.format,
-                "body.name": self.body.name,
-                "drafter.name": self.drafter.name if self.drafter else None,
-                "compute_cap": self.hardware.compute_cap,
-                "vram_gib": self.hardware.vram_gib,
-                "architecture": self.hardware.architecture,
-                "image": self.image.name,
-                "tag": self.service.image.tag,
-            }
-        )
-        return scalars
+        speculative, drafter = self.limits.speculative or {}, self.drafter
+        scalars |= {f"speculative.{key}": value for key, value in speculative.items()}
+        for key, text in self.environment.items():
+            scalars[f"environment.{key}"] = _FLAGS.get(text.strip().lower(), text)
+        return scalars | {
+            "body.family": self.body.family,
+            "body.format": self.body.format,
+            "body.name": self.body.name,
+            "drafter.name": drafter.name if drafter else None,
+            "compute_cap": self.hardware.compute_cap,
+            "vram_gib": self.hardware.vram_gib,
+            "architecture": self.hardware.architecture,
+            "image": self.image.name,
+            "tag": self.service.image.tag,
+        }
 
 
 def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[Context]:
@@ -121,7 +119,7 @@ def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[C
             gpus *= len(service.rank.hosts)
         yield Context(
             engine=engine(service.engine),
-            version=image.tags[service.image.tag].vllm,
+            version=image.tags[service.image.tag].version,
             image=image,
             body=catalog.models[service.body.name],
             drafter=catalog.models[drafter.name] if drafter else None,

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.configuration import Hardware
-from sparkwright.checks.configuration.facts import contexts
+from sparkwright.checks.configuration.facts import Hardware, contexts
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check

@@ -6,12 +6,13 @@ arguments from. Settings and rules always speak of arguments; only here they bec
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.engines.engine import Command, Launch, Misuse, Rank
+from sparkwright.engines.engine import Command, Launch, Rank
 from sparkwright.engines.vllm.data import DATA
+from sparkwright.findings.user_error import Fault
 
 #: Variable -> folder below the directory of boot caches.
 CACHES: Mapping[str, str] = DATA["caches"]
@@ -26,10 +27,10 @@ def command(launch: Launch) -> Command:
 
     Boot caches come first in the environment: a recipe's own variable goes before them.
     """
-    environment = {name: launch.caches + folder for name, folder in CACHES.items()} if (
-        launch.caches
-    ) else {}  # fmt: skip
     arguments: list[str] = []
+    environment: dict[str, str] = {}
+    if launch.caches:
+        environment = {name: launch.caches + folder for name, folder in CACHES.items()}
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
         arguments += ["--host", launch.host, "--port", str(launch.port)]
@@ -81,6 +82,31 @@ def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:
     )
 
 
+def read_words(words: Sequence[str]) -> dict[str, list[str]]:
+    """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
+    ``max_model_len: [8192]``. Also of a command that is one word after ``bash -lc``."""
+    if any(" --" in word for word in words):
+        words = [part for word in words for part in split(word)]
+    result: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            result[name] = [value] if equals else []
+        elif name:
+            result[name].append(word)
+    return result
+
+
+def split(text: str) -> list[str]:
+    """Words as a shell has them; of an endless or an unfinished text what blanks part."""
+    try:
+        return shlex.split(text) if len(text) < 20_000 else text.split()
+    except ValueError:
+        return text.split()
+
+
 def argument_words(key: str, value: ArgumentValue) -> list[str]:
     """Words of an argument: ``max_model_len: 8192`` -> ``--max-model-len 8192``, True -> a flag."""
     flag = f"--{key.replace('_', '-')}"
@@ -109,7 +135,7 @@ def rank_environment(rank: Rank) -> dict[str, str]:
     return {"VLLM_HOST_IP": rank.address, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800"}
 
 
-def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Misuse]:
+def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
     """Executors other than the one that serves on several hosts."""
     executor = arguments.get(_EXECUTOR)
     if executor not in (None, "mp"):

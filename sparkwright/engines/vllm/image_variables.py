@@ -4,12 +4,12 @@ Rules, plan and endpoints speak of arguments. A variable of a site becomes an ar
 that repeats a setting is refused.
 """
 
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.engines.engine import Misuse
+from sparkwright.engines.vllm.command import read_words, split
 from sparkwright.engines.vllm.data import own_setting
+from sparkwright.findings.user_error import Fault
 
 
 def read_back(
@@ -34,7 +34,14 @@ def read_back(
         ]
 
 
-def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Misuse]:
+def misplaced(arguments: Iterable[str]) -> Iterator[Fault]:
+    """Arguments that are settings of the service."""
+    for argument in arguments:
+        if setting := own_setting(argument):
+            yield argument, "this is a setting of its own, not an argument", f"write {setting}"
+
+
+def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]:
     """Variables that would make something else run than plan, endpoints and rules show."""
     for variable, remedy in (
         (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),
@@ -64,21 +71,9 @@ def _scalar(text: str) -> int | float | str:
 
 
 def _remedy(extra: str) -> str:
-    """The same as settings, word by word."""
-    try:
-        parts = shlex.split(extra)
-    except ValueError:
-        parts = []
-    arguments: dict[str, list[str]] = {}
-    name = ""
-    for word in parts:
-        if word.startswith("--"):
-            name, _, value = word[2:].replace("-", "_", word.count("-")).partition("=")
-            arguments[name] = [value] if value else []
-        elif name:
-            arguments[name].append(word)
+    """Extra arguments as settings."""
     lines = []
-    for name, values in arguments.items():
+    for name, values in read_words(split(extra)).items():
         own = own_setting(name)
         if own:
             lines.append(f"{own} instead of --{name.replace('_', '-')}")

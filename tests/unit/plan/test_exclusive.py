@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.host.judge import judge
 from sparkwright.findings.user_error import UserError
