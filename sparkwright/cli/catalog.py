@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.catalog.data import Name
@@ -84,7 +84,7 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
     catalog = load_catalog(catalogs(directories))
-    entries = {key: (kind, entry) for kind, key, entry in _entries(catalog)}
+    entries = {key: (kind, entry) for kind, key, entry in catalog.every()}
     if name not in entries:
         raise refusal("catalog", f"no entry {name!r}", suggest(name, list(entries)))
     kind, entry = entries[name]
@@ -114,7 +114,7 @@ def sources(directories: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _sources(catalog: Catalog) -> Iterator[tuple[str, str | None]]:
-    for kind, name, entry in _entries(catalog):
+    for kind, name, entry in catalog.every():
         yield f"{kind} {name}", getattr(entry, "source", None)
     for image in catalog.images.values():
         yield from ((f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items())
@@ -125,16 +125,6 @@ def _sources(catalog: Catalog) -> Iterator[tuple[str, str | None]]:
         yield from ((f"cause {cause.id}", cause.source) for cause in group.causes)
     yield from ((f"rule {rule.id}", rule.source) for rule in RULES.texts.values())
     yield from ((f"rule {name}", issue.source) for name, issue in all_issues(catalog).items())
-
-
-def _entries(catalog: Catalog) -> Iterator[tuple[str, str, BaseModel]]:
-    """Kind and name of every entry."""
-    groups: dict[str, Any] = {
-        "recipe": catalog.recipes, "model": catalog.models, "image": catalog.images,
-        "measurement": catalog.measurements, "advice": catalog.advice, "causes": catalog.causes,
-    }  # fmt: skip
-    for kind, group in groups.items():
-        yield from ((kind, name, entry) for name, entry in group.items())
 
 
 @command.command("schema")
@@ -196,7 +186,7 @@ def new(
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     """The keys of an entry that extends another: only a recipe's title is its own."""
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    known: Mapping[str, Any] = getattr(catalog, f"{kind}s")
+    known = catalog.of_kind(kind)
     if base not in known:
         raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(known)))
     values: dict[str, Any] = {"extends": base}

@@ -68,18 +68,17 @@ class Messages:
     def __init__(self, module: str, file: str = "messages.yaml") -> None:
         self._texts = cache(partial(beside, module, file))
 
+    def fault(self, message: str, key: str, /, **facts: Any) -> Fault:
+        """A fault in a key below a setting."""
+        text = self._texts()[message]
+        return key, text["observed"].format_map(facts), text["remedy"].format_map(facts)
+
     def mistake(
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> Finding:
         """A mistake with one of the texts; see ``mistake``."""
-        _, observed, remedy = self.fault(message, where, **facts)
         reason = self._texts()[message].get("reason", "")
-        return mistake(where, observed, remedy, host, reason=reason)
-
-    def fault(self, message: str, key: str, /, **facts: Any) -> Fault:
-        """A fault with one of the texts, in a key below a setting."""
-        text = self._texts()[message]
-        return key, text["observed"].format_map(facts), text["remedy"].format_map(facts)
+        return mistake(*self.fault(message, where, **facts), host, reason=reason)
 
     def refusal(
         self, message: str, where: str, host: str | None = None, /, **facts: Any

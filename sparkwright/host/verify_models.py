@@ -45,13 +45,12 @@ def sha256(path: Path) -> str:
 def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
     """Fault of a file; None if there is none."""
     fault = receipt.fault(str(directory / name), entry)
-    if fault:
-        return f"{name} {fault}"
     try:
-        digest = sha256(directory / name)
+        if fault is None and sha256(directory / name) != entry.sha256:
+            fault = "has other content than was verified"
     except OSError as error:
-        return f"{name} can't be read: {error.strerror}"
-    return None if digest == entry.sha256 else f"{name} has other content than was verified"
+        fault = f"can't be read: {error.strerror}"
+    return fault and f"{name} {fault}"
 
 
 def verified(text: str) -> Verified:

@@ -25,7 +25,7 @@ from sparkwright.facts import (
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt
 from sparkwright.operations import docker
 from tests.operations.harness import as_json, marked

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from sparkwright.host.observation import Distribution
+from sparkwright.host.observe import Distribution
 from sparkwright.text.shipped_yaml import beside
 
 

@@ -9,7 +9,7 @@ from sparkwright.checks.host.judge import judge
 from sparkwright.checks.host.remedies import install
 from sparkwright.host import observe
 from sparkwright.host.lib import documents
-from sparkwright.host.observation import Distribution
+from sparkwright.host.observe import Distribution
 from tests.tables import Tables
 from tests.unit.builders import plan, probe, wanted
 
