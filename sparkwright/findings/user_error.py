@@ -68,13 +68,16 @@ class Messages:
     def __init__(self, module: str, file: str = "messages.yaml") -> None:
         self._texts = cache(partial(beside, module, file))
 
+    def fault(self, message: str, key: str, /, **facts: Any) -> Fault:
+        """A fault in a key below a setting."""
+        text = self._texts()[message]
+        return key, text["observed"].format_map(facts), text["remedy"].format_map(facts)
+
     def mistake(
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> Finding:
         """A mistake with one of the texts; see ``mistake``."""
-        text = self._texts()[message]
-        observed, remedy = (text[key].format_map(facts) for key in ("observed", "remedy"))
-        return mistake(where, observed, remedy, host)
+        return mistake(*self.fault(message, where, **facts), host)
 
     def refusal(
         self, message: str, where: str, host: str | None = None, /, **facts: Any

@@ -18,7 +18,7 @@ from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
+from sparkwright.findings.user_error import Fault, Messages, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.tags import chosen_tag, no_such_tag
@@ -175,6 +175,7 @@ class HostPlan:
         )
 
 
+_MESSAGES = Messages(__file__)
 #: Arguments, environment, and the origin of each.
 _Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]
 
@@ -202,14 +203,15 @@ def plan_host(
         own = f"{where}.{name}"
         recipe = catalog.recipes.get(service.recipe or "")
         if recipe is None:
-            remedy = suggest(service.recipe or "", list(catalog.recipes))
-            what = f"no such recipe: {service.recipe!r}"
-            problems.append(mistake(f"{own}.recipe", what, remedy, host))
+            near = suggest(service.recipe or "", list(catalog.recipes))
+            facts = {"kind": "recipe", "name": service.recipe, "near": near}
+            problems.append(_MESSAGES.mistake("no-such-entry", f"{own}.recipe", host, **facts))
             continue
         image = catalog.images[recipe.image]
         if image.engine not in ENGINES:
-            what, remedy = f"no such engine: {image.engine!r}", suggest(image.engine, [*ENGINES])
-            problems.append(mistake(f"image {image.name}: engine", what, remedy, host))
+            near, key = suggest(image.engine, [*ENGINES]), f"image {image.name}: engine"
+            facts = {"kind": "engine", "name": image.engine, "near": near}
+            problems.append(_MESSAGES.mistake("no-such-entry", key, host, **facts))
             continue
         tag, key = chosen_tag(service, settings, recipe, image, f"{own}.image_tag", origin)
         if tag not in image.tags or tag not in (recipe.tags or image.tags):
@@ -353,17 +355,17 @@ def _twice(services: list[ServicePlan]) -> Iterator[Fault]:
     names: dict[str, str] = {}
     for service in services:
         if service.proxy and service.health_port > 65535:
-            what = f"behind a proxy, {service.health_port} is asked for health, which is no port"
-            yield f"{service.name}.port", what, f"take a port below {65536 - 2 * PROXY_STEP}"
+            facts = {"port": service.health_port, "below": 65536 - 2 * PROXY_STEP}
+            yield _MESSAGES.fault("health-port", f"{service.name}.port", **facts)
         for port in service.own_ports:
             if port in ports and not _take_turns(service, ports[port]):
-                what = f"port {port} is taken by service {ports[port].name!r} of the same host"
-                yield f"{service.name}.port", what, "give each service a port of its own"
+                taken = {"port": port, "other": ports[port].name}
+                yield _MESSAGES.fault("same-port", f"{service.name}.port", **taken)
             ports[port] = service
         for alias in service.served_names:
             if alias in names:
-                what = f"{alias!r} is a name of service {names[alias]!r} of the same host"
-                yield f"{service.name}.served_names", what, "give each service names of its own"
+                both = {"name": alias, "other": names[alias]}
+                yield _MESSAGES.fault("same-name", f"{service.name}.served_names", **both)
             names[alias] = service.name
 
 
@@ -371,9 +373,7 @@ def _woken(settings: HostSettings) -> Iterator[Fault]:
     """Services that no request can activate, though they are to be."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
-            what = "its proxy has it activated while another one of its exclusive group runs"
-            remedy = "give it 'exclusive', and leave proxy as it is; or leave this out"
-            yield f"{name}.activate", what, remedy
+            yield _MESSAGES.fault("not-activated", f"{name}.activate")
 
 
 def _take_turns(service: ServicePlan, other: ServicePlan) -> bool:

@@ -10,8 +10,10 @@ from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines.engine import Engine, Rank
-from sparkwright.findings.user_error import Fault, suggest
+from sparkwright.findings.user_error import Fault, Messages, suggest
 from sparkwright.host.ranks.collective import plain_environment
+
+_MESSAGES = Messages(__file__)
 
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
@@ -67,30 +69,22 @@ def problems(
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:
-            what = (
-                f"recipe {recipe.name} is for {ranks.world} ranks, and the service has no cluster"
-            )
             known = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
-            yield "cluster", what, f"name one of clusters ({known})"
+            facts = {"recipe": recipe.name, "ranks": ranks.world}
+            yield _MESSAGES.fault("cluster-missing", "cluster", known=known, **facts)
         return
     cluster = settings.clusters.get(name)
     if cluster is None:
         yield "cluster", f"there is no cluster {name!r}", suggest(name, list(settings.clusters))
         return
     if host not in cluster.hosts:
-        what = f"{host} is not in cluster {name!r} ({', '.join(cluster.hosts)})"
-        remedy = "give the service to the cluster's hosts alone, or add this one to clusters"
-        yield "cluster", what, remedy
+        hosts = ", ".join(cluster.hosts)
+        yield _MESSAGES.fault("not-in-cluster", "cluster", host=host, cluster=name, hosts=hosts)
     if ranks is None:
-        what = f"recipe {recipe.name} has no ranks: it is for one host"
-        yield "recipe", what, "a recipe with ranks (sparkwright catalog list), or drop cluster"
+        yield _MESSAGES.fault("no-ranks", "recipe", recipe=recipe.name)
     elif ranks.world != len(cluster.hosts) * len(service.gpus or "1"):
-        what = (
-            f"recipe {recipe.name} is for {ranks.world} ranks (tensor {ranks.tensor} x pipeline "
-            f"{ranks.pipeline}), and the cluster has {len(cluster.hosts)} hosts"
-        )
-        remedy = "a recipe for as many ranks as the cluster has hosts, each with one GPU"
-        yield "cluster", what, remedy
+        of = {"recipe": recipe.name, "hosts": len(cluster.hosts)}
+        yield _MESSAGES.fault("other-ranks", "cluster", ranks=ranks, **of)
     yield from _unfit(service, recipe, image, engine)
 
 
@@ -99,19 +93,15 @@ def _unfit(
 ) -> Iterator[Fault]:
     """Faults for settings that no service of a cluster can have."""
     if image.variables is not None:
-        what = f"image {image.name} starts its engine by its own entry point, which knows no ranks"
-        yield "recipe", what, f"a recipe whose image has {engine.program} as its entry point"
+        yield _MESSAGES.fault("own-entrypoint", "recipe", image=image.name, program=engine.program)
     if service.exclusive is not None:
-        what = "the ranks of a cluster run on every one of its hosts, or on none"
-        yield "exclusive", what, "drop exclusive"
+        yield _MESSAGES.fault("exclusive-ranks", "exclusive")
     if service.hardening == "strict":
-        what = "strict: a rank is reached by the others on its host's own network"
-        yield "hardening", what, "drop hardening"
+        yield _MESSAGES.fault("strict-ranks", "hardening")
     written = {**recipe.arguments, **service.arguments}
     for argument, size in engine.parallel.items():
         if written.get(argument) is not None:
-            remedy = "drop it, or change ranks in the recipe"
-            yield f"arguments.{argument}", f"the recipe's ranks say it ({size})", remedy
+            yield _MESSAGES.fault("size-of-ranks", f"arguments.{argument}", size=size)
     for argument, what, remedy in engine.rank_misuses(written):
         yield f"arguments.{argument}", what, remedy
 
@@ -127,8 +117,8 @@ def taken(ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Fault
     for name, rank in ranks.items():
         for port in (rank.port, rank.link_port):
             if port in known:
-                what = f"port {port}, of the ranks of {name!r}, is taken by {known[port]!r}"
-                yield f"{rank.cluster}.port", what, "another port for the cluster, such as 29601"
+                facts = {"port": port, "service": name, "other": known[port]}
+                yield _MESSAGES.fault("port-of-ranks", f"{rank.cluster}.port", **facts)
             known[port] = name
 
 

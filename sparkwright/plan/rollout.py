@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import Problems, mistake
+from sparkwright.findings.user_error import Messages, Problems
 from sparkwright.host.release import HistoryEntry
+
+_MESSAGES = Messages(__file__)
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -39,12 +41,8 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
         usual = getattr(settings[first], key)
         for name, item in settings.items():
             if getattr(item, key) != usual:
-                what = (
-                    f"{getattr(item, key)!r}, but {usual!r} for {first}: hosts of one run are "
-                    "switched in one order"
-                )
-                remedy = "set it once, in group_data/all.py"
-                problems.append(mistake(f"rollout.{key}", what, remedy, name))
+                facts = {"value": getattr(item, key), "usual": usual, "first": first}
+                problems.append(_MESSAGES.mistake("another-order", f"rollout.{key}", name, **facts))
     problems.stop()
     return settings[first]
 

@@ -5,7 +5,9 @@ from itertools import combinations
 
 from sparkwright.config.schedule import DAY, DAYS, calendar
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.user_error import Fault, suggest
+from sparkwright.findings.user_error import Fault, Messages, suggest
+
+_MESSAGES = Messages(__file__)
 
 #: Begin and end in minutes of the week, and the service that runs then.
 Window = tuple[int, int, str]
@@ -35,8 +37,7 @@ def problems(settings: HostSettings) -> Iterator[Fault]:
         if service is None:
             yield name, "no such service on this host", suggest(name, list(settings.services))
         elif service.exclusive is None:
-            remedy = f"give {name} and what runs outside these hours the same 'exclusive'"
-            yield name, "it is of no exclusive group", remedy
+            yield _MESSAGES.fault("no-group", name, service=name)
     texts = set()
     for group, its in windows(settings).items():
         for item, other in combinations(its, 2):
@@ -45,6 +46,6 @@ def problems(settings: HostSettings) -> Iterator[Fault]:
             if begin < end and item[2] != other[2] and both not in texts:
                 texts.add(both)
                 at = f"{DAYS[begin // DAY]} {begin % DAY // 60:02d}:{begin % 60:02d}"
-                what = f"{both[0]} and {both[1]} of group {group!r} are both to run from {at} on"
-                remedy = f"one of them at a time: {both[0]} has {settings.schedule[both[0]]!r}"
-                yield both[1], what, remedy
+                hours = settings.schedule[both[0]]
+                facts = {"services": both, "group": group, "at": at, "hours": hours}
+                yield _MESSAGES.fault("same-time", both[1], **facts)
