@@ -16,7 +16,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
-from sparkwright.host.fetch import errors, fetch, peer_server, pull, run, worker
+from sparkwright.host.fetch import errors, fetch, job, peer_server, pull, worker
 from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.resolve.runtime import (
     Runtime,
@@ -26,7 +26,7 @@ from sparkwright.resolve.runtime import (
 )
 
 #: Each module that fetch.py names by its task.
-_PROGRAMS = (fetch, run, pull, peer_server, worker)
+_PROGRAMS = (fetch, job, pull, peer_server, worker)
 _ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
 #: One bundle serves all hosts of one kind: build it once, not once per host at the same time.

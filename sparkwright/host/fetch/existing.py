@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path, PurePosixPath
 from threading import Event
@@ -131,7 +132,7 @@ def _use(work: Workspace, file: FetchFile, paths: list[Path]) -> bool:
 
     What is hashed is what stays: root's own copy, which nobody changes between the two.
     """
-    copy = work.part(file.path, "copy")
+    copy = work.part(file).path.with_suffix(".copy")
     for path in paths:
         workspace.real_directories(work.parts, file.path)
         room = work.free() - work.request.headroom
@@ -142,11 +143,8 @@ def _use(work: Workspace, file: FetchFile, paths: list[Path]) -> bool:
         if isinstance(entry, str):
             copy.unlink()
             continue
-        if how != _LINKED:  # a link is a file of root's that is there already
-            workspace.publish(copy)
-            workspace.sync(copy)
-        copy.replace(work.base / file.path)
-        work.add(file, entry, keep=True)
+        # A link is a file of root's that is there already.
+        work.put(copy, file, entry, published=how == _LINKED)
         log(f"{file.path}: {how} from {path}")
         return True
     return False
@@ -200,52 +198,34 @@ def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str 
         room: bytes that a copy may take on the file system.
     """
     target.unlink(missing_ok=True)
-    if _second_name(source, target):
-        return _LINKED
+    with suppress(OSError):
+        # Root alone can write to it, and everybody read it: a second name will do.
+        mine = os.geteuid() == 0 and trusted.exposed(source) is None
+        if mine and source.lstat().st_mode & 0o004:
+            os.link(source, target, follow_symlinks=False)
+            return _LINKED
     try:
-        descriptor = os.open(source, _READ)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            result = os.fstat(descriptor)
-            if not stat.S_ISREG(result.st_mode) or result.st_size != size:
+        with os.fdopen(os.open(source, _READ), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size != size:
                 return None
-            return _copy(file, target, size, room, stop)
+            with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
+                return _copy(file, copy, size, room, stop)
     except OSError as error:
         log(f"cannot copy {source}: {error.strerror}")
-        target.unlink(missing_ok=True)
         return None
 
 
-def _second_name(source: Path, target: Path) -> bool:
-    """Give a file a second name, if root alone can write to it and everybody read it."""
-    if os.geteuid() != 0 or trusted.exposed(source) is not None:
-        return False
-    try:
-        if not source.lstat().st_mode & 0o004:
-            return False
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
-
-
-def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> str | None:
+def _copy(file: FileIO, copy: FileIO, size: int, room: int, stop: Event) -> str | None:
     """Copy exactly so many bytes, whatever the source becomes meanwhile."""
-    with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
-        try:
-            fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
-        except OSError:
-            if size > room:
-                target.unlink()
-                return None
-        else:
-            os.ftruncate(copy.fileno(), size)
-            return "cloned"
-        left = size
-        while left:
-            piece = file.read(min(left, _BUFFER))
-            if not piece:
-                break  # it is shorter now: its hash will be wrong
-            if stop.is_set():
-                raise Temporary("stopped")
-            left -= copy.write(piece)
-    return "copied"
+    with suppress(OSError):
+        fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
+        copy.truncate(size)
+        return "cloned"
+    left = size if size <= room else 0
+    while left and (piece := file.read(min(left, _BUFFER))):
+        # A source that has become shorter ends here, and its hash will be wrong.
+        if stop.is_set():
+            raise Temporary("stopped")
+        left -= copy.write(piece)
+    return "copied" if size <= room else None

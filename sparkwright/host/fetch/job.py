@@ -1,33 +1,89 @@
-"""Fetch job: find what is on the disk, fetch the rest, put it in place, write the receipt."""
+"""Runs of the program, from the request to the exit code, and the fetch of a repository: find what
+is on the disk, fetch the rest, put it in place, write the receipt."""
 
 from __future__ import annotations
 
 import shutil
+import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
-from sparkwright.host.fetch import contents, existing, holes, workspace
-from sparkwright.host.fetch.errors import Failed, Temporary, size, text
+from sparkwright.host.fetch import contents, existing, workspace
+from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary, size, text
+from sparkwright.host.fetch.holes import total
 from sparkwright.host.fetch.progress import PEERS, Progress, log
-from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
+from sparkwright.host.fetch.request import (
+    ExpectedContents,
+    FetchFile,
+    FetchRequest,
+    PullRequest,
+    read_fetch,
+)
 from sparkwright.host.fetch.transfer import Libraries, Transfer
-from sparkwright.host.fetch.workspace import Workspace, publish, sync
-from sparkwright.host.lib import receipt
+from sparkwright.host.fetch.workspace import Workspace, publish
+from sparkwright.host.lib import files, receipt
 from sparkwright.host.lib.receipt import Receipt
-from sparkwright.host.lib.records import encode
+
+_Request = TypeVar("_Request", FetchRequest, PullRequest)
 
 
-def fetch(request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None) -> str:
+def run(path: Path, runtime: Path | None) -> int:
+    """Fetch what a request says. Returns the exit code."""
+    return carry_out(path, read_fetch, partial(fetch, runtime=runtime))
+
+
+def carry_out(
+    path: Path,
+    read: Callable[[Path], _Request],
+    work: Callable[[_Request, Progress, Event], str],
+) -> int:
+    """Carry out a request, and write how far it is to progress.json in its state directory.
+
+    Returns the exit code; the last line on stderr is the message.
+    """
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    progress: Progress | None = None
+    try:
+        request = read(path)
+        how = request.fetch if isinstance(request, PullRequest) else request
+        progress = Progress(Path(how.state_dir))
+        message, code = work(request, progress, stop), OK
+    except Failed as error:
+        message, code = str(error), error.exit_code
+    except OSError as error:
+        message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
+    except Exception as error:
+        # A bug: name the place, without a traceback.
+        import traceback
+
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"{Path(frame.filename).name}:{frame.lineno}"
+        message, code = f"internal error in {line}: {type(error).__name__}: {error}", FAILED
+    if progress is not None:
+        progress.end("done" if code == OK else "failed", message)
+    log(message)
+    return code
+
+
+def fetch(
+    request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None = None
+) -> str:
     """Complete a destination. Returns the message of success; raises Failed otherwise."""
     work = Workspace(request, progress, stop)
-    new_parent = not work.destination.parent.exists()
+    destination = work.destination
+    if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
+        kind = "symlink" if destination.is_symlink() else "file"
+        raise Failed("destination", path=destination, kind=kind)
+    new_parent = not destination.parent.exists()
     with work.lock() as lock:
         progress.start()
-        # Another run may have completed it before this one got the lock.
-        message = workspace.complete(request, progress)
-        if message is None:
-            message = _fetch(work, runtime, lock, new_parent)
+        message = work.complete() or _fetch(work, runtime, lock, new_parent)
         shutil.rmtree(work.root, ignore_errors=True)
     return message
 
@@ -35,14 +91,14 @@ def fetch(request: FetchRequest, progress: Progress, stop: Event, runtime: Path 
 def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -> str:
     request, progress = work.request, work.progress
     began = time.monotonic()
-    total = sum(file.size for file in request.files)
-    progress.show(files_total=len(request.files), bytes_total=total)
+    every = sum(file.size for file in request.files)
+    progress.show(files_total=len(request.files), bytes_total=every)
     for file in request.files:
         workspace.real_directories(work.base, file.path)
     missing = existing.missing(work)
     kept = _prepare(work, missing)
     if kept:
-        log(f"kept {kept} bytes ({size(kept)}) of {total}")
+        log(f"kept {kept} bytes ({size(kept)}) of {every}")
     if missing:
         libraries = None
         # The libraries can't be limited.
@@ -54,7 +110,7 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     peers, by = progress.received_by[PEERS], progress.received_by.most_common()
     names = [name for name, count in by if count > 0 and name != PEERS]
     return text(
-        "complete", count=len(request.files), total=size(total), received=size(received),
+        "complete", count=len(request.files), total=size(every), received=size(received),
         seconds=seconds, rate=size(received / seconds), kept=size(kept),
         by=f" by {' and '.join(names)}" if names else "", path=request.destination,
         peers=f", {size(peers)} of it from peers" if peers else "",
@@ -64,19 +120,18 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
 def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
     """Create the parts and check that the rest fits on the disk. Returns the bytes kept."""
     headroom, lacking = work.request.headroom, 0
-    parts = {work.part(file.path) for file in missing}
-    kept = parts | {holes.map_of(part) for part in parts}
-    for old in sorted(work.parts.rglob("*")):
+    parts = {file: work.part(file) for file in missing}
+    kept = {path for part in parts.values() for path in (part.path, part.map)}
+    for old in work.parts.rglob("*"):
         if old.is_file() and old not in kept:
             old.unlink()
-    for file in missing:
-        part = work.part(file.path)
-        part.parent.mkdir(parents=True, exist_ok=True)
-        holes.prepare(part, file.size, mapped=work.mapped)
-        gap = holes.total(holes.missing(part, file.size))
+    work.parts.mkdir(exist_ok=True)
+    for file, part in parts.items():
+        part.prepare(mapped=work.mapped)
+        gap = total(part.missing())
         work.progress.present(file.path, file.size - gap)
         # Where files can't have holes, the whole part takes its place from the start.
-        lacking += min(gap, max(0, file.size - holes.allocated(part)))
+        lacking += min(gap, max(0, file.size - part.path.lstat().st_blocks * 512))
     parent, free = work.destination.parent, work.free()
     if missing and work.mapped:
         log(text("mapped", parent=parent))
@@ -102,18 +157,13 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     directories = {base, *(d for name in names for d in (base / name).parents)}
     for directory in sorted(d for d in directories if d == base or base in d.parents):
         publish(directory)
-        sync(directory)
     entries = {name: work.verified[name] for name in names}
     written = Receipt(request.repo, request.endpoint, request.revision, entries)
-    workspace.write_json(base / receipt.NAME, encode(written))
-    publish(base / receipt.NAME)
-    sync(base)
-    if new_parent:
-        publish(work.destination.parent)
+    files.write_record(base / receipt.NAME, written)
     if base != work.destination:
         base.rename(work.destination)
-    sync(work.destination.parent)
+    publish(work.destination.parent, own=new_parent)
     fault = receipt.check(request.destination, request.revision)
     if fault is not None:
         raise Temporary("changed_meanwhile", path=request.destination, fault=fault)
-    workspace.report_extras(work.destination, entries)
+    work.report_extras(entries)

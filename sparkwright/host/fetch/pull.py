@@ -20,9 +20,9 @@ from threading import Event
 
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.job import carry_out, fetch
 from sparkwright.host.fetch.progress import Progress, log
 from sparkwright.host.fetch.request import BuildFile, PullRequest, read_pull
-from sparkwright.host.fetch.run import carry_out, fetch
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3

@@ -45,7 +45,8 @@ def _hf_transfer(job: dict[str, Any]) -> None:
 
 def _xet(job: dict[str, Any]) -> None:
     hf_xet = importlib.import_module("hf_xet")
-    memory = job["memory"]
+    # The same bound as hf_transfer's, over both large files of a time.
+    memory = job["connections"] * job["chunk_size"]
     config = hf_xet.XetConfig().with_config(
         {
             # No telemetry, and less memory than the default of 2 GB: the host may be serving.
