@@ -92,7 +92,7 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     request, progress = work.request, work.progress
     began = time.monotonic()
     every = sum(file.size for file in request.files)
-    progress.show(files_total=len(request.files), bytes_total=every)
+    progress.show(bytes_total=every)
     for file in request.files:
         workspace.real_directories(work.base, file.path)
     missing = existing.missing(work)
@@ -106,7 +106,7 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
             libraries = Libraries(request, runtime, work.stop, lock)
         Transfer(work, libraries).run(missing)
     _finish(work, new_parent)
-    received, seconds = progress.bytes_received, time.monotonic() - began
+    received, seconds = progress.received_by.total(), time.monotonic() - began
     peers, by = progress.received_by[PEERS], progress.received_by.most_common()
     names = [name for name, count in by if count > 0 and name != PEERS]
     return text(
@@ -140,9 +140,7 @@ def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
             "no_room", repo=work.request.repo, lacking=size(lacking), parent=parent,
             headroom=size(headroom), free=size(free), short=size(lacking + headroom - free),
         )  # fmt: skip
-    kept_bytes = work.progress.bytes_done
-    work.progress.show(bytes_kept=kept_bytes)
-    return kept_bytes
+    return work.progress.bytes_done
 
 
 def _finish(work: Workspace, new_parent: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections import Counter, deque
@@ -24,24 +23,17 @@ class FetchProgress:
         state: running, verifying, looking for earlier downloads, building, done or failed.
         bytes_done: on the disk, kept ones included.
         bytes_total: 0 while it is not known.
-        bytes_kept: what was on the disk before this run.
         bytes_peers: what came from peers.
         rate: bytes per second over the last ten seconds.
         message: the result, once state is done or failed.
-        updated: seconds since the epoch.
     """
 
     state: str = "running"
     bytes_done: int = 0
     bytes_total: int = 0
-    bytes_kept: int = 0
     bytes_peers: int = 0
     rate: int = 0
-    files_done: int = 0
-    files_total: int = 0
     message: str = ""
-    pid: int = 0
-    updated: float = 0.0
 
 
 #: Downloader of the bytes that peers sent.
@@ -60,13 +52,12 @@ class Progress:
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / "progress.json"
         self._lock = Lock()
-        self._write_lock = Lock()
+        self._writing = Lock()
         self._present: dict[str, int] = {}
-        self._finished = 0
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
         self._end = Event()
         self.received_by: Counter[str] = Counter()
-        self.now = FetchProgress(pid=os.getpid())
+        self.now = FetchProgress()
 
     def start(self) -> None:
         """Write the file now and then once a second."""
@@ -83,17 +74,6 @@ class Progress:
         with self._lock:
             self._present[path] = self._present.get(path, 0) + count
             self.received_by[downloader] += count
-
-    def finished(self, path: str, size: int) -> None:
-        """Count a file that is verified and in place."""
-        with self._lock:
-            self._present[path] = size
-            self._finished += 1
-
-    @property
-    def bytes_received(self) -> int:
-        """Bytes that arrived in this run."""
-        return self.received_by.total()
 
     @property
     def bytes_done(self) -> int:
@@ -114,8 +94,8 @@ class Progress:
     def write(self) -> None:
         """Replace progress.json. A failure to write it never ends a fetch."""
         now = time.monotonic()
-        with self._write_lock:
-            self._samples.append((now, self.bytes_received))
+        with self._writing:
+            self._samples.append((now, self.received_by.total()))
             while now - self._samples[0][0] > _WINDOW:
                 self._samples.popleft()
             passed = now - self._samples[0][0]
@@ -124,8 +104,6 @@ class Progress:
                 bytes_done=self.bytes_done,
                 bytes_peers=self.received_by[PEERS],
                 rate=round(gained / passed) if passed else 0,
-                files_done=self._finished,
-                updated=round(time.time(), 3),
             )
             try:
                 files.write(self._path, json.dumps(encode(self.now)) + "\n", 0o644, durable=False)

@@ -151,7 +151,7 @@ class RangeFetch:
         """Raise what an HTTP error means: worth a retry, an expired signature, or final."""
         file, elsewhere = self._file, origin(location.url) != origin(self.request.endpoint)
         reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
-        if sources.transient(error.code):
+        if error.code in sources.TRANSIENT:
             raise _Cut(reason, start, sources.retry_after(error.headers)) from error
         if error.code == 416:
             raise Failed("shorter_on_server", file=file.path, size=file.size) from error

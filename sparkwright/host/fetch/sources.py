@@ -17,8 +17,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -33,28 +33,21 @@ from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded
 
 _T = TypeVar("_T")
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+#: HTTP statuses that are worth another try.
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
 # If a server asks for more, a later run had better ask again.
 _LONGEST_RETRY_AFTER = 300.0
 
 
-def transient(status: int) -> bool:
-    """Return whether an HTTP status is worth another try."""
-    return status in _TRANSIENT
-
-
 def retry_after(headers: Any) -> float | None:
     """Return the seconds of a Retry-After header, None if it is missing or not valid."""
     value = headers.get("Retry-After") or ""
-    try:
+    with suppress(ValueError):
         return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError, TypeError, OverflowError):
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    return None
 
 
 class Tries:
@@ -108,7 +101,7 @@ class Location:
     xet: Xet | None = None
 
 
-class _Queried(ABC):
+class _Queried:
     """A repository of a hub or registry, queried with bounded retries.
 
     secret: token or ``user:password``, or None.
@@ -122,9 +115,25 @@ class _Queried(ABC):
         self._secret = secret
         self._stop = stop
 
-    @abstractmethod
     def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error: cause, and remedy."""
+        """Explain an HTTP error: cause, and remedy.
+
+        The hub answers 401 to a bad token, also for public repositories. A private repository
+        looks like a missing one without a token. A gated one answers 401 without a token, and 403
+        with the token of an account that has no access.
+        """
+        request, message = self._request, headers.get("X-Error-Message") or ""
+        code, token = headers.get("X-Error-Code") or "", self._secret is not None
+        return refusal(
+            request.source,
+            {"code": code, "message": message, "status": status, "token": token},
+            repo=request.repo,
+            endpoint=request.endpoint,
+            commit=request.revision,
+            subject=f"{request.repo}/{path}" if path else request.repo,
+            status=status,
+            details=f": {message}" if message else "",
+        )
 
     def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
         """Return the result of a query to the endpoint, which is repeated if that may help.
@@ -138,7 +147,7 @@ class _Queried(ABC):
                 return query()
             except urllib.error.HTTPError as error:
                 error.close()
-                if not transient(error.code):
+                if error.code not in TRANSIENT:
                     raise self.refusal(error.code, error.headers, path) from error
                 required = retry_after(error.headers)
                 tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
@@ -205,18 +214,13 @@ class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         super().__init__()
         self._answers = answers
 
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(self._connection, http.client.HTTPConnection), req)
+    def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> Any:
+        def connection(host: str, **more: Any) -> http.client.HTTPConnection:
+            made: http.client.HTTPConnection = http_class(host, **more)
+            made.response_class = self._answers  # type: ignore[assignment]
+            return made
 
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(self._connection, http.client.HTTPSConnection), req)
-
-    def _connection(
-        self, kind: type[http.client.HTTPConnection], host: str, **options: Any
-    ) -> http.client.HTTPConnection:
-        connection = kind(host, **options)
-        connection.response_class = self._answers  # type: ignore[assignment]
-        return connection
+        return super().do_open(connection, req, **options)
 
 
 def opener(
@@ -286,26 +290,6 @@ class Hub(_Queried):
         if size and size != str(file.size):
             raise Failed("size_on_hub", file=file.path, found=size, size=file.size)
         return Location(location, self._headers(location), self._xet(url, headers))
-
-    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error of the hub.
-
-        The hub answers 401 to a bad token, also for public repositories. A private repository
-        looks like a missing one without a token. A gated one answers 401 without a token, and 403
-        with the token of an account that has no access.
-        """
-        request, message = self._request, headers.get("X-Error-Message") or ""
-        code, token = headers.get("X-Error-Code") or "", self._secret is not None
-        return refusal(
-            "hub",
-            {"code": code, "message": message, "status": status, "token": token},
-            repo=request.repo,
-            endpoint=request.endpoint,
-            commit=request.revision,
-            subject=f"{request.repo}/{path}" if path else request.repo,
-            status=status,
-            details=f": {message}" if message else "",
-        )
 
     def _commit(self, url: str) -> object:
         query = urllib.request.Request(url, headers=self._headers(url))
@@ -380,15 +364,6 @@ class Registry(_Queried):
         self.check()
         return self.direct(file.path)
 
-    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error of the registry."""
-        return self._refusal(status, self._secret is not None)
-
-    def _refusal(self, status: int, has_account: bool) -> Failed:
-        request, answer = self._request, {"status": status, "token": has_account}
-        facts = {"endpoint": request.endpoint, "repo": request.repo, "commit": request.revision}
-        return refusal("registry", answer, status=status, **facts)
-
     def _url(self, kind: str, digest: str) -> str:
         return f"{self._request.endpoint}/v2/{self._request.repo}/{kind}/sha256:{digest}"
 
@@ -413,7 +388,7 @@ class Registry(_Queried):
         else:
             authorization = self._token(dict(re.findall(r'(\w+)="([^"]*)"', rest)), basic)
         if authorization is None:
-            raise self._refusal(401, False)
+            raise self.refusal(401, {})
         query.add_unredirected_header("Authorization", authorization)
         with QUERIES.open(query, timeout=30):
             return authorization

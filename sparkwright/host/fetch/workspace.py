@@ -89,7 +89,7 @@ class Workspace:
             self.verified[file.path] = entry
             if keep:
                 files.write_record(self.root / _VERIFIED, self.verified)
-        self.progress.finished(file.path, file.size)
+        self.progress.present(file.path, file.size)
 
     def put(
         self, path: Path, file: FetchFile, entry: ReceiptEntry, *, published: bool = False
@@ -110,9 +110,9 @@ class Workspace:
         if not all(same(file, known.files.get(file.path)) for file in self.request.files):
             return None
         total = sum(entry.size for entry in known.files.values())
-        self.progress.show(bytes_total=total, bytes_kept=total, files_total=len(known.files))
+        self.progress.show(bytes_total=total)
         for name, entry in known.files.items():
-            self.progress.finished(name, entry.size)
+            self.progress.present(name, entry.size)
         self.report_extras(known.files)
         return f"already complete: {path}"
 

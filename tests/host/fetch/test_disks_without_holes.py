@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.fetch import holes, peer_files
+from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.holes import Part
-from sparkwright.host.fetch.request import PAGE, FetchFile, PeerRoots
+from sparkwright.host.fetch.peer_files import Revision
+from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.lib import disks, files
 from tests.host.fetch.conftest import MIB, Fetch
 
@@ -127,17 +128,16 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
 
 def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
     """By its holes all of the part would be there, and a peer would be given zeros."""
-    place = peer_files.Place(str(ramfs), ("org--model",), "a" * 40)
-    stage = ramfs / "org--model" / f".staging-{place.revision}"
+    revision = Revision(str(ramfs), ("org--model",), "a" * 40)
+    stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)
     part.prepare(mapped=True)
     with part.writing("") as write:
         write(memoryview(bytes(MIB)), MIB)
-    store = peer_files.Store(PeerRoots(models=str(ramfs), images=str(ramfs)))
-    index = store.find(place, ("weights",))
+    index = revision.find(("weights",))
     assert index is not None
     with index:
-        assert peer_files.available(index) == [(MIB, 2 * MIB)]
+        assert index.available() == [(MIB, 2 * MIB)]
 
 
 def test_only_whole_pages_are_marked(tmp_path: Path) -> None:
