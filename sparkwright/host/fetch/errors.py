@@ -32,11 +32,11 @@ class Temporary(Failed):
     exit_code = TEMPORARY
 
 
-def refusal(source: str, answer: Mapping[str, object], /, **facts: Any) -> Failed:
-    """Explain an HTTP error of a hub or registry by the first rule that its answer meets."""
+def refusal(source: str, answer: Mapping[str, object]) -> str:
+    """Name of the explanation of an HTTP error: the first rule that an answer meets."""
     for conditions, name in _TEXTS["refusals"][source]:
         if all(answer[key] in values for key, values in conditions.items()):
-            return Failed(name, **facts)
+            return str(name)
     raise LookupError(source)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import FileIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import verify, workspace
@@ -43,62 +43,53 @@ def missing(work: Workspace) -> list[FetchFile]:
 
     They are looked for in the target directory, in other revisions, and where the request says.
     """
-    absent = _check(work)
-    for directory in sorted(work.destination.parent.glob("*")):
-        known = receipt.read(str(directory)) if directory != work.destination else None
-        if absent and known is not None and trusted.exposed(directory) is None:
-            absent = [file for file in absent if not _link(work, file, directory, known.files)]
-    if not absent or not work.request.adopt:
-        return absent
-    work.progress.show(state="looking for earlier downloads")
-    result = _candidates(work.request.adopt, absent)
-    absent = _each(absent, lambda file: _use(work, file, _worth_copying(file, result)))
+    known, adopt, absent = work.known(), work.request.adopt, list(work.request.files)
+    others = {
+        directory: revision.files
+        for directory in sorted(work.destination.parent.glob("*"))
+        if directory != work.destination and trusted.exposed(directory) is None
+        if (revision := receipt.read(str(directory))) is not None
+    }
+
+    def keep(file: FetchFile) -> bool:
+        return _keep(work, file, known.get(file.path)) or any(
+            _link(work, file, directory, entries) for directory, entries in others.items()
+        )
+
+    def use(file: FetchFile) -> bool:
+        return _use(work, file, _worth_copying(file, candidates))
+
+    def failing(task: Callable[[FetchFile], bool]) -> list[FetchFile]:
+        return [file for file, done in zip(absent, pool.map(task, absent), strict=True) if not done]
+
+    work.progress.show(state="verifying")
+    with ThreadPoolExecutor(verify.cpus()) as pool:
+        absent = failing(keep)
+        if absent and adopt:
+            work.progress.show(state="looking for earlier downloads")
+            candidates = _candidates(adopt, absent)
+            absent = failing(use)
     work.progress.show(state="running")
-    return absent
-
-
-def _check(work: Workspace) -> list[FetchFile]:
-    """Return the files that are not in the target directory, or not good there."""
-    known = work.known()
-    absent: list[FetchFile] = []
-    doubtful: list[FetchFile] = []
-    foreign: list[FetchFile] = []
-    for file in work.request.files:
-        path, entry = work.base / file.path, known.get(file.path)
-        below = [work.base / parent for parent in PurePosixPath(file.path).parents]
-        if any(directory.is_symlink() for directory in (path, *below[:-1])):
-            log(f"{file.path} is a symlink; replacing it by a regular file")
-            absent.append(file)
-        elif not path.is_file() or path.lstat().st_size != file.size:
-            if path.exists():
-                pointer = verify.is_pointer(path)
-                fault = "is a Git LFS pointer" if pointer else "has another size"
-                log(f"{file.path} {fault}; fetching it")
-            absent.append(file)
-        elif reason := trusted.why(path.lstat()):
-            log(f"{file.path} {reason}; replacing it by a copy")
-            foreign.append(file)
-        elif entry and workspace.same(file, entry) and receipt.fault(str(path), entry) is None:
-            work.add(file, entry)
-        else:
-            doubtful.append(file)
-    if doubtful:
-        work.progress.show(state="verifying")
-        absent += _each(doubtful, lambda file: _hash(work, file))
-        work.progress.show(state="running")
-    absent += _each(foreign, lambda file: _use(work, file, [work.base / file.path]))
     return sorted(absent, key=lambda file: -file.size)
 
 
-def _each(files: list[FetchFile], use: Callable[[FetchFile], bool]) -> list[FetchFile]:
-    """Return the files that could not be used; several are tried at once."""
-    with ThreadPoolExecutor(verify.cpus()) as pool:
-        return [file for file, done in zip(files, pool.map(use, files), strict=True) if not done]
-
-
-def _hash(work: Workspace, file: FetchFile) -> bool:
-    """Hash a file that has no valid receipt entry. Returns whether it is good."""
+def _keep(work: Workspace, file: FetchFile, known: ReceiptEntry | None) -> bool:
+    """Keep a file of the target directory. Returns whether it is good."""
     path = work.base / file.path
+    if path.is_symlink():
+        log(f"{file.path} is a symlink; replacing it by a regular file")
+        return False
+    if not path.is_file() or path.lstat().st_size != file.size:
+        if path.exists():
+            fault = "is a Git LFS pointer" if verify.is_pointer(path) else "has another size"
+            log(f"{file.path} {fault}; fetching it")
+        return False
+    if reason := trusted.why(path.lstat()):
+        log(f"{file.path} {reason}; replacing it by a copy")
+        return _use(work, file, [path])
+    if known and workspace.same(file, known) and receipt.fault(str(path), known) is None:
+        work.add(file, known)
+        return True
     entry = verify.entry(file, path, work.stop)
     if isinstance(entry, str):
         log(f"{file.path}: {entry}; fetching it again")
@@ -167,23 +158,20 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
             names[:] = [name for name in names if not name.startswith(".staging-")]
             for name in entries:
                 path = Path(directory, name)
-                try:
-                    stat = path.lstat()
-                except OSError:
-                    continue
-                if path.is_symlink() or stat.st_size not in sizes or stat.st_size == 0:
-                    continue
-                paths.setdefault(stat.st_size, []).append(path)
+                with suppress(OSError):
+                    size = 0 if path.is_symlink() else path.lstat().st_size
+                    if size and size in sizes:
+                        paths.setdefault(size, []).append(path)
     return paths
 
 
-def _worth_copying(file: FetchFile, found: dict[int, list[Path]]) -> list[Path]:
+def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[Path]:
     """Return the three likeliest, best first: those with the hash or name of the file come first.
 
     Small files are likely only by their name, large ones always.
     """
     name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
-    paths = found.get(file.size, [])
+    paths = candidates.get(file.size, [])
     if file.size < 1 << 20:
         paths = [path for path in paths if path.name == name or path.name in hashes]
     return sorted(paths, key=lambda path: (path.name not in hashes, path.name != name))[:3]

@@ -16,13 +16,7 @@ from sparkwright.host.fetch import contents, existing, workspace
 from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary, size, text
 from sparkwright.host.fetch.holes import total
 from sparkwright.host.fetch.progress import PEERS, Progress, log
-from sparkwright.host.fetch.request import (
-    ExpectedContents,
-    FetchFile,
-    FetchRequest,
-    PullRequest,
-    read_fetch,
-)
+from sparkwright.host.fetch.request import FetchFile, FetchRequest, PullRequest, read
 from sparkwright.host.fetch.transfer import Libraries, Transfer
 from sparkwright.host.fetch.workspace import Workspace, publish
 from sparkwright.host.lib import files, receipt
@@ -33,13 +27,11 @@ _Request = TypeVar("_Request", FetchRequest, PullRequest)
 
 def run(path: Path, runtime: Path | None) -> int:
     """Fetch what a request says. Returns the exit code."""
-    return carry_out(path, read_fetch, partial(fetch, runtime=runtime))
+    return carry_out(path, FetchRequest, partial(fetch, runtime=runtime))
 
 
 def carry_out(
-    path: Path,
-    read: Callable[[Path], _Request],
-    work: Callable[[_Request, Progress, Event], str],
+    path: Path, kind: type[_Request], work: Callable[[_Request, Progress, Event], str]
 ) -> int:
     """Carry out a request, and write how far it is to progress.json in its state directory.
 
@@ -50,7 +42,7 @@ def carry_out(
         signal.signal(number, lambda *_: stop.set())
     progress: Progress | None = None
     try:
-        request = read(path)
+        request = read(kind, path)
         how = request.fetch if isinstance(request, PullRequest) else request
         progress = Progress(Path(how.state_dir))
         message, code = work(request, progress, stop), OK
@@ -147,7 +139,7 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     """Check the contents, write the receipt, and give the directory its name."""
     request, base = work.request, work.base
     names = [file.path for file in request.files]
-    faults = contents.faults(base, names, request.expect or ExpectedContents())
+    faults = contents.faults(base, names, request.expect)
     if faults:
         commit = request.revision[:12]
         raise Failed("contents", repo=request.repo, commit=commit, faults="; ".join(faults))

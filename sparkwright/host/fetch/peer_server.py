@@ -43,7 +43,7 @@ from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.peer_files import OpenFile, Revision
 from sparkwright.host.fetch.peers import PIECE, Held
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import PeerServerRequest, read_peer_server
+from sparkwright.host.fetch.request import PeerServerRequest, read
 from sparkwright.host.lib import bounded
 from sparkwright.host.lib.records import encode
 
@@ -85,8 +85,9 @@ class Connections:
         self._most = most
         self._most_of_one = most_of_one
         self._lock = Lock()
+        #: In the order of their arrival.
         self._addresses: dict[socket.socket, str] = {}
-        self._unknown: dict[socket.socket, None] = {}
+        self._known: set[socket.socket] = set()
 
     def admit(self, connection: socket.socket, address: str) -> bool:
         """Whether there is room for a connection; an older one may be closed for it."""
@@ -94,34 +95,31 @@ class Connections:
             same = [other for other, its in self._addresses.items() if its == address]
             if len(same) >= self._most_of_one and not self._make_room(same):
                 return False
-            if len(self._addresses) >= self._most and not self._make_room(list(self._unknown)):
+            if len(self._addresses) >= self._most and not self._make_room(list(self._addresses)):
                 return False
             self._addresses[connection] = address
-            self._unknown[connection] = None
             return True
 
     def known(self, connection: socket.socket) -> None:
         """It has shown a key: it stays as long as it likes."""
         with self._lock:
-            self._unknown.pop(connection, None)
+            self._known.add(connection)
 
     def leave(self, connection: socket.socket) -> None:
         """It has ended."""
         with self._lock:
             self._addresses.pop(connection, None)
-            self._unknown.pop(connection, None)
+            self._known.discard(connection)
             connection.close()
 
     def _make_room(self, among: list[socket.socket]) -> bool:
-        for connection in among:  # in the order of their arrival
-            if connection in self._unknown:
-                self._addresses.pop(connection, None)
-                self._unknown.pop(connection)
-                with suppress(OSError):
-                    # Not TLS's own: another thread may be in the middle of its handshake.
-                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
-                return True
-        return False
+        unknown = next((item for item in among if item not in self._known), None)
+        if unknown is not None:
+            del self._addresses[unknown]
+            with suppress(OSError):
+                # Not TLS's own: another thread may be in the middle of its handshake.
+                socket.socket.shutdown(unknown, socket.SHUT_RDWR)
+        return unknown is not None
 
 
 class PeerServer:
@@ -226,7 +224,11 @@ class Conversation(BaseHTTPRequestHandler):
             # A TLS handshake. Docker with containerd's image store takes an answer in HTTP, and
             # that alone, for a reason to try without TLS.
             self.send_error(400)
-            self._end()
+            # It is read before the end: bytes that are unread here would reset the connection.
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_WR)
+            self._guard.allow(_HEAD, _LAST)
+            self._reader.read()
         else:
             super().handle_one_request()
 
@@ -352,16 +354,6 @@ class Conversation(BaseHTTPRequestHandler):
                     raise TimeoutError("it does not read")
                 start += sent
 
-    def _end(self) -> None:
-        """End the connection so that the answer is read: unread bytes here would reset it."""
-        self.wfile.flush()
-        self.connection.shutdown(socket.SHUT_WR)
-        until = time.monotonic() + _LAST
-        while (left := until - time.monotonic()) > 0:
-            self.connection.settimeout(left)
-            if not self.connection.recv(4096):
-                return
-
     def _docker(self, path: str) -> None:
         if not self._own_docker:
             self._head(404)
@@ -480,18 +472,20 @@ def listening(request: PeerServerRequest) -> list[socket.socket]:
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
         return [socket.socket(fileno=_FIRST_PASSED + n) for n in range(count)]
-    sockets = []
-    for address in request.addresses:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        endpoint = (address, request.port)
-        sockets.append(socket.create_server(endpoint, family=family, backlog=_BACKLOG))
-    return sockets
+    return [
+        socket.create_server(
+            (address, request.port),
+            family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+            backlog=_BACKLOG,
+        )
+        for address in request.addresses
+    ]
 
 
 def run(request_path: Path, _runtime: Path | None) -> int:
     """Serve until it was idle for long enough, or until a signal."""
     try:
-        request = read_peer_server(request_path)
+        request = read(PeerServerRequest, request_path)
         server = PeerServer(request, listening(request))
     except Failed as error:
         log(str(error))

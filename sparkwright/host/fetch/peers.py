@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import re
 import ssl
 import time
@@ -33,7 +32,6 @@ from sparkwright.host.fetch.progress import PEERS, log
 from sparkwright.host.fetch.ranges import Limit, side_by_side
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
-from sparkwright.host.lib.records import decode
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -93,12 +91,9 @@ class PeerClient(http.client.HTTPConnection):
         status, _, body = self._get(f"{self._path}?ranges", "", _LARGEST_LIST, _ANSWER)
         if status != 200:
             raise Broken(f"HTTP {status}")
-        try:
-            held = decode(Held, json.loads(body))
-        except (ValueError, RecursionError) as error:
-            raise Broken("its list of ranges is not valid") from error
-        edges = [0, *(edge for pair in held.ranges for edge in pair), self._size]
-        if edges != sorted(edges):
+        held = documents.decoded(Held, body.decode(errors="replace"))
+        edges = [0, *(edge for pair in held.ranges for edge in pair), self._size] if held else []
+        if held is None or edges != sorted(edges):
             raise Broken("its list of ranges is not valid")
         return held
 
@@ -130,7 +125,7 @@ class PeerClient(http.client.HTTPConnection):
         try:
             if self.sock is None:
                 self.connect()
-                self._challenged(*self._exchange("/challenge", {}, 0, _ANSWER)[:2])
+                self._exchange("/challenge", {}, 0, _ANSWER)
             number = peer_auth.nonce()
             request = (self._challenge, "GET", target, wanted)
             headers = {"Range": wanted} if wanted else {}
@@ -143,7 +138,6 @@ class PeerClient(http.client.HTTPConnection):
             mac = answered.get("Sparkwright-Answer", "")
             if not peer_auth.is_answer(self._key, mac, number, *signed):
                 raise Unproven("its answer is not signed with the key of this run")
-            self._challenged(200, answered)
             return status, content_range, body
         except (OSError, http.client.HTTPException) as error:
             self.close()
@@ -165,13 +159,11 @@ class PeerClient(http.client.HTTPConnection):
         body: bytes = bounded.read(answer, most)
         if answer.length:
             raise Broken("the connection was cut")
-        return answer.status, answer.headers, body
-
-    def _challenged(self, status: int, headers: http.client.HTTPMessage) -> None:
-        """Keep the challenge for the next request."""
-        self._challenge = headers.get("Sparkwright-Challenge", "")
-        if status != 200 or not _CHALLENGE.fullmatch(self._challenge):
+        # For the next request: an answer that turns out to be unproven closes the connection.
+        self._challenge = answer.headers.get("Sparkwright-Challenge", "")
+        if not _CHALLENGE.fullmatch(self._challenge):
             raise Broken("an answer without a challenge")
+        return answer.status, answer.headers, body
 
 
 class Peers:

@@ -22,7 +22,7 @@ from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.job import carry_out, fetch
 from sparkwright.host.fetch.progress import Progress, log
-from sparkwright.host.fetch.request import BuildFile, PullRequest, read_pull
+from sparkwright.host.fetch.request import BuildFile, PullRequest
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
@@ -124,4 +124,4 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
 
 def run(path: Path, _runtime: Path | None) -> int:
     """Do what the request says. Returns the exit code."""
-    return carry_out(path, read_pull, _pull)
+    return carry_out(path, PullRequest, _pull)

@@ -115,6 +115,12 @@ class _Queried:
         self._secret = secret
         self._stop = stop
 
+    def failed(self, name: str, /, **facts: Any) -> Failed:
+        """A failure, with the facts of the request."""
+        request = self._request
+        mine = {"endpoint": request.endpoint, "repo": request.repo, "revision": request.revision}
+        return Failed(name, **mine, **facts)
+
     def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
         """Explain an HTTP error: cause, and remedy.
 
@@ -124,16 +130,11 @@ class _Queried:
         """
         request, message = self._request, headers.get("X-Error-Message") or ""
         code, token = headers.get("X-Error-Code") or "", self._secret is not None
-        return refusal(
-            request.source,
-            {"code": code, "message": message, "status": status, "token": token},
-            repo=request.repo,
-            endpoint=request.endpoint,
-            commit=request.revision,
-            subject=f"{request.repo}/{path}" if path else request.repo,
-            status=status,
-            details=f": {message}" if message else "",
-        )
+        answer = {"code": code, "message": message, "status": status, "token": token}
+        name = refusal(request.source, answer)
+        subject = f"{request.repo}/{path}" if path else request.repo
+        details = f": {message}" if message else ""
+        return self.failed(name, subject=subject, status=status, details=details)
 
     def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
         """Return the result of a query to the endpoint, which is repeated if that may help.
@@ -153,8 +154,7 @@ class _Queried:
                 tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
             except (bounded.TooMuch, ValueError, LookupError, TypeError, RecursionError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                kind = f"not_a_{self._request.source}"
-                raise Failed(kind, endpoint=endpoint, reason=reason) from error
+                raise self.failed(f"not_a_{self._request.source}", reason=reason) from error
             except (OSError, http.client.HTTPException) as error:
                 raise_untrusted(endpoint, error)
                 cause = getattr(error, "reason", error)
@@ -196,15 +196,19 @@ def origin(url: str) -> tuple[str, str, int]:
 class Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects; the token is sent only while scheme, host and port stay the same."""
 
+    #: Whether redirects to another origin are followed.
+    leaves = True
+
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
+        stays = origin(newurl) == origin(req.full_url)
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
         if new is not None:
             new.method = req.get_method()
-            if origin(newurl) != origin(req.full_url):
+            if not stays:
                 new.remove_header("Authorization")
-        return new
+        return new if stays or self.leaves else None
 
 
 class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
@@ -243,12 +247,7 @@ _XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')
 class _OnTheHub(Redirects):
     """Follows redirects within the hub (a renamed repository); another is the file's address."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        if origin(newurl) != origin(req.full_url):
-            return None
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    leaves = False
 
 
 _METADATA = opener(_OnTheHub(), bounded.answers(bounded.MIB, 300.0))
@@ -263,10 +262,7 @@ class Hub(_Queried):
         url = f"{request.endpoint}/api/models/{request.repo}/revision/{request.revision}"
         commit = self.ask(partial(self._commit, url))
         if commit != request.revision:
-            raise Failed(
-                "other_commit", endpoint=request.endpoint, commit=commit,
-                revision=request.revision, repo=request.repo,
-            )  # fmt: skip
+            raise self.failed("other_commit", commit=commit)
 
     def direct(self, path: str) -> Location:
         """Return the hub's own address of a file; it may redirect."""
@@ -280,10 +276,7 @@ class Hub(_Queried):
         headers, location = self.ask(partial(self._metadata, url), file.path)
         commit = headers.get("X-Repo-Commit")
         if commit and commit != request.revision:
-            raise Failed(
-                "file_of_commit", endpoint=request.endpoint, file=file.path, commit=commit,
-                revision=request.revision,
-            )  # fmt: skip
+            raise self.failed("file_of_commit", file=file.path, commit=commit)
         size = headers.get("X-Linked-Size") or (
             headers.get("Content-Length") if origin(location) == origin(url) else None
         )
@@ -380,9 +373,8 @@ class Registry(_Queried):
                 raise
             error.close()
         scheme, _, rest = challenge.partition(" ")
-        basic = None
-        if self._secret is not None:
-            basic = "Basic " + base64.b64encode(self._secret.encode()).decode()
+        account = base64.b64encode((self._secret or "").encode()).decode()
+        basic = None if self._secret is None else f"Basic {account}"
         if scheme.lower() == "basic":
             authorization = basic
         else:
@@ -394,9 +386,9 @@ class Registry(_Queried):
             return authorization
 
     def _token(self, challenge: dict[str, str], basic: str | None) -> str:
-        endpoint, realm = self._request.endpoint, challenge.pop("realm", "")
+        realm = challenge.pop("realm", "")
         if not realm.startswith(("https://", "http://")):
-            raise Failed("no_token_service", endpoint=endpoint)
+            raise self.failed("no_token_service")
         query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
         if basic is not None:
             query.add_unredirected_header("Authorization", basic)
@@ -405,7 +397,7 @@ class Registry(_Queried):
                 body = json.loads(bounded.read(answer, bounded.MIB))
                 return f"Bearer {body.get('token') or body['access_token']}"
             except (bounded.TooMuch, ValueError, LookupError, AttributeError) as error:
-                raise Failed("no_token", endpoint=endpoint, reason=error) from None
+                raise self.failed("no_token", reason=error) from None
 
 
 Source = Hub | Registry
