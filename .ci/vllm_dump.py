@@ -21,10 +21,10 @@ from typing import Any, get_args, get_type_hints
 def look_up(path: str) -> Any:
     """``package.module:name.name`` -> the object."""
     module, _, names = path.partition(":")
-    found: Any = importlib.import_module(module)
+    result: Any = importlib.import_module(module)
     for name in names.split("."):
-        found = getattr(found, name)
-    return found
+        result = getattr(result, name)
+    return result
 
 
 def any_of(*paths: str) -> Any:
@@ -37,7 +37,7 @@ def any_of(*paths: str) -> Any:
     return look_up(paths[-1])
 
 
-def first(what: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
+def first(reason: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
     """The first attempt that works."""
     reasons = []
     for attempt in attempts:
@@ -45,7 +45,7 @@ def first(what: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
             return sorted(str(name) for name in attempt())
         except (ImportError, AttributeError, TypeError, KeyError) as error:
             reasons.append(str(error))
-    print(f"{what}: left out ({'; '.join(reasons)})", file=sys.stderr)
+    print(f"{reason}: left out ({'; '.join(reasons)})", file=sys.stderr)
     return []
 
 
@@ -59,7 +59,9 @@ def flags(parser: Any) -> list[dict[str, Any]]:
     return [
         {
             # Of the parser: 0.33 hides forms that it still takes (--no-enable-...) from the action.
-            "flags": [flag for flag, one in parser._option_string_actions.items() if one is action],
+            "flags": [
+                flag for flag, item in parser._option_string_actions.items() if item is action
+            ],
             "dest": action.dest,
             "group": groups.get(id(action)),
             "action": type(action).__name__.strip("_"),
@@ -75,10 +77,10 @@ def flags(parser: Any) -> list[dict[str, Any]]:
 
 def literals(hint: Any) -> list[str]:
     """All strings in a (nested) Literal."""
-    found = []
+    result = []
     for part in get_args(hint):
-        found += [part] if isinstance(part, str) else literals(part)
-    return found
+        result += [part] if isinstance(part, str) else literals(part)
+    return result
 
 
 def decided() -> dict[str, dict[str, bool]]:
@@ -91,11 +93,11 @@ def decided() -> dict[str, dict[str, bool]]:
     return {
         name: {
             kind: bool(
-                getattr(model, said).fget(SimpleNamespace(attn_type=kind, pooler_config=None))
+                getattr(model, message).fget(SimpleNamespace(attn_type=kind, pooler_config=None))
             )
             for kind in ("decoder", "hybrid")
         }
-        for name, said in asked.items()
+        for name, message in asked.items()
     }
 
 
@@ -142,5 +144,5 @@ def dump() -> dict[str, Any]:
 
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # vLLM logs to standard output
-        found = dump()
-    json.dump(found, sys.stdout, indent=1)
+        dumped = dump()
+    json.dump(dumped, sys.stdout, indent=1)

@@ -119,15 +119,15 @@ def _listed(source: str) -> Iterator[str]:
 
 def architectures(wheels: list[str]) -> None:
     """Print the file of architectures anew, from these wheels."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for wheel in wheels:
         named = re.search(r"-(\d+\.\d+\.\d+)", Path(wheel).name)
         assert named, f"{wheel}: no version in its name"
         with zipfile.ZipFile(wheel) as archive:
             source = archive.read(_REGISTRY).decode()
         for name in _listed(source):
-            found.setdefault(name, []).append(named[1])
-    rows = {name: " ".join(sorted(found[name], key=release)) for name in sorted(found)}
+            result.setdefault(name, []).append(named[1])
+    rows = {name: " ".join(sorted(result[name], key=release)) for name in sorted(result)}
     print(json.dumps(rows, indent=1))
 
 

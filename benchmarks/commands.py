@@ -65,26 +65,26 @@ def _here(rounds: int) -> Iterator[tuple[str, ...]]:
             yield _row(arguments, arguments, most, site, rounds)
 
 
-def _row(words: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:
-    _seconds(words.split(), folder)  # what is compiled once is compiled
-    seconds = [_seconds(words.split(), folder) for _ in range(rounds)]
+def _row(message: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:
+    _seconds(message.split(), folder)  # what is compiled once is compiled
+    seconds = [_seconds(message.split(), folder) for _ in range(rounds)]
     bound = f"{most:g} s" if most else ""
     return f"`{name}`", f"{statistics.median(seconds):.2f} s", f"{min(seconds):.2f} s", bound
 
 
-def _seconds(words: Sequence[str], folder: Path) -> float:
+def _seconds(arguments: Sequence[str], folder: Path) -> float:
     # Python's own files, compiled, as pip leaves them; nowhere in the checkout.
     cache = str(Path(tempfile.gettempdir()) / "sparkwright-commands-compiled")
     environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONPYCACHEPREFIX": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "sparkwright", *words], cwd=folder, env=environment,
+        [sys.executable, "-m", "sparkwright", *arguments], cwd=folder, env=environment,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     seconds = time.monotonic() - started
     if done.returncode not in (0, 1):  # 1: the invented fleet has a slow host; no lock is there
-        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+        raise SystemExit(f"{' '.join(arguments)}: {done.stderr}")
     return seconds
 
 

@@ -141,13 +141,13 @@ def _far_inventory(host: str) -> Iterator[Path]:
     machine = MACHINES[host]
     near: dict[str, Any] = dict(runpy.run_path("inventory/virtual.py")["sparks"])[host]
     with relay.line(machine.address, 22, ROUND_TRIP) as port:
-        known = WORK / "far_known_hosts"
+        expected = WORK / "far_known_hosts"
         keys = (line.split(" ", 1) for line in (SSH / "known_hosts").read_text().splitlines())
-        known.write_text(
+        expected.write_text(
             "".join(f"[127.0.0.1]:{port} {key}\n" for name, key in keys if name == machine.address)
         )
         far = {"ssh_hostname": "127.0.0.1", "ssh_port": port}
-        far["ssh_known_hosts_file"] = str(known.resolve())
+        far["ssh_known_hosts_file"] = str(expected.resolve())
         yield write_inventory("far", {"sparks": [(host, {**near, **far})]})
 
 

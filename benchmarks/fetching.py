@@ -105,9 +105,9 @@ def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
     return {**result, "again": {"seconds": again, "executions": executions}}
 
 
-def _deploy(hosts: tuple[Machine, ...], *words: str) -> float:
+def _deploy(hosts: tuple[Machine, ...], *arguments: str) -> float:
     limit = [word for host in hosts for word in ("--limit", host.name)]
-    command = [str(BIN / "pyinfra"), "--yes", *limit, *words]
+    command = [str(BIN / "pyinfra"), "--yes", *limit, *arguments]
     started = time.monotonic()
     done = subprocess.run(
         [*command, "benchmarks/fleet_inventory.py", "benchmarks/deploy.py"],

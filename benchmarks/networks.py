@@ -52,8 +52,8 @@ def main() -> int:
             for way, result in seconds[kind].items():
                 _ask(200, keep=way == "kept")  # both ends are warm
                 result += _ask(arguments.requests, keep=way == "kept")
-    for way, words in (("kept", "a connection that is kept"), ("new", "a new connection")):
-        print(words)
+    for way, parts in (("kept", "a connection that is kept"), ("new", "a new connection")):
+        print(parts)
         middle = {}
         for kind in KINDS:
             ordered = sorted(seconds[kind][way])

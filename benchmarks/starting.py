@@ -91,24 +91,24 @@ def main() -> int:
     return 0
 
 
-def _run(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def _run(*arguments: str) -> None:
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
 
 
-def _timed(*words: str) -> float:
+def _timed(*arguments: str) -> float:
     _inside("systemctl", "reset-failed", UNIT)
     started = time.monotonic()
-    _inside(*words)
+    _inside(*arguments)
     _until_well()
     return time.monotonic() - started
 
 
-def _inside(*words: str) -> None:
-    done = machines.inside(HOST, list(words))
+def _inside(*arguments: str) -> None:
+    done = machines.inside(HOST, list(arguments))
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+        raise SystemExit(f"{' '.join(arguments)}: {done.stderr}")
 
 
 def _until_well() -> None:

@@ -152,14 +152,14 @@ def _docker_run(service: dict[str, Any]) -> list[str]:
     return [*arguments, service["image"], *service["command"]]
 
 
-def _shell(words: list[str]) -> str:
-    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+def _shell(arguments: list[str]) -> str:
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in arguments)
 
 
-def _inside(*words: str) -> None:
-    done = machines.inside(HOST, list(words))
+def _inside(*arguments: str) -> None:
+    done = machines.inside(HOST, list(arguments))
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+        raise SystemExit(f"{' '.join(arguments)}: {done.stderr}")
 
 
 def _until_well() -> None:

@@ -23,11 +23,11 @@ def main() -> int:
             command = [*fleet.ssh_command(arguments.machine), *arguments.words]
             os.execvp(command[0], command)
         case "hold":
-            words = arguments.words[arguments.words[:1] == ["--"] :]
-            if not words:
+            parts = arguments.words[arguments.words[:1] == ["--"] :]
+            if not parts:
                 parser.error("hold: which command?")
             with holding.held(arguments.purpose, wait=arguments.wait):
-                return holding.call(words)
+                return holding.call(parts)
     if os.geteuid() != 0:
         parser.error("machines, mounts and bridges are root's: run it with sudo")
     match arguments.command:
@@ -38,8 +38,8 @@ def main() -> int:
         case "keep":
             holding.keep(arguments.process, arguments.purpose, wait=arguments.wait)
         case "exec":
-            words = [word for word in arguments.words if word != "--"]
-            done = machines.inside(arguments.machine, words)
+            parts = [word for word in arguments.words if word != "--"]
+            done = machines.inside(arguments.machine, parts)
             sys.stdout.write(done.stdout)
             sys.stderr.write(done.stderr)
             return done.returncode

@@ -29,29 +29,29 @@ _FAKES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def publish(bare: Path, place: Path = PLACE, home: Path = _HOME) -> None:
+def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
     """Make both repositories, once per fleet; a killed attempt leaves none.
 
     Args:
         bare: base of the bare hosts, with Debian's packages.
         home: gpg's own directory.
     """
-    if (place / "key.asc").exists():
+    if (folder / "key.asc").exists():
         return
     for name in ("debian", "nvidia"):
-        shutil.rmtree(place / name, ignore_errors=True)
-    pool = place / "debian/pool"
+        shutil.rmtree(folder / name, ignore_errors=True)
+    pool = folder / "debian/pool"
     pool.mkdir(parents=True)
     for deb in sorted((bare / base.DEBS).glob("*.deb")):
         # Of an epoch's colon, which would be written once more in an address.
         shutil.copyfile(deb, pool / deb.name.replace("%3a", "-"))
     for name, (programs, after) in _FAKES.items():
-        _package(place / "nvidia", name, programs, after)
+        _package(folder / "nvidia", name, programs, after)
     key = _key(home)
-    _index(place / "debian", f"dists/{base.SUITE}", "main/binary-amd64", home)
-    _index(place / "nvidia", ".", ".", home)
+    _index(folder / "debian", f"dists/{base.SUITE}", "main/binary-amd64", home)
+    _index(folder / "nvidia", ".", ".", home)
     subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "gpg-agent"], check=False)
-    (place / "key.asc").write_text(key)
+    (folder / "key.asc").write_text(key)
 
 
 def use(root: Path) -> None:
@@ -121,13 +121,13 @@ def _key(home: Path) -> str:
     return _gpg(home, "--armor", "--export")
 
 
-def _gpg(home: Path, *words: str) -> str:
+def _gpg(home: Path, *arguments: str) -> str:
     return _run("gpg", "--homedir", str(home), "--batch", "--quiet", "--pinentry-mode", "loopback",
-                *words)  # fmt: skip
+                *arguments)  # fmt: skip
 
 
-def _run(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def _run(*arguments: str) -> str:
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{words[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
+        raise SystemExit(f"{arguments[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
     return done.stdout

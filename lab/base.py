@@ -43,7 +43,7 @@ DEBS = "var/cache/sparkwright-lab-debs"
 
 def path() -> Path:
     """Where the base tree of this suite and these packages is, once it is made."""
-    return _place("base", PACKAGES)
+    return _tree("base", PACKAGES)
 
 
 def ensure() -> Path:
@@ -59,12 +59,12 @@ def ensure_bare() -> Path:
         f'mkdir -p "$1/{DEBS}" && mv "$1"/var/cache/apt/archives/*.deb "$1/{DEBS}"',
     )
     options = tuple(f"--customize-hook={hook}" for hook in hooks)
-    return _made("bare", BARE, _place("bare", BARE + OFFERED), options)
+    return _made("bare", BARE, _tree("bare", BARE + OFFERED), options)
 
 
 def newest_path() -> Path:
     """Where the base tree with the newest Docker is, once it is made."""
-    return _place("newest", _NEWEST)
+    return _tree("newest", _NEWEST)
 
 
 def ensure_newest() -> Path:
@@ -92,7 +92,7 @@ def debian_mirror() -> str:
     raise SystemExit("the apt of this machine has no Debian mirror: add one to its sources")
 
 
-def _place(name: str, packages: tuple[str, ...]) -> Path:
+def _tree(name: str, packages: tuple[str, ...]) -> Path:
     key = hashlib.sha256(" ".join((SUITE, *packages)).encode()).hexdigest()[:12]
     return CACHE / f"{name}-{key}"
 

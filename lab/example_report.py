@@ -135,8 +135,8 @@ def rows(hosts: int) -> list[Row]:
 def _row(host: str, number: int) -> Row:
     spark = not host.startswith("rtx")
     checks = tuple(
-        CheckResult(name, spark or name != "speculation", 0.1 + 0.3 * place)
-        for place, name in enumerate(CHECKS)
+        CheckResult(name, spark or name != "speculation", 0.1 + 0.3 * position)
+        for position, name in enumerate(CHECKS)
     )
     failures = tuple(f"{check.name}: no draft in the metrics" for check in checks if not check.ok)
     service = ServiceRow(

@@ -157,14 +157,15 @@ def _keys() -> None:
             os.chown(path, int(owner), -1)
 
 
-def _module(*words: str) -> None:
+def _module(*arguments: str) -> None:
     _SCRATCH.mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=PROJECT, env={**os.environ, "TMPDIR": str(_SCRATCH)},
+        [sys.executable, "-m", *arguments],
+        cwd=PROJECT, env={**os.environ, "TMPDIR": str(_SCRATCH)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        raise SystemExit(f"python -m {words[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+        raise SystemExit(f"python -m {arguments[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 
 
 def _repositories() -> None:
@@ -194,16 +195,16 @@ def _wait_host(host: Machine) -> None:
     _until(docker, f"Docker of {host.name}", 60)
 
 
-def _wait(what: str, machine: Machine, port: int) -> None:
-    _until(lambda: _open(machine.address, port), f"{what} of {machine.name}", 90)
+def _wait(label: str, machine: Machine, port: int) -> None:
+    _until(lambda: _open(machine.address, port), f"{label} of {machine.name}", 90)
 
 
-def _until(condition: Callable[[], bool], what: str, seconds: float) -> None:
+def _until(condition: Callable[[], bool], label: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             log = f"{STATE}/machines/*/console.log"
-            raise SystemExit(f"{what} does not answer after {seconds:.0f} s; see {log}")
+            raise SystemExit(f"{label} does not answer after {seconds:.0f} s; see {log}")
         time.sleep(0.1)
 
 

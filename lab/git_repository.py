@@ -48,7 +48,7 @@ def make(directory: Path) -> str:
     return (bare / "info/refs").read_text().split()[0]
 
 
-def _git(where: Path, *words: str) -> None:
+def _git(where: Path, *arguments: str) -> None:
     who = {f"GIT_{role}_NAME": "sparkwright lab" for role in ("AUTHOR", "COMMITTER")}
     who |= {f"GIT_{role}_EMAIL": "lab@example.invalid" for role in ("AUTHOR", "COMMITTER")}
     who |= {f"GIT_{role}_DATE": _WHEN for role in ("AUTHOR", "COMMITTER")}
@@ -58,4 +58,4 @@ def _git(where: Path, *words: str) -> None:
         "GIT_CONFIG_NOSYSTEM": "1",
         **who,
     }
-    subprocess.run(["git", *words], cwd=where, env=environment, check=True, capture_output=True)
+    subprocess.run(["git", *arguments], cwd=where, env=environment, check=True, capture_output=True)

@@ -154,8 +154,8 @@ def _unmount(machine: Machine) -> None:
     """Undo every mount below the machine's folder, the innermost first."""
     prefix = str(machine.home)
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for place in sorted((m for m in mounts if m.startswith(f"{prefix}/")), reverse=True):
-        subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)
+    for position in sorted((m for m in mounts if m.startswith(f"{prefix}/")), reverse=True):
+        subprocess.run(["umount", "--lazy", position], capture_output=True, check=False)
 
 
 def _binds(machine: Machine) -> list[str]:
@@ -278,10 +278,10 @@ def _depot(root: Path) -> None:
 
 
 def _write(root: Path, path: str, text: str, mode: int = 0o644) -> None:
-    place = root / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
-    place.chmod(mode)
+    folder = root / path
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text(text)
+    folder.chmod(mode)
 
 
 def _enable(root: Path, unit: str, folder: str = "/usr/lib/systemd/system") -> None:

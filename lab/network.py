@@ -9,8 +9,8 @@ from lab import machines
 from lab.layout import BRIDGE, CONTROLLER, PREFIX_LENGTH, Machine
 
 
-def _ip(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["ip", *words], capture_output=True, text=True, check=check)
+def _ip(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=check)
 
 
 def up() -> None:

@@ -72,10 +72,10 @@ def differences(made: Origin | None, mine: Origin) -> list[str]:
 def digest(places: Iterable[Path]) -> str:
     """Of files, and of all files in folders, by name and content; not of what Python compiled."""
     result = hashlib.sha256()
-    for place in places:
-        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+    for position in places:
+        files = sorted(position.rglob("*")) if position.is_dir() else [position]
         for file in files:
             if file.is_file() and "__pycache__" not in file.parts:
-                name = file.relative_to(place.parent).as_posix()
+                name = file.relative_to(position.parent).as_posix()
                 result.update(f"{name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
     return result.hexdigest()

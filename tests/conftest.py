@@ -76,8 +76,8 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by its level."""
     for item in items:
-        place = item.path.relative_to(_HERE).as_posix() if item.path.is_relative_to(_HERE) else ""
+        path = item.path.relative_to(_HERE).as_posix() if item.path.is_relative_to(_HERE) else ""
         for level, marker in _MARKERS.items():
-            if place.startswith(f"{level}/"):
+            if path.startswith(f"{level}/"):
                 item.add_marker(marker)
                 break

@@ -24,9 +24,9 @@ class _Handler(socketserver.StreamRequestHandler):
         self.wfile.write(b"HTTP/1.0 %s\r\n\r\n%s" % (status, body))
 
 
-def serve(place: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
+def serve(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
     """Answer on a socket of the test until its process ends."""
-    path = place / "docker.sock"
+    path = folder / "docker.sock"
     path.unlink(missing_ok=True)
     server = socketserver.ThreadingUnixStreamServer(str(path), _Handler)
     server.daemon_threads = True

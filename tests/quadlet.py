@@ -36,9 +36,9 @@ def sections(text: str) -> dict[str, list[tuple[str, str]]]:
     return result
 
 
-def words(value: str) -> list[str]:
+def arguments(value: str) -> list[str]:
     """A line's words, as the container gets them: after the generator and systemd."""
-    result = list(_words(value))
+    result = list(_arguments(value))
     # The generator drops these two, or what follows them (extract-word's empty word, and the bare
     # semicolon that ends a command).
     assert not {"", ";"} & set(result)
@@ -53,7 +53,7 @@ def literal(text: str) -> str:
     return text.replace("%%", "%").replace("$$", "$")
 
 
-def _words(value: str) -> Iterator[str]:
+def _arguments(value: str) -> Iterator[str]:
     at, quote, word = 0, "", None
     while at < len(value):
         char = value[at]

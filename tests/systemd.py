@@ -23,17 +23,17 @@ def settings(text: str) -> dict[str, list[str]]:
     return result
 
 
-def exposure(place: Path, name: str, text: str) -> float:
+def exposure(folder: Path, name: str, text: str) -> float:
     """What `systemd-analyze security` gives a unit: 0 is none, 10 everything."""
-    message = _analyze("security", "--offline=true", "--no-pager", _written(place, name, text))
+    message = _analyze("security", "--offline=true", "--no-pager", _written(folder, name, text))
     match = re.search(r"Overall exposure level for \S+: ([\d.]+)", message.stdout)
     assert match, message.stdout + message.stderr
     return float(match[1])
 
 
-def faults(place: Path, name: str, text: str) -> list[str]:
+def faults(folder: Path, name: str, text: str) -> list[str]:
     """What `systemd-analyze verify` says of a unit, but for programs and units of other hosts."""
-    message = _analyze("verify", "--man=no", "--recursive-errors=no", _written(place, name, text))
+    message = _analyze("verify", "--man=no", "--recursive-errors=no", _written(folder, name, text))
     return [
         line
         for line in message.stderr.splitlines()
@@ -48,14 +48,14 @@ def job(description: str, argv: tuple[str, ...], properties: tuple[str, ...]) ->
     return "\n".join([*lines, sandbox.lines(*properties), ""])
 
 
-def _written(place: Path, name: str, text: str) -> str:
-    path = place / name
+def _written(folder: Path, name: str, text: str) -> str:
+    path = folder / name
     path.write_text(text)
     return str(path)
 
 
-def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
+def _analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not installed")
-    return subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)

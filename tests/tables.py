@@ -1,7 +1,6 @@
-"""Input of tests in YAML: of a folder in tests/fixtures/tables/, or of a module beside it."""
+"""Input of tests in YAML, in a file beside each module of tests."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,22 +8,7 @@ import pytest
 
 from tests.libyaml import safe_load
 
-_FOLDER = Path(__file__).parent / "fixtures/tables"
 _Test = TypeVar("_Test", bound=Callable[..., object])
-
-
-@cache
-def tables(folder: str) -> dict[str, Any]:
-    """Tables and other data of a folder's tests."""
-    result: dict[str, Any] = safe_load((_FOLDER / f"{folder}.yaml").read_text(encoding="utf-8"))
-    return result
-
-
-def table(test: _Test) -> _Test:
-    """Run a test for each row of the table of its name."""
-    result = tables(test.__module__.split(".")[-2])[test.__name__]
-    run: _Test = pytest.mark.parametrize(result["names"], result["rows"])(test)
-    return run
 
 
 def merged(base: Any, changes: Any) -> Any:

@@ -86,8 +86,8 @@ _ENDS_WITH_1 = {
 def page() -> str:
     """The whole page."""
     parts = ["# Commands", GENERATED.format(what="sparkwright/cli"), _INTRODUCTION]
-    rows = [(f"`{', '.join(names)}{f' {what}' if what else ''}`", told)
-            for names, what, told in OPTIONS]  # fmt: skip
+    rows = [(f"`{', '.join(names)}{f' {reason}' if reason else ''}`", message)
+            for names, reason, message in OPTIONS]  # fmt: skip
     parts.append(table(("option", "meaning"), rows))
     for path, command, context in commands():
         parts += _command(path, command, context)

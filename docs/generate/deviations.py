@@ -38,16 +38,16 @@ def page(catalog: Catalog, deviations: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def concerned(one: Mapping[str, Any], recipes: Collection[str]) -> list[str]:
+def concerned(row: Mapping[str, Any], recipes: Collection[str]) -> list[str]:
     """The recipes that a deviation concerns, of those whose cards have a command."""
-    named = one.get("recipes", recipes)
-    return [name for name in named if name not in one.get("except", ())]
+    named = row.get("recipes", recipes)
+    return [name for name in named if name not in row.get("except", ())]
 
 
-def _recipes(one: Mapping[str, Any]) -> str:
-    if "recipes" in one:
-        return ", ".join(f"`{name}`" for name in one["recipes"])
-    left_out = ", ".join(f"`{name}`" for name in one.get("except", ()))
+def _recipes(row: Mapping[str, Any]) -> str:
+    if "recipes" in row:
+        return ", ".join(f"`{name}`" for name in row["recipes"])
+    left_out = ", ".join(f"`{name}`" for name in row.get("except", ()))
     return f"all but {left_out}" if left_out else "all"
 
 

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.cli.lib.extras import extra_commands
+from sparkwright.cli.lib.extras import all_commands
 from sparkwright.cli.lock import LockReport
 from sparkwright.engines.derivation import DerivedFact
 from sparkwright.findings.finding import Finding
@@ -256,9 +256,10 @@ PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 
 
 def documents() -> dict[str, Any]:
-    """Types of the documents of every command, those of extras too."""
-    added = {
-        arguments: import_module(command.module).DOCUMENT
-        for arguments, command in extra_commands().items()
+    """Types of the documents of every command: those above, and ``DOCUMENT`` of its module."""
+    modules = {
+        words: import_module(command.module.partition(":")[0])
+        for words, command in all_commands().items()
     }
-    return {**DOCUMENTS, **added}
+    own = {words: each.DOCUMENT for words, each in modules.items() if hasattr(each, "DOCUMENT")}
+    return {**DOCUMENTS, **own}

@@ -23,9 +23,9 @@ hosts say is escaped, so that no terminal obeys it.
 `--json`): `plan`, and `results` where anything was done."""
 
 
-def schema(words: str) -> Any:
+def schema(message: str) -> Any:
     """The JSON Schema of what a command prints."""
-    return TypeAdapter(documents()[words]).json_schema(mode="serialization")
+    return TypeAdapter(documents()[message]).json_schema(mode="serialization")
 
 
 def page() -> str:
@@ -52,13 +52,13 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _type(name: str, found: Any) -> str:
-    summary, message = documented(found.get("description", ""))
-    if "properties" not in found:
-        return f"### {name}\n\n{in_words(found)}"
+def _type(name: str, findings: Any) -> str:
+    summary, message = documented(findings.get("description", ""))
+    if "properties" not in findings:
+        return f"### {name}\n\n{in_words(findings)}"
     rows = [
         (f"`{key}`", in_words(field), message.get(key, ""))
-        for key, field in found["properties"].items()
+        for key, field in findings["properties"].items()
     ]
     text = table(("key", "type", "meaning"), rows)
     return "\n\n".join(filter(None, (f"### {name}", summary, text)))

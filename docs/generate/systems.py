@@ -30,7 +30,7 @@ def sections(catalog: Catalog) -> Iterator[str]:
                 for recipe in recipes
             ),
         )
-        yield table(("", ""), _known(recipes, catalog))
+        yield table(("", ""), _facts(recipes, catalog))
 
 
 def machines(recipe: Recipe, catalog: Catalog) -> str:
@@ -46,7 +46,7 @@ def _tag(recipe: Recipe, catalog: Catalog) -> str:
     return recipe.tag or catalog.images[recipe.image].newest_tag
 
 
-def _known(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
+def _facts(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
     images = list({recipe.image: catalog.images[recipe.image] for recipe in recipes}.values())
     models = list(_models(recipes, catalog).values())
     entries: list[Image | Model] = [*images, *models]
@@ -58,8 +58,8 @@ def _known(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
     issues = dict.fromkeys(
         f"[`{issue.id}`](rules.md)" for recipe in recipes for issue in _issues(recipe, catalog)
     )
-    known = [f"`{model.name}`: {bad}" for model in models for bad in model.known_bad]
-    yield "known issues", _lines([", ".join(issues), *known])
+    expected = [f"`{model.name}`: {bad}" for model in models for bad in model.known_bad]
+    yield "known issues", _lines([", ".join(issues), *expected])
     yield "tags that it is planned on", ", ".join(_tags_of(recipes, catalog))
     yield "licence", _lines([f"{_name(entry)}: {_license(entry)}" for entry in entries])
     duties = {duty: entry.duties.source for entry in entries if entry.duties
@@ -97,15 +97,15 @@ def _published(recipes: list[Recipe], catalog: Catalog) -> Iterator[str]:
             yield f"{item.title}{_range(item)} ({item.gpu}, {tag}{status}; `{name}`)"
 
 
-def _range(one: Measurement) -> str:
-    rows = [row for row in one.rows if short(row) and speed_of(row) is not None]
-    return f": {figures(one, rows).partition(',')[0]} tokens/s of one stream" if rows else ""
+def _range(entry: Measurement) -> str:
+    rows = [row for row in entry.rows if short(row) and speed_of(row) is not None]
+    return f": {figures(entry, rows).partition(',')[0]} tokens/s of one stream" if rows else ""
 
 
 def _issues(recipe: Recipe, catalog: Catalog) -> Iterator[Issue]:
     """Of the image's issues those that this body, drafter and tag can meet."""
     tag, image = _tag(recipe, catalog), catalog.images[recipe.image]
-    known = {
+    expected = {
         "body.family": catalog.models[recipe.body.model].family,
         "speculative.method": "dflash" if recipe.drafter else None,
     }
@@ -113,7 +113,7 @@ def _issues(recipe: Recipe, catalog: Catalog) -> Iterator[Issue]:
         if issue.tags and tag not in issue.tags:
             continue
         if any(
-            all(when[fact].holds(value) for fact, value in known.items() if fact in when)
+            all(when[fact].holds(value) for fact, value in expected.items() if fact in when)
             for when in issue.when
         ):
             yield issue

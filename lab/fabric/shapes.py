@@ -26,10 +26,10 @@ def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
 def ring(number: int) -> tuple[Spark, ...]:
     """Sparks of which each one's port 0 is cabled to the next one's port 1."""
     sparks = tuple(Spark(item) for item in range(1, number + 1))
-    for place, spark in enumerate(sparks):
-        after, before = sparks[(place + 1) % number], sparks[place - 1]
+    for position, spark in enumerate(sparks):
+        after, before = sparks[(position + 1) % number], sparks[position - 1]
         ports = {}
-        for cage, cable, far in ((0, place, after), (1, (place - 1) % number, before)):
+        for cage, cable, far in ((0, position, after), (1, (position - 1) % number, before)):
             for twin in (0, 1):
                 address = f"192.168.{177 + 2 * cable + twin}.{10 + spark.number}/24"
                 sees = (far.mac(1 - cage, twin),)

@@ -57,9 +57,9 @@ class Spark:
 
 def write(spark: Spark, root: Path) -> None:
     """Its /sys and /proc below a root, and the tools below ``root/bin``."""
-    for place, named in DEVICES.items():
-        port = spark.ports.get(place, Port())
-        _network(root, spark, place, port, named)
+    for position, named in DEVICES.items():
+        port = spark.ports.get(position, Port())
+        _network(root, spark, position, port, named)
         _rdma(root, port, named)
     texts = {
         "proc/meminfo": f"MemTotal: 127600000 kB\nCmaTotal:       {spark.cma_kib} kB\n",
@@ -72,7 +72,7 @@ def write(spark: Spark, root: Path) -> None:
 
 
 def _network(
-    root: Path, spark: Spark, place: tuple[int, int], port: Port, named: tuple[str, str, str]
+    root: Path, spark: Spark, position: tuple[int, int], port: Port, named: tuple[str, str, str]
 ) -> None:
     name, _, pci = named
     at = root / "sys/class/net" / name
@@ -83,7 +83,7 @@ def _network(
     (at / "device").symlink_to(device)
     (device / "driver").symlink_to(driver)
     for key, text in {
-        "address": spark.mac(*place),
+        "address": spark.mac(*position),
         "mtu": str(port.mtu),
         "carrier": str(int(port.up)),
         # The kernel has no speed of a port without a link.
@@ -117,8 +117,8 @@ def tools(spark: Spark, folder: Path) -> None:
     """FAKE ip: it prints what the real one does."""
     addresses = [{"ifname": MANAGEMENT, "addr_info": [_info(f"{spark.address}/24")]}]
     neighbours = []
-    for place, (name, _, _) in DEVICES.items():
-        port = spark.ports.get(place, Port())
+    for position, (name, _, _) in DEVICES.items():
+        port = spark.ports.get(position, Port())
         infos = [_info(port.address)] if port.address else []
         addresses.append({"ifname": name, "addr_info": infos})
         neighbours += [
@@ -141,7 +141,7 @@ def _info(address: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _write(place: Path, text: str, mode: int = 0o644) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
-    place.chmod(mode)
+def _write(folder: Path, text: str, mode: int = 0o644) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text(text)
+    folder.chmod(mode)

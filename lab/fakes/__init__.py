@@ -143,6 +143,6 @@ def _meminfo(total_kib: int) -> str:
 
 
 def _write(machine: Machine, path: str, text: str) -> None:
-    place = machine.root / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
+    folder = machine.root / path
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text(text)

@@ -116,8 +116,8 @@ class Hub:
         else:
             fields = parse_qs(body.decode())
             paths, expand = fields.get("paths", []), _true(fields.get("expand", [""])[0])
-        known = {entry["path"]: entry for entry in _listing(commit, "", recursive=True)}
-        result = [known[path] for path in paths if path in known]
+        expected = {entry["path"]: entry for entry in _listing(commit, "", recursive=True)}
+        result = [expected[path] for path in paths if path in expected]
         return JSONResponse(
             [_details(repository, commit, entry) if expand else entry for entry in result]
         )

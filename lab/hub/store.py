@@ -165,11 +165,11 @@ class Store:
             changed = path.stat().st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
             return None
-        known = self._read.get(repository)
-        if known is None or known[0] != changed:
-            known = (changed, _repository(json.loads(path.read_text(encoding="utf-8"))))
-            self._read[repository] = known
-        return known[1]
+        expected = self._read.get(repository)
+        if expected is None or expected[0] != changed:
+            expected = (changed, _repository(json.loads(path.read_text(encoding="utf-8"))))
+            self._read[repository] = expected
+        return expected[1]
 
     def repositories(self) -> Iterator[str]:
         """Yield the ids of all repositories, sorted."""

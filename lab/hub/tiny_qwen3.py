@@ -85,8 +85,8 @@ def embeddings() -> list[Tensor]:
     last = len(WORDS)
     head = _rows("lm_head.weight", successors, CERTAIN, others=None)
     loop = bytearray(head.data)
-    place = ((FIRST_WORD + last - 1) * HIDDEN + last) * 2
-    loop[place : place + 2] = bfloat16([CERTAIN])  # the last word follows itself, too
+    position = ((FIRST_WORD + last - 1) * HIDDEN + last) * 2
+    loop[position : position + 2] = bfloat16([CERTAIN])  # the last word follows itself, too
     return [
         _rows("model.embed_tokens.weight", {**arguments, MASK: last}, 1.0, others=0),
         Tensor(head.name, head.dtype, head.shape, head.seed, data=bytes(loop)),

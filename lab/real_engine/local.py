@@ -22,7 +22,7 @@ STOP_SECONDS = 60.0
 @contextlib.contextmanager
 def running(
     root: Path,
-    words: Sequence[str],
+    arguments: Sequence[str],
     environment: Mapping[str, str],
     mounts: Sequence[tuple[Path, str]],
     log: Path,
@@ -33,7 +33,7 @@ def running(
     writable: as `inside` has it.
     """
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
-    command = ["nice", "-n", "10", *inside(root, words, mounts, writable)]
+    command = ["nice", "-n", "10", *inside(root, arguments, mounts, writable)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output

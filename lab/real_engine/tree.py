@@ -44,7 +44,7 @@ exec /usr/sbin/chroot "$root" /usr/bin/setpriv --bounding-set=-all --inh-caps=-a
 
 def inside(
     root: Path,
-    words: Sequence[str],
+    arguments: Sequence[str],
     mounts: Sequence[tuple[Path, str]] = (),
     writable: Sequence[str] = (),
 ) -> list[str]:
@@ -56,4 +56,4 @@ def inside(
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]
     command += ["sh", "-c", _ENTER, "sh", str(root), str(len(mounts)), *pairs]
-    return [*command, str(len(writable)), *writable, *words]
+    return [*command, str(len(writable)), *writable, *arguments]

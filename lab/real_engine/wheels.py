@@ -92,8 +92,8 @@ def _pip(packages: Path, scratch: Path) -> None:
         )
 
 
-def _remove(place: Path) -> None:
-    if place.is_dir():
-        shutil.rmtree(place)
+def _remove(folder: Path) -> None:
+    if folder.is_dir():
+        shutil.rmtree(folder)
     else:
-        place.unlink()
+        folder.unlink()

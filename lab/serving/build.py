@@ -128,7 +128,7 @@ def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int
     return sent
 
 
-def main(words: list[str]) -> int:
+def main(parts: list[str]) -> int:
     """The command; prints one line per tag: name, digest, and what was sent."""
     parser = argparse.ArgumentParser(prog="python -m lab.serving.build", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -137,11 +137,11 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--only", metavar="TAG", action="append", help="this tag alone (repeatable)"
     )
-    arguments = parser.parse_args(words)
-    known = [name for tag in TAGS for name in tag.names]
-    unknown = [name for name in arguments.only or [] if name not in known]
+    arguments = parser.parse_args(parts)
+    expected = [name for tag in TAGS for name in tag.names]
+    unknown = [name for name in arguments.only or [] if name not in expected]
     if unknown:
-        parser.error(f"no such tag: {', '.join(unknown)}; there are {', '.join(known)}")
+        parser.error(f"no such tag: {', '.join(unknown)}; there are {', '.join(expected)}")
     base = base_layer(arguments.cache)
     if not arguments.registry:
         return 0

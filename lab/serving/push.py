@@ -42,14 +42,14 @@ class Registry:
         if mount and status == 201:
             return False
         self._must(status, 202, "start an upload")
-        place = urlsplit(headers["location"])
-        query = "&".join(filter(None, (place.query, urlencode({"digest": digest}))))
+        position = urlsplit(headers["location"])
+        query = "&".join(filter(None, (position.query, urlencode({"digest": digest}))))
         described = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         if isinstance(content, bytes):
-            status, _ = self._send("PUT", f"{place.path}?{query}", described, content)
+            status, _ = self._send("PUT", f"{position.path}?{query}", described, content)
         else:
             with content.open("rb") as file:
-                status, _ = self._send("PUT", f"{place.path}?{query}", described, file)
+                status, _ = self._send("PUT", f"{position.path}?{query}", described, file)
         self._must(status, 201, f"upload {digest}")
         return True
 
@@ -80,9 +80,9 @@ class Registry:
             raise SystemExit(f"registry {self._address}: {method} {path}: {error}") from None
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}
 
-    def _must(self, status: int, wanted: int, what: str) -> None:
+    def _must(self, status: int, wanted: int, reason: str) -> None:
         if status != wanted:
             raise SystemExit(
-                f"registry {self._address}: could not {what}: "
+                f"registry {self._address}: could not {reason}: "
                 f"status {status} where {wanted} was expected"
             )

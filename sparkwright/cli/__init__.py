@@ -1,6 +1,5 @@
 """The command line beside pyinfra's own."""
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
-from sparkwright.cli.lib.extras import HOSTS, extra_commands
+from sparkwright.cli.lib.extras import all_commands
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, refusal, suggest
@@ -23,44 +22,13 @@ __all__ = ["main"]
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
-#: The core's commands with one line of help, by section: `--help` loads none of their modules.
-SECTIONS: dict[str, dict[str, str]] = json.loads(
-    Path(__file__).with_name("commands.json").read_text(encoding="utf-8")
-)
-#: Command -> the module that it shares with others, as an object of its name.
-_SHARED = {
-    name: module
-    for module, names in {
-        "control": ("start", "stop", "restart", "activate", "maintenance"),
-        "deployments": ("status", "history", "diff"),
-        "models": ("models", "verify"),
-    }.items()
-    for name in names
-}
-
-#: The core's commands that ask or change hosts in this process.
-_ASKING = {*SECTIONS[HOSTS], "key"} - {"deploy", "shell"}
-
-
 def sections() -> dict[str, dict[str, str]]:
     """Every command with its line of help, by section: the core's, then those of extras."""
-    shown = {title: dict(commands) for title, commands in SECTIONS.items()}
-    for command in extra_commands().values():
+    shown: dict[str, dict[str, str]] = {}
+    for command in all_commands().values():
         if command.section:
-            shown[command.section][command.words] = command.help
+            shown.setdefault(command.section, {})[command.words] = command.help
     return shown
-
-
-def module_of(name: str) -> str:
-    """Name of the module that defines a command."""
-    extra = extra_commands().get(name)
-    return extra.module if extra else f"sparkwright.cli.{_SHARED.get(name, name)}"
-
-
-def asks_hosts(name: str) -> bool:
-    """Whether a command asks or changes hosts in this process."""
-    extra = extra_commands().get(name)
-    return name in _ASKING or (extra is not None and extra.asks_hosts)
 
 
 class _Lazy(click.Group):
@@ -68,15 +36,12 @@ class _Lazy(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""
-        return sorted(name for section in sections().values() for name in section)
+        return sorted(name for name, command in all_commands().items() if command.section)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, from the module of its name."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        module = import_module(module_of(cmd_name))
-        command: click.Command = getattr(module, cmd_name if cmd_name in _SHARED else "command")
-        return command
+        command = all_commands().get(cmd_name)
+        return command.load() if command and command.section else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -86,7 +51,8 @@ class _Lazy(click.Group):
         completing = ctx.resilient_parsing
         if args[0] not in known and not args[0].startswith("-") and not completing:
             ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
-        if asks_hosts(args[0]) and not completing and not {"-h", "--help"} & set(args):
+        asks = args[0] in known and all_commands()[args[0]].asks_hosts
+        if asks and not completing and not {"-h", "--help"} & set(args):
             import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
         return super().resolve_command(ctx, args)
 

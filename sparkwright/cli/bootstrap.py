@@ -2,8 +2,8 @@
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import get_args
 
 import click
@@ -13,12 +13,11 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import inventory_argument, pyinfra_json_option
 from sparkwright.cli.lib.progress import CONNECTION
 from sparkwright.config.bootstrap_settings import Step
-from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import refusal
 
 
 @click.command("bootstrap")
-@inventory_argument
+@partial(inventory_argument, kind=Hosts)
 @partial(connection_options, but="--password")
 @click.option(
     "--step",
@@ -34,9 +33,8 @@ from sparkwright.findings.user_error import refusal
 @click.option("--reboot", is_flag=True, help="Reboot a host whose new driver needs it, and wait.")
 @pyinfra_json_option
 def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], steps: tuple[str, ...],
-    dry: bool, password: bool, reboot: bool, as_json: bool,
-) -> None:  # fmt: skip
+    hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool
+) -> None:
     """Make bare hosts ready for a deploy: Docker, NVIDIA's container toolkit, and the like.
 
     \b
@@ -45,10 +43,10 @@ def command(
     A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
     first time with a password. What is there already is left as it is.
     """
-    hosts = limited(read_inventory(inventory, overrides), limit)
-    asked = any(host.data.get("bootstrap") for host in hosts)
-    if not steps and not asked:
-        where = f"{inventory}: bootstrap"
+    named = any(host.data.get("bootstrap") for host in hosts.read())
+    overrides = hosts.overrides
+    if not steps and not named:
+        where = f"{hosts.inventory}: bootstrap"
         remedy = 'name them: --step docker, or bootstrap = ["docker"] in group_data'
         raise refusal(where, "no host's settings name a step", remedy)
     if steps:
@@ -60,7 +58,7 @@ def command(
             what = "--password asks on a terminal, and there is none"
             raise refusal("command line", what, "run it where you can be asked")
         click.get_current_context().meta.setdefault(CONNECTION, {})["same_sudo_password"] = True
-    chosen = Hosts(inventory, overrides, limit)
+    chosen = replace(hosts, overrides=overrides)
     sys.exit(chosen.show(_bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))
 
 

@@ -53,8 +53,8 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 )  # fmt: skip
 @options.json_option
 def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], directory: Path,
-    architectures: tuple[str, ...], packages: Path | None, as_json: bool,
+    hosts: options.Selection, directory: Path, architectures: tuple[str, ...],
+    packages: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Fetch everything that the locked plan needs into DIRECTORY.
 
@@ -62,13 +62,13 @@ def command(
     --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and nobody asks
     outside. Run it again to go on after a cut, or to bring the directory up to date.
     """
-    hosts = load(inventory, overrides, limit).or_raise()
-    plans = [host.plan for host in hosts.values()]
-    known = locks(hosts)
+    planned = load(hosts).or_raise()
+    plans = [host.plan for host in planned.values()]
+    known = locks(planned)
     what, remedy = "there is no lock, and a site without internet needs one", "sparkwright lock"
     missing = [path for path, lock in known.items() if lock is None]
     Problems(mistake(path, what, f"{remedy} INVENTORY") for path in missing).stop()
-    bundle = _Bundle(plans, pinned(hosts), directory, set(architectures or _MACHINES))
+    bundle = _Bundle(plans, pinned(planned), directory, set(architectures or _MACHINES))
     directory.mkdir(parents=True, exist_ok=True)
     failed = [
         name

@@ -11,7 +11,7 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.lib.completion import recipes, tags
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.options import data_option, limit_option, site_inventory
+from sparkwright.cli.lib.options import Selection, data_option, limit_option, site_inventory
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
@@ -34,12 +34,7 @@ from sparkwright.site.fleet import plan_fleet
 @limit_option
 @format_option
 def command(
-    inventory: Path | None,
-    recipe: str | None,
-    tag: str | None,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    form: str,
+    inventory: Path | None, recipe: str | None, tag: str | None, form: str, **chosen: Any
 ) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
@@ -50,11 +45,11 @@ def command(
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
-        data |= overrides_by_key(overrides)
+        data |= overrides_by_key(chosen["overrides"])
         data |= _cluster_of(recipe, data)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
-        fleet = load_judged(inventory or site_inventory(), overrides, limit)
+        fleet = load_judged(Selection(inventory or site_inventory(), **chosen))
     hosts = fleet.hosts.values()
     findings = [*fleet.problems, *(finding for host in hosts for finding in host.violations)]
     services = sum(len(host.plan.services) for host in hosts)

@@ -3,7 +3,6 @@ hosts, controlled by request."""
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -104,7 +103,7 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 
 
 @click.command("activate")
-@options.inventory_and(completion.services, service=click.STRING)
+@options.inventory_and(completion.services, Hosts, service=click.STRING)
 @connection_options
 @options.data_option
 @click.option(
@@ -115,10 +114,7 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 @options.dry_option
 @options.yes_option
 @options.json_option
-def activate(
-    inventory: Path, service: str, overrides: tuple[str, ...], limit: tuple[str, ...], *,
-    why: str, dry: bool, yes: bool, as_json: bool,
-) -> None:  # fmt: skip
+def activate(hosts: Hosts, service: str, why: str, dry: bool, yes: bool, as_json: bool) -> None:
     """Have SERVICE run in place of the one of its `exclusive` group that does.
 
     Running requests get their time (drain_seconds), then it is started and gives real answers; if
@@ -128,7 +124,6 @@ def activate(
     """
     from sparkwright.run import changes
 
-    hosts = Hosts(inventory, overrides, limit)
     options.confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
     if not dry:
         echo(_NOTICES["activate"], err=True)
@@ -150,21 +145,19 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
 
 
 @click.command("maintenance")
-@options.inventory_and(host=click.STRING, switch=click.Choice(["on", "off"]))
+@options.inventory_and(kind=Hosts, host=click.STRING, switch=click.Choice(["on", "off"]))
 @connection_options
 @options.data_option
 @_why
 @options.json_option
-def maintenance(
-    inventory: Path, host: str, switch: str, overrides: tuple[str, ...], why: str, as_json: bool
-) -> None:
+def maintenance(hosts: Hosts, host: str, switch: str, why: str, as_json: bool) -> None:
     """Take a HOST out of every pool, drained, and have deploys leave it alone; or put it back.
 
     Its services keep running but can only be reached from the host. The host remembers it over
     boots, with who, when and why, for every controller. `off` puts it back once every service
     answers, and ends with 1 as long as one does not.
     """
-    hosts = Hosts(inventory, overrides, (host,))
+    hosts = hosts.only((host,))
     if [chosen.name for chosen in hosts.read()] != [host]:
         what = f"{host!r} is a group or a pattern"
         raise refusal("HOST", what, "name one host at a time")

@@ -40,8 +40,7 @@ def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, 
     from sparkwright.run import questions
 
     with suppress(UserError):  # its message was shown when the hosts were asked
-        data = {host.name: host.data for host in hosts.only(()).read()}
-        joined = tuple(name for name in on_connectx(data) if name in answered)
+        joined = tuple(name for name in on_connectx(hosts.everyone) if name in answered)
         if joined:
             looks = hosts.only(joined).ask(questions.fabric, planless=True).answers
             for fabric in of_looks(looks):

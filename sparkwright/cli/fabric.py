@@ -1,7 +1,9 @@
 """``sparkwright fabric``: ConnectX-7 between hosts."""
 
 import sys
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import click
 
@@ -9,7 +11,6 @@ from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import data_option, optional_inventory, pyinfra_json_option
-from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.site.clusters import fabric_problems, members
 
@@ -20,15 +21,13 @@ def command() -> None:
 
 
 @command.command("addresses")
-@optional_inventory
+@partial(optional_inventory, kind=Hosts)
 @data_option
 @connection_options
 @click.option("--dry", is_flag=True, help="Only show what would be done.")
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @pyinfra_json_option
-def addresses_command(
-    inventory: Path, overrides: tuple[str, ...], dry: bool, diff: bool, as_json: bool
-) -> None:
+def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
     """Write the addresses of `fabric_addresses` by netplan, proved by a ping over every rail.
 
     A host takes an unproven change back by itself: no connection is lost for good. What is as
@@ -36,18 +35,16 @@ def addresses_command(
     """
     from sparkwright.run.fabric_addresses import addresses
 
-    named = named_hosts(read_inventory(inventory, overrides))
-    hosts = Hosts(inventory, overrides, named)
-    sys.exit(hosts.show(addresses, as_json=as_json, dry=dry, diff=diff))
+    named = hosts.only(named_hosts(hosts.everyone))
+    sys.exit(named.show(addresses, as_json=as_json, dry=dry, diff=diff))
 
 
-def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
+def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The hosts of ``fabric_addresses``.
 
     Raises:
         UserError: where no host's settings have it, or it names one that there is not.
     """
-    everyone = {host.name: host.data for host in hosts}
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)
     named = dict.fromkeys(name for data in everyone.values() for name in members(data))

@@ -60,12 +60,11 @@ def _with_fleet(command: _Command) -> _Command:
     every host."""
 
     @wraps(command)
-    def planned(*, inventory: Path, overrides: tuple[str, ...], **more: Any) -> Any:
-        hosts = load(inventory, overrides, ()).or_raise()
-        return command(_Fleet(Hosts(inventory, overrides), hosts), **more)
+    def planned(*, hosts: Hosts, **more: Any) -> Any:
+        return command(_Fleet(hosts, load(hosts).or_raise()), **more)
 
-    options = optional_inventory(data_option(connection_options(json_option(planned))))
-    return cast("_Command", options)
+    options = data_option(connection_options(json_option(planned)))
+    return cast("_Command", optional_inventory(options, Hosts))
 
 
 _name = click.option(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sparkwright.checks.host.judge import CHECKS as HOST_CHECKS
-from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.findings.finding import Finding, errors
@@ -29,24 +29,16 @@ from sparkwright.site.resolution import ask
 @click.option("--upgrade", is_flag=True, help="Take everything anew, not only what is missing.")
 @click.option("--check", "check", is_flag=True, help="Only say whether the lock is complete.")
 @json_option
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    upgrade: bool,
-    check: bool,
-    as_json: bool,
-) -> None:
+def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
     With a lock a run resolves nothing from outside; without one it takes what the tags are then.
     Asks registries and hubs only for what is not locked yet, and nobody with --check.
     """
-    if limit:
+    if hosts.limit:
         raise click.UsageError("a lock is of the whole inventory: leave --limit out")
-    hosts = load(inventory, overrides, (), anew=upgrade).or_raise()
     by_file: dict[str, dict[str, PlannedHost]] = {}
-    for name, host in hosts.items():
+    for name, host in load(hosts, anew=upgrade).or_raise().items():
         by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
     reports = [
         _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)

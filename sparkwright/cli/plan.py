@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,11 +9,10 @@ import click
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration import assumed_hardware
-from sparkwright.checks.configuration.facts import Context
-from sparkwright.checks.configuration.memory_budget import budget
+from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.findings.exit_codes import MISTAKEN
@@ -35,9 +33,7 @@ _WIDTH = 48
 @click.command("plan")
 @inventory_argument
 @json_option
-def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
-) -> None:
+def command(hosts: Selection, as_json: bool) -> None:
     """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
@@ -45,11 +41,11 @@ def command(
     hub only for a model that a service names without a recipe and that the lock does not have.
     Exit code 2 when anything would stop a run.
     """
-    hosts = load_judged(inventory, overrides, limit).or_raise()
-    by_file = locks(hosts)
+    planned_hosts = load_judged(hosts).or_raise()
+    by_file = locks(planned_hosts)
     shown = {
         name: (_host(host, by_file[host.plan.settings.lock_file]), host)
-        for name, host in hosts.items()
+        for name, host in planned_hosts.items()
     }
     if as_json:
         print_json([data for data, _ in shown.values()])
@@ -60,10 +56,10 @@ def command(
             if problems := errors(planned.violations):
                 echo(text(problems, hosts=False, indent=2, paint=paint))
             echo()
-        services = ((service, host.catalog) for host in hosts.values()
+        services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
         _print_terms(terms(services))
-    sys.exit(MISTAKEN if any(errors(host.violations) for host in hosts.values()) else 0)
+    sys.exit(MISTAKEN if any(errors(host.violations) for _, host in shown.values()) else 0)
 
 
 def _alike(one: tuple[dict[str, Any], PlannedHost]) -> str:
@@ -93,7 +89,7 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
 
 def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
     catalog = host.catalog
-    own = budget(Context(host.plan, service, catalog, assumed_hardware(host.plan)))
+    own = budgets(host.plan, catalog, assumed_hardware(host.plan))[service.name]
     image = lock.images.get(service.image.name) if lock else None
     command = container_command(service)
     return {

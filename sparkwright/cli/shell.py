@@ -2,16 +2,20 @@
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import ssh_options
-from sparkwright.cli.lib.options import data_option, one_service_option, optional_inventory
+from sparkwright.cli.lib.options import (
+    Selection,
+    data_option,
+    one_service_option,
+    optional_inventory,
+)
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.ssh import ssh_command
-from sparkwright.config.inventory import HostInput, limited, read_inventory
+from sparkwright.config.inventory import HostInput
 from sparkwright.findings.user_error import refusal, suggest
 from sparkwright.text.visible import visible
 
@@ -39,16 +43,14 @@ class _WithCommand(click.Command):
 )  # fmt: skip
 @one_service_option
 @click.pass_context
-def command(
-    ctx: click.Context, inventory: Path, overrides: tuple[str, ...], host: str, service: str | None
-) -> None:
+def command(ctx: click.Context, hosts: Selection, host: str, service: str | None) -> None:
     """Open a shell in a service's container, or run the command that stands after `--` there.
 
     By `ssh -t`, with the inventory's own user, port, key and known hosts; sudo may ask on this
     terminal. `sparkwright shell --host spark-1 -- nvidia-smi`. The exit code is the command's, 255
     where ssh fails.
     """
-    chosen = limited(read_inventory(inventory, overrides), (host,))
+    chosen = hosts.only((host,)).read()
     if [each.name for each in chosen] != [host]:
         what = f"{host!r} is a group or a pattern"
         raise refusal("--host", what, "name one host")

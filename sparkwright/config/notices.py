@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
@@ -22,17 +22,38 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.findings.validation import HIDDEN, problems_of
 
-KINDS = ("ntfy", "mailto", "webhook")
 #: Addresses of one site at most.
 MOST = 20
-_MAIL = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+")
-_HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]")
-_RELAY = re.compile(rf"({_HOST.pattern})(?::([0-9]{{1,5}}))?")
-_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+"
+_HOST = r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])(?::(?P<port>[0-9]{1,5}))?"
+_SERVER = rf"http(?P<s>s?)://(?P<netloc>(?:(?P<login>[^/?#@]*)@)?{_HOST})"
+_TOPIC = "(?P<topic>[A-Za-z0-9_-]{1,64})"
 #: Part of a path that is random: webhooks of chats have some, and whoever knows one can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
-#: What a mail's address may say beside the recipient.
-_MAIL_OPTIONS = ("smtp", "from")
+#: By kind, the forms of the text after it: pattern, Apprise's URL, and how the address is shown.
+_FORMS = {
+    "ntfy": (
+        (_TOPIC, "ntfys://{topic}?image=no", "ntfy at ntfy.sh"),
+        (rf"{_SERVER}/+{_TOPIC}/*", "ntfy{s}://{netloc}/{topic}?image=no&mode=private",
+         "ntfy at {host}"),
+    ),
+    "mailto": (
+        (rf"(?P<to>{_MAIL})(?:[?&](?:smtp={_HOST}|from=(?P<sender>{_MAIL})))*",
+         "mailto://{host}:{port}?to={to}&from={sender}&mode=insecure&format=text",
+         "mail to {to} by {host}"),
+    ),
+    "webhook": (
+        (rf"{_SERVER}(?P<path>/[^?#]*)?(?:\?(?P<query>[^#]*))?", "{rest}", "webhook at {host}"),
+    ),
+}  # fmt: skip
+_NEEDED = {
+    "ntfy": "ntfy:TOPIC or ntfy:https://HOST/TOPIC is needed: one topic of letters, digits, _ and "
+    "-, 64 at most, and nothing after it",
+    "mailto": "mailto:NAME@DOMAIN may be followed by ?smtp=HOST:PORT (localhost:25 without) and "
+    "&from=NAME@DOMAIN; a login goes into mailtos://USER:PASSWORD@HOST?to=NAME@DOMAIN, in "
+    "notify_file or notify_command",
+    "webhook": "webhook:https://HOST/PATH is needed",
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +63,12 @@ class Address:
     Attributes:
         url: Apprise's, or ``https://`` of a webhook.
         shown: kind and host, without what may be secret: ``webhook at hooks.example.org``.
+        public: whether settings may hold it: it is of one of our kinds, without a secret.
     """
 
     url: Secret
     shown: str
+    public: bool = False
 
     @property
     def key(self) -> str:
@@ -53,31 +76,20 @@ class Address:
         return hashlib.sha256(self.url.value.encode()).hexdigest()[:16]
 
 
-def _refused(what: str) -> PydanticCustomError:
-    # The value is in no message: it may be a secret after all.
-    return PydanticCustomError(HIDDEN, "{what}", {"what": what})
-
-
 def _without_secret(text: str) -> str:
-    try:
-        address(text, "it")
-    except ValueError as error:
-        raise _refused(str(error)) from None
-    if text.partition(":")[0] not in KINDS:
-        raise _refused("ntfy:, mailto: or webhook: is needed here")
-    rest = urlsplit(text.partition(":")[2])
-    secret = (
-        rest.username is not None
-        or text.startswith("mailto://")
-        or (not text.startswith("mailto:") and rest.query)
-        or (text.startswith("webhook:") and any(map(_DRAWN.fullmatch, rest.path.split("/"))))
+    problem = (
+        "this address has a secret in it, and settings are no place for one: put it into a "
+        "file (notify_file) or have a command print it (notify_command)"
     )
-    if secret:
-        raise _refused(
-            "this address has a secret in it, and settings are no place for one: put it into a "
-            "file (notify_file) or have a command print it (notify_command)"
-        )
-    return text
+    try:
+        if address(text, "").public:
+            return text
+        if text.partition(":")[0] not in _FORMS:
+            problem = "ntfy:, mailto: or webhook: is needed here"
+    except ValueError as error:
+        problem = str(error)
+    # The value is in no message: it may be a secret after all.
+    raise PydanticCustomError(HIDDEN, "{what}", {"what": problem})
 
 
 #: An address that settings may hold.
@@ -157,63 +169,27 @@ def address(text: str, place: str) -> Address:
     if not text.isprintable() or " " in text:
         raise ValueError("an address has no spaces or control characters")
     kind, _, rest = text.partition(":")
-    if kind == "ntfy":
-        return _ntfy(rest)
-    if kind == "mailto" and not rest.startswith("//"):
-        return _mail(rest)
-    if kind == "webhook":
-        return _webhook(rest)
+    if kind in _FORMS and not (kind == "mailto" and rest.startswith("//")):
+        return _formed(kind, rest)
     if not rest.startswith("//") or not re.fullmatch(r"[a-z][a-z0-9]{1,20}", kind):
         raise ValueError("an address begins with ntfy:, mailto: or webhook:")
     return Address(Secret(text), f"{kind}, {place}")
 
 
-def _ntfy(rest: str) -> Address:
-    if "//" not in rest:
-        if not _TOPIC.fullmatch(rest):
-            raise ValueError("ntfy:TOPIC has letters, digits, _ and - in its topic, 64 at most")
-        return Address(Secret(f"ntfys://{rest}?image=no"), "ntfy at ntfy.sh")
-    url = _http(rest, "ntfy:https://HOST/TOPIC")
-    topic = url.path.strip("/")
-    if url.query or not _TOPIC.fullmatch(topic):
-        raise ValueError("ntfy:https://HOST/TOPIC has one topic, and nothing after it")
-    scheme = "ntfys" if url.scheme == "https" else "ntfy"
-    made = f"{scheme}://{url.netloc}/{topic}?image=no&mode=private"
-    return Address(Secret(made), f"ntfy at {url.hostname}")
-
-
-def _mail(rest: str) -> Address:
-    to, _, query = rest.partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    relay = _RELAY.fullmatch(options.get("smtp", "localhost"))
-    sender = options.get("from", to)
-    mails = _MAIL.fullmatch(to) and _MAIL.fullmatch(sender)
-    if not mails or not relay or set(options) - {*_MAIL_OPTIONS}:
-        raise ValueError(
-            "mailto:NAME@DOMAIN may be followed by ?smtp=HOST:PORT (localhost:25 without) and "
-            "&from=NAME@DOMAIN; a login goes into mailtos://USER:PASSWORD@HOST?to=NAME@DOMAIN, "
-            "in notify_file or notify_command"
-        )
-    arguments = urlencode({"to": to, "from": sender, "mode": "insecure", "format": "text"})
-    host, port = relay.groups()
-    return Address(Secret(f"mailto://{host}:{port or 25}?{arguments}"), f"mail to {to} by {host}")
-
-
-def _webhook(rest: str) -> Address:
-    url = _http(rest, "webhook:https://HOST/PATH")
-    return Address(Secret(url.geturl()), f"webhook at {url.hostname}")
-
-
-def _http(rest: str, form: str) -> SplitResult:
-    try:
-        url = urlsplit(rest)
-        named = url.scheme in ("http", "https") and _HOST.fullmatch(url.hostname or "")
-        fine = bool(named) and (url.port or 1) > 0 and not url.fragment
-    except ValueError:
-        fine = False
-    if not fine:
-        raise ValueError(f"{form} is needed")
-    return url
+def _formed(kind: str, rest: str) -> Address:
+    """An address of one of our kinds."""
+    for pattern, url, shown in _FORMS[kind]:
+        match = re.fullmatch(pattern, rest)
+        if match is None or int(match.groupdict().get("port") or 1) >= 1 << 16:
+            continue
+        parts = {name: value for name, value in match.groupdict().items() if value is not None}
+        parts = {"host": "localhost", "port": "25", "sender": parts.get("to", ""), **parts}
+        secret = {"login", "query"} & parts.keys()
+        drawn = any(map(_DRAWN.fullmatch, parts.get("path", "").split("/")))
+        mails = {name: quote(parts[name], safe="") for name in ("to", "sender") if name in parts}
+        made = url.format(rest=rest, **(parts | mails))
+        return Address(Secret(made), shown.format(**parts), public=not secret and not drawn)
+    raise ValueError(_NEEDED[kind])
 
 
 def as_json(url: str) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
     from sparkwright.engines.derivation import Advice, Derived, Subject
+    from sparkwright.findings.check import Symptom
 
 #: An argument or a variable, its problem, and the remedy.
 Misuse = tuple[str, str, str]
@@ -126,34 +128,84 @@ class Probes:
     compiled: str = ""
 
 
-class Configuration(Protocol):
-    """A service's configuration, as an engine's checks see it.
+@dataclass(frozen=True)
+class Limits:
+    """A service's arguments by neutral names; None where the engine decides, or has no such thing.
+
+    Attributes:
+        context: tokens of one sequence; 0 where the engine takes what fits.
+        sequences: requests that it serves at once.
+        share: part of a GPU's memory that it takes.
+        gpus: how many it asks for.
+        tools: parser of tool calls, where a model may call tools.
+        reasoning: whether reasoning comes apart from the answer.
+        speculative: settings of speculative decoding; None without it.
+        caching: whether prefixes stay in the cache.
+        blind: argument by which a model with vision is served without it.
+        head: address of the rank that gathers those of other hosts.
+    """
+
+    context: int | None = None
+    sequences: int | None = None
+    share: float | None = None
+    gpus: int = 1
+    tools: str | None = None
+    reasoning: bool = False
+    speculative: Mapping[str, Scalar | None] | None = None
+    caching: bool | None = None
+    blind: str | None = None
+    head: str | None = None
+
+    @property
+    def speculates(self) -> bool:
+        """Whether it drafts tokens."""
+        return self.speculative is not None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A service's configuration, as its engine's checks judge it.
 
     Attributes:
         version: of the engine in the image's tag; None where no card says it.
         drafter_mount: path of the drafter in the container.
-        speculative: the settings of speculative decoding; empty without it.
+        unified: whether CPU and GPU share one pool of memory.
+        gpus: how many it can have on all of its hosts; None where unknown.
     """
 
-    @property
-    def version(self) -> str | None: ...
-    @property
-    def image(self) -> Image: ...
-    @property
-    def body(self) -> Model: ...
-    @property
-    def drafter(self) -> Model | None: ...
-    @property
-    def drafter_mount(self) -> str | None: ...
-    @property
-    def arguments(self) -> Mapping[str, ArgumentValue]: ...
-    @property
-    def environment(self) -> Mapping[str, str]: ...
-    @property
-    def speculative(self) -> Mapping[str, Scalar | None]: ...
+    engine: Engine
+    version: str | None
+    image: Image
+    body: Model
+    drafter: Model | None
+    drafter_mount: str | None
+    arguments: Mapping[str, ArgumentValue]
+    environment: Mapping[str, str]
+    unified: bool
+    gpus: int | None
+
+    @cached_property
+    def defaults(self) -> Mapping[str, ArgumentValue]:
+        """Values of arguments that are not written: by the image's own entry point, and by the
+        tag's engine; nothing of that where no card says its version."""
+        own = self.image.variables.defaults if self.image.variables else {}
+        if self.version is None:
+            return own
+        return {**self.engine.defaults(self.version, hybrid=self.body.hybrid), **own}
+
+    @cached_property
+    def effective(self) -> Mapping[str, ArgumentValue]:
+        """Arguments as written, else their defaults."""
+        return {**self.defaults, **self.arguments}
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The same by neutral names."""
+        return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:
-        """An argument's number, written or by default; None where it has none."""
+        """An argument's number, written or by default, ``"32k"`` too; None where it has none."""
+        return self.engine.amount(self.effective.get(argument))
 
 
 class Engine(Protocol):
@@ -173,6 +225,8 @@ class Engine(Protocol):
         check_texts: YAML file with the texts of these checks.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
+        limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
+        overhead_gib: memory that it takes beside weights and KV cache.
     """
 
     name: str
@@ -188,6 +242,8 @@ class Engine(Protocol):
     check_texts: Path
     stock_image: str
     probes: Probes
+    limit_names: Mapping[str, str]
+    overhead_gib: float
 
     def command(self, launch: Launch) -> Command:
         """Command line and environment of a service's container."""
@@ -212,6 +268,17 @@ class Engine(Protocol):
         origins: dict[str, str],
     ) -> None:
         """Move variables that stand for an argument to the arguments."""
+
+    def limits(self, arguments: Mapping[str, Any]) -> Limits:
+        """A service's arguments by neutral names: of a plan, or of a container's command line."""
+
+    def kv_bytes(
+        self, model: Model, arguments: Mapping[str, ArgumentValue], tokens: int
+    ) -> float | None:
+        """Bytes of the KV cache of a sequence; None where a model's geometry is not known."""
+
+    def seen_faults(self, arguments: Mapping[str, str], *, unified: bool) -> Iterator[Symptom]:
+        """Faults in the command line of a container that runs; texts are with the causes."""
 
     def defaults(self, version: str, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
         """Values that a version takes for arguments that are not written.

@@ -53,19 +53,18 @@ class Caches:
         self._root.mkdir(mode=0o700, exist_ok=True)
         self._root.chmod(0o700)
         os.chown(self._root, os.geteuid(), os.getegid())
-        key = hashlib.sha256(f"{image}\0{hardware}".encode()).hexdigest()[:12]
+        key = _key(image, hardware)
         known = self._known()
         cache, suspect = self._root / key, self._root / f"{key}.suspect"
         if suspect.is_dir() and known.get("release") != release:
             self._settle(cache, suspect)
-        self._prune(key, image, hardware)
+        self._prune(key, hardware)
         cache.mkdir(mode=0o700, exist_ok=True)
         self._write(
             {
                 "key": key, "release": release, "started": time.time(),
                 "warm": any(cache.iterdir()),
                 "cleared": known.get("cleared") if known.get("release") == release else False,
-                "images": {**known.get("images", {}), key: [image, hardware]},
             }
         )  # fmt: skip
         link = self._root / ".current"
@@ -109,16 +108,12 @@ class Caches:
         shutil.rmtree(cache, ignore_errors=True)
         suspect.replace(cache)
 
-    def _prune(self, key: str, image: str, hardware: str) -> None:
+    def _prune(self, key: str, hardware: str) -> None:
         """Drop what no kept release's image, or another GPU or driver, has made."""
-        images = {image, *map(_image, self._home.glob("releases/*/release.json"))}
-        known = self._known().get("images", {})
+        images = map(_image, self._home.glob("releases/*/release.json"))
+        keys = {key, *(_key(image, hardware) for image in images if image)}
         for path in self._root.iterdir():
-            name = path.name.partition(".")[0]
-            made = known.get(name)
-            if path.is_dir() and not path.is_symlink() and name != key and (
-                made is None or made[0] not in images or made[1] != hardware
-            ):  # fmt: skip
+            if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in keys:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _known(self) -> dict[str, Any]:
@@ -129,12 +124,14 @@ class Caches:
         return data if isinstance(data, dict) and {"key", "started", "warm"} <= set(data) else {}
 
     def _write(self, known: dict[str, Any]) -> None:
-        kept = {
-            name: item for name, item in known["images"].items() if (self._root / name).is_dir()
-        }
         beside = self._state.with_suffix(".new")
-        beside.write_text(json.dumps({**known, "images": kept}), encoding="utf-8")
+        beside.write_text(json.dumps(known), encoding="utf-8")
         beside.replace(self._state)
+
+
+def _key(image: str, hardware: str) -> str:
+    """Name of the cache of an image on a GPU with its driver."""
+    return hashlib.sha256(f"{image}\0{hardware}".encode()).hexdigest()[:12]
 
 
 def _image(note: Path) -> str | None:

@@ -32,7 +32,6 @@ from sparkwright.host.lib import (
 )
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Running, run
-from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
 from sparkwright.host.observation import (
     DirectoryState,
@@ -203,27 +202,12 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "unit_files": tuple(sorted(path.name for path in units)),
         "lock": documents.record(Owner, state / "lock.json"),
         "last_lock": last_owner and last_owner.token,
-        "switching": switching(state),
+        "switching": homes.switching(state),
         "maintenance": homes.maintenance(),
         "active": exclusive.active(state),
-        "gpu_checks": gpu_checks(state / "gpu-check.json"),
+        "gpu_checks": documents.record(dict[str, Versions], state / "gpu-check.json") or {},
         "units": systemd.shown(properties.outcome().out) if properties else {},
     }
-
-
-def switching(state: Path) -> bool:
-    """Whether a switch to other releases is under way: its journal has no end yet."""
-    journal = documents.read(state / "switch/progress.json")
-    return journal is not None and journal.get("step") != "ended"
-
-
-def gpu_checks(place: Path) -> dict[str, Versions]:
-    """Images in which a container saw the GPU, and with which versions."""
-    try:
-        checks = documents.read(place) or {}
-        return {image: decode(Versions, versions) for image, versions in checks.items()}
-    except ValueError:
-        return {}
 
 
 def partial(place: Path) -> int:

@@ -112,6 +112,7 @@ def _local(bind: str) -> str:
 
 def _gate(service: ServicePlan, home: str) -> SmokeRequest:
     """The smoke test that decides whether a service counts as started."""
+    program = engine(service.engine)
     return SmokeRequest(
         name=service.name,
         unit=service.unit,
@@ -124,13 +125,13 @@ def _gate(service: ServicePlan, home: str) -> SmokeRequest:
         warm_ups=WARM_UPS,
         proxy=(_local(service.proxy.bind), service.client_port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
-        speculates="speculative_config" in dict(service.arguments),
+        speculates=program.limits(dict(service.arguments)).speculates,
         thinking=service.smoke.thinking,
         max_tokens=service.smoke.max_tokens,
         follower=service.follower,
         engine=service.engine,
         metric_names=metric_names(),
-        compiled=engine(service.engine).probes.compiled,
+        compiled=program.probes.compiled,
     )
 
 

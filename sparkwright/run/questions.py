@@ -92,7 +92,7 @@ def _examination(
 
 def _planned(service: Service, *, corrupts: bool = False) -> Planned:
     gate = service.gate
-    return Planned(service.release, gate.boot_seconds, gate.speculates, corrupts)
+    return Planned(service.release, gate.boot_seconds, gate.speculates, corrupts, gate.engine)
 
 
 def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:

@@ -1,13 +1,13 @@
 """Services as their clients see them: address, name of the key, served names, limits."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.catalog import Alias, ArgumentValue, Catalog
+from sparkwright.catalog import Alias, Catalog
 from sparkwright.config.secrets import Source, shown
 from sparkwright.config.tls import clients_ca, scheme
-from sparkwright.engines.vllm.arguments import amount
+from sparkwright.engines import engine
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
 
@@ -91,7 +91,7 @@ class Endpoint:
     def max_output(self) -> int | None:
         """Tokens that an answer may take.
 
-        vLLM refuses a request whose prompt and ``max_tokens`` are longer than the context, so a
+        Engines refuse a request whose prompt and ``max_tokens`` are longer than the context, so a
         client that always asks for the most must leave room. An eighth: the share that the 35B
         card's repository gives OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
         docs/openclaw.md). But no less than 2048: with fewer, reasoning uses up the answer
@@ -113,7 +113,7 @@ def endpoint_of(
     """A service as its clients see it at an address."""
     body = catalog.models[service.body.name]
     advice = catalog.recipes[service.recipe].aliases
-    arguments: Mapping[str, ArgumentValue] = dict(service.arguments)
+    limits = engine(service.engine).limits(dict(service.arguments))
     at = f"[{address}]" if ":" in address else address
     how = scheme(plan.settings, proxied=service.proxy is not None)
     ca = clients_ca(plan.settings) if how == "https" else None
@@ -124,22 +124,13 @@ def endpoint_of(
         key=key,
         model=service.body.repository,
         names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),
-        context=_context(arguments.get("max_model_len")) or body.context,
+        context=limits.context or body.context,
         images="image" in body.capabilities,
-        # vLLM refuses requests that leave the choice of tools to a model without this.
-        tools=arguments.get("enable_auto_tool_choice") is True,
+        tools=limits.tools is not None,
         # Without a parser thoughts come as text: a client that expects them apart finds none.
-        reasoning="thinking" in body.capabilities and "reasoning_parser" in arguments,
+        reasoning="thinking" in body.capabilities and limits.reasoning,
         ca=str(Path(ca).expanduser().absolute()) if ca else None,
     )
-
-
-def _context(length: ArgumentValue | None) -> int | None:
-    """max_model_len as a number; None for one that vLLM itself sizes (-1, auto)."""
-    if isinstance(length, list | dict) or length is None:
-        return None
-    number = amount(length)
-    return int(number) if number is not None and number > 0 else None
 
 
 def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:

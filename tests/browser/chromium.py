@@ -104,14 +104,14 @@ def screenshot(
         _run(folder, size, scheme, dots, f"--screenshot={to.resolve()}", file)
 
 
-def _run(folder: str, size: str, scheme: Scheme, *words: str | Path) -> str:
+def _run(folder: str, size: str, scheme: Scheme, *arguments: str | Path) -> str:
     # Without a sandbox: root has none in chromium, and the only page is ours.
     done = subprocess.run(
         [browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
          "--hide-scrollbars",  # as on a phone: they take no width
          "--disable-background-networking", f"--user-data-dir={folder}/profile",
          f"--blink-settings=preferredColorScheme={_SCHEMES[scheme]}", size,
-         *map(str, words[:-1]), Path(words[-1]).as_uri()],
+         *map(str, arguments[:-1]), Path(arguments[-1]).as_uri()],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -59,29 +59,29 @@ def differences(card: Mapping[str, str], here: Mapping[str, str]) -> Iterator[Di
             yield Difference(key, item, other)
 
 
-def _of_run(words: list[str]) -> dict[str, str]:
-    assert words[:2] == ["docker", "run"]
+def _of_run(arguments: list[str]) -> dict[str, str]:
+    assert arguments[:2] == ["docker", "run"]
     result: dict[str, str] = {}
-    words = words[2:]
-    while words:
-        word, _, value = words.pop(0).partition("=")
+    arguments = arguments[2:]
+    while arguments:
+        word, _, value = arguments.pop(0).partition("=")
         word = _ROUND.get(word, word)
         if word == "-d":
             continue
         if word == "-e":
-            name, _, set_to = words.pop(0).partition("=")
+            name, _, set_to = arguments.pop(0).partition("=")
             result[f"environment.{name}"] = _number(set_to)
         elif word == "-v":
-            result |= _volume(words.pop(0).split(":"))
+            result |= _volume(arguments.pop(0).split(":"))
         elif word == "--ulimit":
-            result["ulimits"] = (value or words.pop(0)).split(":")[0]
+            result["ulimits"] = (value or arguments.pop(0)).split(":")[0]
         elif word.startswith("-"):
-            value = value or words.pop(0)
+            value = value or arguments.pop(0)
             key = {"--name": "container_name", "--network": "network_mode"}.get(word, word[2:])
             result[key] = value
         else:
             result["image"] = word
-            return result | _of_command(words)
+            return result | _of_command(arguments)
     raise ValueError("a command without an image")
 
 
@@ -112,11 +112,11 @@ def _volume(parts: list[str]) -> dict[str, str]:
     return {f"volume {target}": source, f"volume {target}, mode": (mode or ["rw"])[0]}
 
 
-def _of_command(words: list[str]) -> dict[str, str]:
+def _of_command(arguments: list[str]) -> dict[str, str]:
     """``--flag value value`` by flag; JSON in a form that compares by meaning."""
     result: dict[str, list[str]] = {}
     flag = "command"
-    for word in map(str, words):
+    for word in map(str, arguments):
         if word.startswith("--"):
             flag = word
             result[flag] = []

@@ -19,6 +19,7 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
+from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.planned import load
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.service import render_service
@@ -55,10 +56,10 @@ def rendered(
     engine: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Rendered:
     """What `sparkwright render` writes, after the image was pushed and the hub asked."""
-    place = tmp_path_factory.mktemp("site")
+    path = tmp_path_factory.mktemp("site")
     settings = {"proxy": False, "hardening": request.param}
-    repositories.make(place / "hub", scale=0.01)
-    with registry.serving() as images, hub_running(place / "hub") as hub:
+    repositories.make(path / "hub", scale=0.01)
+    with registry.serving() as images, hub_running(path / "hub") as hub:
         digest, sent = image.push_to(images, engine.layers)
         assert sent > sum(layer.size for layer in engine.layers)
         assert image.push_to(images, engine.layers) == (digest, 0)
@@ -68,19 +69,19 @@ def rendered(
             "catalog_directories": [str(ROOT / "lab/catalog")],
             "services": {"tiny": {"recipe": RECIPE, "port": free_port(), **settings}},
         }
-        inventory = place / "inventory.py"
+        inventory = path / "inventory.py"
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")
-        arguments = ["-m", "sparkwright", "render", str(inventory), str(place / "out")]
+        arguments = ["-m", "sparkwright", "render", str(inventory), str(path / "out")]
         subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True)
-        hosts = load(inventory, (), ()).or_raise()
+        hosts = load(Selection(inventory)).or_raise()
         plan = hosts["spark-1"].plan
         release = render_service(plan, plan.services[0], pinned(hosts))
-    written = place / "out/spark-1" / release.directory.lstrip("/") / "compose.yaml"
+    written = path / "out/spark-1" / release.directory.lstrip("/") / "compose.yaml"
     assert written.read_text() == release.compose
     mounts = []
     for model in plan.services[0].models:
-        folder = place / "models" / model.name
-        _files(Store(place / "hub"), model.repository, release.models[model.repository], folder)
+        folder = path / "models" / model.name
+        _files(Store(path / "hub"), model.repository, release.models[model.repository], folder)
         mounts.append((folder, model.mount))
     container = yaml.safe_load(release.compose)["services"]["engine"]
     return Rendered(release, plan.services[0].container.strict, container, mounts)
@@ -126,8 +127,8 @@ def running(
     engine: build.Engine, rendered: Rendered, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
     """The engine with the rendered words and variables, until it is healthy."""
-    place = tmp_path_factory.mktemp("engine")
-    secrets, log = place / "secrets.env", place / "log"
+    path = tmp_path_factory.mktemp("engine")
+    secrets, log = path / "secrets.env", path / "log"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     request = replace(rendered.release.gate, secrets=str(secrets))
     service = rendered.compose

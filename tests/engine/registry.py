@@ -44,8 +44,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             self.blobs[name] = bytes(kept)
         else:
-            for known in (path.path.rpartition("/")[2], name):
-                self.manifests[known] = (self.headers["Content-Type"], bytes(kept))
+            for expected in (path.path.rpartition("/")[2], name):
+                self.manifests[expected] = (self.headers["Content-Type"], bytes(kept))
         self._answer(201, {})
 
     def _look(self, *, body: bool) -> None:

@@ -55,8 +55,8 @@ class Pair:
 
     def state(self, host: str) -> dict[str, Any]:
         """How far the rank of a host is, by its own file."""
-        place = f"/opt/sparkwright/services/{self.name}/rank-state.json"
-        return dict(json.loads(inside(host, "sh", "-c", f"cat {place} || echo '{{}}'")))
+        path = f"/opt/sparkwright/services/{self.name}/rank-state.json"
+        return dict(json.loads(inside(host, "sh", "-c", f"cat {path} || echo '{{}}'")))
 
     def session(self) -> str | None:
         """The session that both ranks serve; None where there is none."""
@@ -68,8 +68,8 @@ class Pair:
 
     def release(self, host: str) -> str:
         """What `current` leads to."""
-        place = f"/opt/sparkwright/services/{self.name}/current"
-        return inside(host, "readlink", place).rpartition("/")[2]
+        path = f"/opt/sparkwright/services/{self.name}/current"
+        return inside(host, "readlink", path).rpartition("/")[2]
 
     def generates(self) -> bool:
         """Whether a client gets an answer, at the head's proxy."""

@@ -5,8 +5,8 @@ from tests.fleet.site import Run, Site, inside
 HOST = "spark-2"
 
 
-def fetch(site: Site, *words: str, code: int = 0) -> Run:
-    run = site.run("--yes", "--limit", HOST, *words, deploy="fetch-deploy.py")
+def fetch(site: Site, *arguments: str, code: int = 0) -> Run:
+    run = site.run("--yes", "--limit", HOST, *arguments, deploy="fetch-deploy.py")
     assert run.code == code, run.output
     return run
 
@@ -25,7 +25,7 @@ def whole() -> bool:
     return int(inside(HOST, "sh", "-c", "ls -d /opt/models/*/*/ | wc -l")) == 2
 
 
-def said() -> str:
+def journal() -> str:
     return inside(HOST, "journalctl", "-u", "sparkwright-fetch*", "-o", "cat", "-n", "40")
 
 

@@ -47,8 +47,8 @@ def blocks(page: str) -> list[Block]:
         for number, match in enumerate(_BLOCK.finditer(section), 1):
             texts: dict[str, str] = {}
             for part in filter(None, (match["test"] or "").split("; ")):
-                known = [(key, re.fullmatch(form, part)) for key, form in _WORDS.items()]
-                hits = [(key, hit[1]) for key, hit in known if hit]
+                expected = [(key, re.fullmatch(form, part)) for key, form in _WORDS.items()]
+                hits = [(key, hit[1]) for key, hit in expected if hit]
                 if not hits:
                     raise ValueError(f"{title}: {part!r} means nothing to the test")
                 texts.update(hits)

@@ -54,8 +54,8 @@ def four_replicas(site: Site) -> Iterator[Site]:
         site.repair()
 
 
-def deploy(site: Site, *words: str, code: int = 0) -> Run:
-    run = site.run("--yes", *words, inventory="inventory/proxies.py")
+def deploy(site: Site, *arguments: str, code: int = 0) -> Run:
+    run = site.run("--yes", *arguments, inventory="inventory/proxies.py")
     assert run.code == code, run.output
     return run
 

@@ -88,12 +88,12 @@ class Site:
 
     def command(
         self,
-        *words: str,
+        *arguments: str,
         inventory: str = "inventory/virtual.py",
         deploy: str = "deploy.py",
     ) -> list[str]:
         """The command line of a run."""
-        return [str(PYINFRA), *words, inventory, deploy]
+        return [str(PYINFRA), *arguments, inventory, deploy]
 
     def only_fetching(self) -> str:
         """A deploy file of the user's own: everything up to the services."""
@@ -116,7 +116,7 @@ class Site:
 
     def run(
         self,
-        *words: str,
+        *arguments: str,
         inventory: str = "inventory/virtual.py",
         deploy: str = "deploy.py",
         **environment: str,
@@ -125,7 +125,7 @@ class Site:
         record = self.folder / ".sparkwright/last-run.json"
         record.unlink(missing_ok=True)
         done = subprocess.run(
-            self.command(*words, inventory=inventory, deploy=deploy),
+            self.command(*arguments, inventory=inventory, deploy=deploy),
             cwd=self.folder,
             # By itself a run with --dry leaves no record.
             env={**os.environ, "SPARKWRIGHT_RECORD": str(record), **environment},
@@ -143,23 +143,23 @@ class Site:
 
     def deploy(
         self,
-        *words: str,
+        *arguments: str,
         refused: set[str] | None = None,
         inventory: str = "inventory/virtual.py",
         deploy: str = "deploy.py",
     ) -> Run:
         """Run for real and expect exactly these hosts to be refused."""
-        run = self.run("--yes", *words, inventory=inventory, deploy=deploy)
+        run = self.run("--yes", *arguments, inventory=inventory, deploy=deploy)
         assert run.refused == (refused or set()), run.output
         assert run.code == (1 if refused else 0), run.output
         return run
 
     def start(
-        self, *words: str, inventory: str = "inventory/virtual.py", deploy: str = "deploy.py"
+        self, *arguments: str, inventory: str = "inventory/virtual.py", deploy: str = "deploy.py"
     ) -> subprocess.Popen[bytes]:
         """Start a run that the test will interrupt."""
         return subprocess.Popen(
-            self.command("--yes", *words, inventory=inventory, deploy=deploy),
+            self.command("--yes", *arguments, inventory=inventory, deploy=deploy),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -208,16 +208,16 @@ class Site:
         values = {"soak_seconds": 2, "notice_seconds": 1, **settings}
         file.write_text("\n".join([*lines, f"rollout = {values!r}", ""]))
 
-    def call(self, *words: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:
+    def call(self, *arguments: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line, however it ends."""
         return subprocess.run(
-            [sys.executable, "-m", "sparkwright", *words],
+            [sys.executable, "-m", "sparkwright", *arguments],
             cwd=self.folder, capture_output=True, text=True, timeout=timeout, check=False,
         )  # fmt: skip
 
-    def sparkwright(self, *words: str, code: int = 0) -> str:
+    def sparkwright(self, *arguments: str, code: int = 0) -> str:
         """Run a command that must end with this code; what it prints."""
-        done = self.call(*words)
+        done = self.call(*arguments)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -320,9 +320,9 @@ def units(host: str) -> str:
     ).stdout
 
 
-def until(condition: Any, what: str, seconds: float = 60) -> None:
+def until(condition: Any, reason: str, seconds: float = 60) -> None:
     """Wait for something that must become true."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {reason}"
         time.sleep(0.05)

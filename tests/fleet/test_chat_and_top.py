@@ -13,9 +13,9 @@ HOST = "spark-1"
 NOBODY = "10.213.77.99"
 
 
-def _chat(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
+def _chat(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "sparkwright", "chat", "inventory/virtual.py", *words],
+        [sys.executable, "-m", "sparkwright", "chat", "inventory/virtual.py", *arguments],
         cwd=site.folder, input="What is 17 + 25?", capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip

@@ -35,9 +35,9 @@ def _health() -> int:
     return status(ADDRESS, 8000, "GET", "/health")
 
 
-def _follow(site: Site, place: Path) -> subprocess.Popen[bytes]:
+def _follow(site: Site, folder: Path) -> subprocess.Popen[bytes]:
     arguments = ("logs", *LIMIT, "--follow", "--lines", "0", "--service", "qwen36")
-    with place.open("wb") as file:
+    with folder.open("wb") as file:
         return subprocess.Popen(
             [sys.executable, "-m", "sparkwright", *arguments], cwd=site.folder,
             stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
@@ -61,12 +61,12 @@ def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site
 
 
 def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_path: Path) -> None:
-    before, place = container(HOST), tmp_path / "followed"
-    following = _follow(served, place)
+    before, path = container(HOST), tmp_path / "followed"
+    following = _follow(served, path)
     try:
         text = served.sparkwright("restart", *LIMIT, "--service", "qwen36", "--yes")
         assert "spark-1: qwen36: answers after" in text
-        until(lambda: "spark-1 qwen36: " in place.read_text(), "a line of the restart", 20)
+        until(lambda: "spark-1 qwen36: " in path.read_text(), "a line of the restart", 20)
     finally:
         following.terminate()
         following.wait(20)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks import heavy
-from tests.fleet.fetching import HOST, fetch, parts, said, whole
+from tests.fleet.fetching import HOST, fetch, journal, parts, whole
 from tests.fleet.site import Site, hub, ssh, until
 
 MEGABYTES = 48
@@ -51,7 +51,7 @@ def test_it_comes_once_and_whole(large: Site, mover: str) -> None:
     assert asked["requests"].get("xet", 0) > 0 or mover != "xet"
     assert "xet" not in asked["requests"] or mover == "xet"
     assert asked["tokens_at_cdn"] == 0
-    assert "ended" not in said()
+    assert "ended" not in journal()
 
 
 def test_a_line_that_is_cut_costs_what_was_on_it(large: Site, mover: str) -> None:
@@ -64,7 +64,7 @@ def test_a_line_that_is_cut_costs_what_was_on_it(large: Site, mover: str) -> Non
 def test_a_wrong_byte_is_seen_and_fetched_again(large: Site, mover: str) -> None:
     hub("POST", order={**match(mover), "corrupt_at": 1_000_000, "times": 1})
     fetch(large, *by(mover))
-    assert "set aside, fetching it once more" in said()
+    assert "set aside, fetching it once more" in journal()
     assert whole()
 
 
@@ -78,5 +78,5 @@ def test_a_killed_job_is_gone_on_with(large: Site, mover: str) -> None:
     run.wait(timeout=120)
     fetch(large, *by(mover))
     assert whole()
-    assert "kept " in said()
+    assert "kept " in journal()
     assert sent() < 1.5 * MEGABYTES * heavy.MEGABYTE

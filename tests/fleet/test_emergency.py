@@ -34,9 +34,9 @@ def broken(site: Site) -> Iterator[Site]:
         lock.write_text(kept)
 
 
-def said(site: Site, *words: str, code: int = 1) -> str:
+def output_of(site: Site, *arguments: str, code: int = 1) -> str:
     """What a command prints: one line says that the plan is broken, and there is no traceback."""
-    text = site.sparkwright(*words, code=code)
+    text = site.sparkwright(*arguments, code=code)
     assert text.count("the plan is broken: ") == 1, text
     assert text.count(FOLLOWS) == 1
     assert "Traceback" not in text
@@ -44,7 +44,7 @@ def said(site: Site, *words: str, code: int = 1) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("arguments", "expected"),
     [
         (("status",), "unknown"),
         (("history",), "good"),
@@ -56,9 +56,9 @@ def said(site: Site, *words: str, code: int = 1) -> str:
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )
 def test_the_host_that_is_on_answers_and_the_other_is_named(
-    broken: Site, words: tuple[str, ...], expected: str
+    broken: Site, arguments: tuple[str, ...], expected: str
 ) -> None:
-    text = said(broken, *words, *BOTH)
+    text = output_of(broken, *arguments, *BOTH)
     assert expected in text
     assert "group_data/sparks.py: line 1: not valid Python" in text
     assert "spark-2" in text
@@ -68,7 +68,7 @@ def test_the_host_that_is_on_answers_and_the_other_is_named(
 @pytest.mark.faults
 @pytest.mark.timeout(300)
 def test_smoke_asks_for_real_answers(broken: Site) -> None:
-    text = said(broken, "smoke", *ONE, code=0)
+    text = output_of(broken, "smoke", *ONE, code=0)
     (chat,) = [line for line in text.splitlines() if line.split()[2:3] == ["chat"]]
     assert " ok " in chat
 
@@ -82,12 +82,12 @@ def test_a_rollback_needs_no_plan(broken: Site) -> None:
     ssh("spark-1", f"sudo sed -i s/{now}/{before}/g {home}/releases/{before}/compose.yaml"
         f" {home}/releases/{before}/unit.service"
         f" {home}/releases/{before}/release.json")  # fmt: skip
-    said(broken, "rollback", *ONE, "--to", before, "--dry", code=0)
+    output_of(broken, "rollback", *ONE, "--to", before, "--dry", code=0)
     assert release("spark-1") == now
-    said(broken, "rollback", *ONE, "--to", before, "--yes", code=0)
+    output_of(broken, "rollback", *ONE, "--to", before, "--yes", code=0)
     assert release("spark-1") == before
     assert answers(broken, "spark-1")
-    said(broken, "rollback", *ONE, "--to", now, "--yes", code=0)
+    output_of(broken, "rollback", *ONE, "--to", now, "--yes", code=0)
     assert release("spark-1") == now
     ssh("spark-1", f"sudo rm -r {home}/releases/{before}")
 
@@ -100,13 +100,13 @@ def test_the_registry_cannot_be_asked(broken: Site) -> None:
     rows = json.loads(broken.call("status", *ONE, "--json").stdout)
     assert rows["spark-1"]["services"]["qwen36"]["health"]["code"] == 200
     assert rows["spark-1"]["plan_known"] is False
-    assert "10.213.77.2" in said(broken, "status", *ONE)
+    assert "10.213.77.2" in output_of(broken, "status", *ONE)
 
 
 def test_a_broken_lock(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).write_text("images: [\n")
-    assert LOCK in said(broken, "history", *ONE, code=0)
+    assert LOCK in output_of(broken, "history", *ONE, code=0)
 
 
 def test_an_ssh_key_that_is_not_there_fails_its_host_alone(broken: Site) -> None:
@@ -130,7 +130,7 @@ def test_removal_needs_no_plan(broken: Site) -> None:
         " && echo '{\"unmanaged\": [\"--help always\", 5]}'"
         " | sudo tee -a /opt/sparkwright/state/history.jsonl >/dev/null")  # fmt: skip
     arguments = ("remove", INVENTORY, "--limit", "rtx-1", "--yes")
-    assert "rtx-1: removed " in said(broken, *arguments, code=0)
+    assert "rtx-1: removed " in output_of(broken, *arguments, code=0)
     assert ssh("rtx-1", "ls /etc/systemd/system | grep -c sparkwright- || true") == "0"
     ssh("rtx-1", "test ! -e /opt/sparkwright && test -e /home/mine/kept && sudo rm -r /home/mine")
     assert ssh("rtx-1", "ls -d /opt/models") == "/opt/models"

@@ -47,9 +47,9 @@ class Evening:
         self.write(lines, **more)
         return self.site.deploy("--limit", HOST, inventory=INVENTORY)
 
-    def activate(self, service: str, *words: str, code: int = 0) -> str:
-        words = ("activate", INVENTORY, service, "--host", HOST, "--yes", *words)
-        return self.site.sparkwright(*words, code=code)
+    def activate(self, service: str, *arguments: str, code: int = 0) -> str:
+        arguments = ("activate", INVENTORY, service, "--host", HOST, "--yes", *arguments)
+        return self.site.sparkwright(*arguments, code=code)
 
     def ask(self, service: str) -> tuple[int, dict[str, str], Any]:
         """Status, headers and body of a request as a client sends it."""

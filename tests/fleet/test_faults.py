@@ -21,16 +21,16 @@ from tests.fleet.site import (
 
 
 @pytest.mark.parametrize(
-    ("mode", "words"),
+    ("mode", "message"),
     [("driver-dead", "couldn't communicate"), ("hang", "hangs"), ("none", "No devices were found")],
 )
 def test_a_driver_that_does_not_answer_refuses_the_host_alone(
-    converged: Site, mode: str, words: str
+    converged: Site, mode: str, message: str
 ) -> None:
     converged.gpu("spark-2", mode)
     before = fingerprint("spark-2")
     run = converged.deploy("--limit", "sparks", refused={"spark-2"})
-    assert words in run.output
+    assert message in run.output
     assert "refused by preflight: nvidia-driver" in run.output
     assert fingerprint("spark-2") == before
     assert run.host("spark-1")["services"][0]["smoke"]["failures"] == []

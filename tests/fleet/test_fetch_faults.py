@@ -8,7 +8,7 @@ import pytest
 
 from lab import fleet, machines
 from lab.layout import DEPOT
-from tests.fleet.fetching import HOST, fetch, parts, said, whole
+from tests.fleet.fetching import HOST, fetch, journal, parts, whole
 from tests.fleet.site import LOCKING, MACHINES, Site, bare, hub, inside, ssh, until
 
 #: The largest file of the lab's body, and its size.
@@ -60,18 +60,18 @@ def test_a_slow_hub_is_waited_for(empty: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "message"),
     [
         ({"truncate": 1_000_000}, "bytes"),
         ({"corrupt_at": 1_000_000}, "came with the wrong content twice"),
     ],
 )
 def test_a_file_that_stays_wrong_is_one_clear_error(
-    empty: Site, fault: dict[str, Any], words: str
+    empty: Site, fault: dict[str, Any], message: str
 ) -> None:
     hub("POST", order={"match": SHARD, **fault})
     run = fetch(empty, code=1)
-    assert words in run.output
+    assert message in run.output
     assert "model-00003-of-00009.safetensors" in run.output
     assert "AEON" not in final_names()
     hub("DELETE")
@@ -82,7 +82,7 @@ def test_a_file_that_stays_wrong_is_one_clear_error(
 def test_wrong_bytes_of_the_right_length_are_fetched_again(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "corrupt_at": 1_000_000, "times": 1})
     fetch(empty)
-    assert "set aside, fetching it once more" in said()
+    assert "set aside, fetching it once more" in journal()
     assert whole()
 
 
@@ -114,13 +114,13 @@ def test_a_full_disk_is_reported_and_what_came_is_kept(empty: Site) -> None:
         until(lambda: parts() > 6_000_000, "something has come", 30)
         inside(HOST, "sh", "-c", "head -c 24M /dev/zero > /opt/models/someone-elses")
         assert run.wait(timeout=120) == 1
-        assert "is full" in said()
+        assert "is full" in journal()
         assert "AEON" not in final_names()
         inside(HOST, "rm", "/opt/models/someone-elses")
         hub("DELETE")
         fetch(empty, "--data", "disk_headroom_gib=0")
         assert whole()
-        assert "kept" in said()
+        assert "kept" in journal()
     finally:
         ssh(HOST, "sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-share*'")
         inside(HOST, "umount", "--lazy", "/opt/models")

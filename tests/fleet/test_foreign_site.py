@@ -41,9 +41,9 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
         ssh(host, "sudo rm -rf /srv/foreign")
 
 
-def _pyinfra(user: User, folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
+def _pyinfra(user: User, folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
     """What pyinfra prints as JSON, and nothing beside it."""
-    done = user.run("pyinfra", "--json", *words, folder=folder)
+    done = user.run("pyinfra", "--json", *arguments, folder=folder)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return {**json.loads(done.stdout), "said": done.stderr}

@@ -24,7 +24,7 @@ def _sizes(host: str) -> int:
     return int(ssh(host, "sudo du -sb --apparent-size /opt/models | cut -f1"))
 
 
-def _said(host: str) -> str:
+def _journal(host: str) -> str:
     return inside(host, "journalctl", "-u", "sparkwright-*", "-o", "cat", "--no-pager", "-n", "60")
 
 
@@ -49,7 +49,7 @@ def test_the_way_out_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
     assert kept[0] < image
     item = _sizes("spark-1") + kept[0]
     assert carried <= 1.05 * item, (carried, item)
-    assert "of it from peers" in "".join(_said(host) for host in GOOD)
+    assert "of it from peers" in "".join(_journal(host) for host in GOOD)
     again = bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
     assert again.changed == set()
 
@@ -68,7 +68,7 @@ def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site, tls: tuple[str, 
 def test_one_setting_turns_it_off(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     bare_fleet.deploy("--data", "peer_sharing=False", refused={"hopper-1"}, deploy=fetching)
-    text = "".join(_said(host) for host in GOOD)
+    text = "".join(_journal(host) for host in GOOD)
     assert "of it from peers" not in text.rpartition("Stopped")[2]
 
 

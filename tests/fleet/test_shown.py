@@ -14,10 +14,10 @@ HOST = "spark-1"
 ONE = ("--limit", HOST)
 
 
-def _json(site: Site, *words: str, code: int) -> dict[str, Any]:
+def _json(site: Site, *arguments: str, code: int) -> dict[str, Any]:
     """Standard output of a run with --json, all of which must be one document."""
     done = subprocess.run(
-        site.command("--json", *words), cwd=site.folder, stdin=subprocess.DEVNULL,
+        site.command("--json", *arguments), cwd=site.folder, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

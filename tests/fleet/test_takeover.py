@@ -35,7 +35,7 @@ def by_hand_state() -> str:
     return ssh(HOST, f"docker inspect -f '{form}' vllm-qwen36")
 
 
-def found() -> str:
+def state_of_host() -> str:
     """Everything of a host that a run leaves traces in."""
     return ssh(
         HOST,
@@ -46,11 +46,11 @@ def found() -> str:
 
 @pytest.mark.timeout(600)
 def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
-    before = found()
+    before = state_of_host()
     run = by_hand.deploy("--limit", HOST, refused={HOST})
     assert "port 8000 is taken by the container vllm-qwen36" in run.output
     assert "--data take_over=True" in run.output
-    assert found() == before
+    assert state_of_host() == before
 
     by_hand.deploy("--limit", HOST, "--data", "take_over=True")
     assert by_hand_state() == "false no"
@@ -62,7 +62,7 @@ def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
     )
     assert "container vllm-qwen36 is started again" in text
     assert by_hand_state() == "true unless-stopped"
-    assert found() == before
+    assert state_of_host() == before
 
 
 @pytest.mark.timeout(600)

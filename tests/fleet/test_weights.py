@@ -18,9 +18,9 @@ os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 """
 
 
-def _verify(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
+def _verify(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "sparkwright", "verify", "inventory/virtual.py", *words],
+        [sys.executable, "-m", "sparkwright", "verify", "inventory/virtual.py", *arguments],
         cwd=site.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -17,10 +17,10 @@ from sparkwright.config.settings import (
 )
 from tests.fuzz.site import CATALOG, RECIPE, ROOT
 from tests.fuzz.values import Deep, mutated, nested, numbers, python, scalars, texts
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.builders import locked, plan
 
-_DATA = tables("fuzz")
+_DATA = Tables(__file__).data
 _MODELS = (HostSettings, ServiceSettings, RolloutSettings, LoadBalancerSettings)
 #: Of every depth, so that some of them are right where they stand.
 KEYS = st.one_of(

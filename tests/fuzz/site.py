@@ -31,9 +31,9 @@ CODES = {0, 1, 2, 130}
 def catalog(folder: Path) -> Path:
     """The small catalog, made once."""
     for path in CATALOG:
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / "catalog" / path, place)
+        position = folder / path
+        position.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / "catalog" / path, position)
     return folder
 
 
@@ -41,40 +41,40 @@ def catalog(folder: Path) -> Path:
 def site(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[Path]:
     """A site with these files over a valid one, as the working directory; gone afterwards."""
     whole = {"inventory/lab.py": INVENTORY, "group_data/all.py": GROUP_DATA, **files}
-    place, home, before = folder / "site", folder / "home", Path.cwd()
+    position, home, before = folder / "site", folder / "home", Path.cwd()
     for path, text in whole.items():
-        target = place / path
+        target = position / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text if isinstance(text, bytes) else _bytes(text))
     home.mkdir()
-    os.chdir(place)
+    os.chdir(position)
     try:
-        yield place
+        yield position
     finally:
         os.chdir(before)
-        shutil.rmtree(place)
+        shutil.rmtree(position)
         shutil.rmtree(home)
 
 
-def run(place: Path, *words: str, outputs: Iterable[str] = ()) -> Result:
+def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
     """Run a command in a site, and assert what holds of every one.
 
     Args:
         outputs: the paths of the site at which it may write.
     """
-    before = contents(place.parent)
+    before = contents(folder.parent)
     began = time.process_time()
     result = CliRunner().invoke(
-        main, list(words), prog_name="sparkwright", env={"HOME": str(place.parent / "home")}
+        main, list(arguments), prog_name="sparkwright", env={"HOME": str(folder.parent / "home")}
     )
     took = time.process_time() - began
-    message = f"{words}: {result.output[-2000:]}"
+    message = f"{arguments}: {result.output[-2000:]}"
     if not (result.exception is None or isinstance(result.exception, SystemExit)):
         raise AssertionError(message) from result.exception
     assert result.exit_code in CODES, (result.exit_code, message)
     assert "Traceback" not in result.output, message
     assert took < LONGEST, (took, message)
-    after = contents(place.parent)
+    after = contents(folder.parent)
     changed = {path for path in before | after if before.get(path) != after.get(path)}
     allowed = tuple(Path("site", output).as_posix() for output in outputs)
     stray = {

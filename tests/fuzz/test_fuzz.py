@@ -38,10 +38,10 @@ def _alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def _run(files: dict[str, str | bytes], *words: str, outputs: Iterable[str] = ()) -> None:
+def _run(files: dict[str, str | bytes], *arguments: str, outputs: Iterable[str] = ()) -> None:
     credentials._accounts.cache_clear()
-    with TemporaryDirectory(prefix="fuzz-") as folder, site(Path(folder), files) as place:
-        run(place, *words, outputs=outputs)
+    with TemporaryDirectory(prefix="fuzz-") as folder, site(Path(folder), files) as position:
+        run(position, *arguments, outputs=outputs)
 
 
 @many
@@ -71,7 +71,7 @@ def test_locks(data: bytes) -> None:
 
 @many
 @given(words=grammars.command_line)
-def test_command_lines(words: tuple[str, ...]) -> None:
+def test_command_lines(arguments: tuple[str, ...]) -> None:
     # Every word may name a place; `report` has one of its own.
-    named = {part for word in words for part in (word, word.rpartition("=")[2]) if part}
-    _run({}, *words, outputs=[*named, *([".sparkwright"] if "report" in words else [])])
+    named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}
+    _run({}, *arguments, outputs=[*named, *([".sparkwright"] if "report" in arguments else [])])

@@ -65,10 +65,10 @@ def listening(
     address: str = "127.0.0.1",
     port: int = 0,
     tls: ssl.SSLContext | None = None,
-    **known: Any,
+    **fields: Any,
 ) -> Iterator[int]:
     """Serve HTTP on a port, which it yields; the handler's class gets what is known."""
-    with _Server((address, port), type("Bound", (handler,), known)) as server:
+    with _Server((address, port), type("Bound", (handler,), fields)) as server:
         if tls:
             server.socket = tls.wrap_socket(
                 server.socket, server_side=True, do_handshake_on_connect=False

@@ -86,9 +86,9 @@ def test_what_is_sent_has_no_words_and_keeps_its_lines(tmp_path: Path) -> None:
     ]
 
 
-def _module(place: Path, text: str) -> ModuleType:
+def _module(folder: Path, text: str) -> ModuleType:
     """A module of this text; it is not run."""
-    file = place / "written.py"
+    file = folder / "written.py"
     file.write_text(text)
     spec = spec_from_file_location("written", file)
     assert spec is not None
@@ -106,8 +106,8 @@ def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> Non
             for item in [of] if of else [alias.name for alias in node.names]:
                 ours = item.startswith("sparkwright.host.") or item == "sparkwright.host"
                 brought = name.startswith("sparkwright.host.fetch.") and "sparkwright" not in item
-                known = item.partition(".")[0] in sys.stdlib_module_names
-                assert ours or known or brought, f"{name} imports {item}"
+                expected = item.partition(".")[0] in sys.stdlib_module_names
+                assert ours or expected or brought, f"{name} imports {item}"
 
 
 def test_an_old_python_is_reported() -> None:

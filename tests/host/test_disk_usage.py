@@ -16,8 +16,8 @@ NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskUsageRequest:
     """A host with three images, of which one is in use by a container of somebody's."""
 
-    def command(*words: str, **_: object) -> Outcome:
-        held = words[-1] == NAMES[0]
+    def command(*arguments: str, **_: object) -> Outcome:
+        held = arguments[-1] == NAMES[0]
         return Outcome(int(held), "", "conflict: a container is using it" if held else "")
 
     monkeypatch.setattr(docker, "image_names", lambda: [*NAMES, "somebody:else"])

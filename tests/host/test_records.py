@@ -38,7 +38,7 @@ def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_defaul
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "words"),
+    ("kind", "data", "message"),
     [
         (lock.LockRequest, {}, "LockRequest: state is missing"),
         (lock.LockRequest, {"state": 5}, "LockRequest.state: 5 is not of type str"),
@@ -48,8 +48,8 @@ def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_defaul
         (Finding, {"id": "a", "severity": "loud"}, "Finding.severity: 'loud' is not one of"),
     ],
 )
-def test_what_is_wrong_is_named(kind: type, data: Any, words: str) -> None:
-    with pytest.raises(Malformed, match=words):
+def test_what_is_wrong_is_named(kind: type, data: Any, message: str) -> None:
+    with pytest.raises(Malformed, match=message):
         decode(kind, data)
 
 

@@ -35,11 +35,11 @@ class User:
     home: Path
 
     def run(
-        self, program: str, *words: str, folder: Path | None = None
+        self, program: str, *arguments: str, folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a program of the venv in a folder, however it ends."""
         return subprocess.run(
-            [self.venv / "bin" / program, *words],
+            [self.venv / "bin" / program, *arguments],
             cwd=folder or self.home,
             env={"PATH": f"{self.venv}/bin:{os.environ['PATH']}", "HOME": str(self.home)},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,

@@ -28,14 +28,14 @@ def without(folder: Path, names: Iterable[str]) -> Path:
     return copy
 
 
-def succeeds(copy: Path, *words: str) -> None:
+def succeeds(copy: Path, *arguments: str) -> None:
     """Run a program of this environment in the copy."""
-    program = Path(sys.executable).with_name(words[0])
+    program = Path(sys.executable).with_name(arguments[0])
     done = subprocess.run(
-        [program, *words[1:]], cwd=copy, capture_output=True, text=True, timeout=_LONGEST,
+        [program, *arguments[1:]], cwd=copy, capture_output=True, text=True, timeout=_LONGEST,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, f"{words}\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
+    assert done.returncode == 0, f"{arguments}\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
 
 
 def is_whole(copy: Path) -> None:

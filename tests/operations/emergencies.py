@@ -76,19 +76,21 @@ def write_site(folder: Path, *hosts: tuple[str, Any], **files: str) -> Path:
     return folder
 
 
-def sparkwright(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def sparkwright(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a site."""
-    return _run(folder, sys.executable, "-c", "from sparkwright.cli import main; main()", *words)
+    return _run(
+        folder, sys.executable, "-c", "from sparkwright.cli import main; main()", *arguments
+    )
 
 
-def pyinfra(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def pyinfra(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pyinfra in a site."""
-    return _run(folder, str(Path(sys.executable).with_name("pyinfra")), *words)
+    return _run(folder, str(Path(sys.executable).with_name("pyinfra")), *arguments)
 
 
-def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        words,
+        arguments,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "SPARKWRIGHT_API_KEY": "sk-0123456789abcdef"},
         stdin=subprocess.DEVNULL,

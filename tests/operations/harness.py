@@ -116,11 +116,11 @@ class FakeHost:
         (result,) = [item.request for item in self.asked if item.program == program]
         return result
 
-    def noop(self, words: str) -> None:
-        self.noops.append(words)
+    def noop(self, message: str) -> None:
+        self.noops.append(message)
 
-    def log(self, words: str) -> None:
-        self.lines.append(click.unstyle(words))
+    def log(self, message: str) -> None:
+        self.lines.append(click.unstyle(message))
 
     def get_fact(self, *_: Any, **__: Any) -> None:
         """Nothing is asked in vain."""
@@ -176,8 +176,8 @@ def fake(
     host.state.active_hosts = {host, object()}
     if observation is not None:
         host.answers.setdefault("observe", observation)
-        known = host.memory
-        known.observation, known.asked = observation, request or ObservationRequest()
+        expected = host.memory
+        expected.observation, expected.asked = observation, request or ObservationRequest()
     return host
 
 

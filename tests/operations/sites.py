@@ -61,12 +61,12 @@ def spark(name: str = "spark-1", **answers: Any) -> FakeHost:
     return host
 
 
-def looked_at(host: FakeHost, one: HostRun, **changes: Any) -> Observation:
+def looked_at(host: FakeHost, row: HostRun, **changes: Any) -> Observation:
     """Have the host observed, in perfect order but for ``changes``."""
-    known = host.memory
-    known.asked, known.observation = one.request, probe(**changes)
-    host.answers["observe"] = known.observation
-    return known.observation
+    expected = host.memory
+    expected.asked, expected.observation = row.request, probe(**changes)
+    host.answers["observe"] = expected.observation
+    return expected.observation
 
 
 def running(run: HostRun, release: str | None = None) -> dict[str, Any]:
@@ -104,10 +104,10 @@ def written(files: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
     }
 
 
-def proxied(one: HostRun) -> dict[str, Any]:
+def proxied(row: HostRun) -> dict[str, Any]:
     """What is seen of proxies that are in place."""
     units = {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
-    return {"files": written(one.proxy_files), "units": units, "unit_files": [UNIT]}
+    return {"files": written(row.proxy_files), "units": units, "unit_files": [UNIT]}
 
 
 def plain(record: object) -> Any:

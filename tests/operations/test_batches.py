@@ -70,7 +70,7 @@ def test_names_of_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "said", "why"),
+    ("result", "message", "why"),
     [
         (BAD, "reverted", "spark-1 did not get through: no answer within 900 s"),
         (SwitchJournal("", "ended", "failed", ("boom",)), "failed",
@@ -80,14 +80,14 @@ def test_names_of_batches() -> None:
     ],
 )  # fmt: skip
 def test_after_a_failure_no_host_is_switched(
-    result: SwitchJournal | HostError, said: str, why: str
+    result: SwitchJournal | HostError, message: str, why: str
 ) -> None:
     run, hosts = _four()
     left: list[str] = []
-    assert _turn(hosts[0], result) == said
+    assert _turn(hosts[0], result) == message
     for host in hosts[1:]:
-        said = _turn(host, left=partial(left.append, host.name))
-        assert said == f"not switched, since {why}"
+        message = _turn(host, left=partial(left.append, host.name))
+        assert message == f"not switched, since {why}"
     assert left == ["spark-2", "spark-3", "spark-4"]
     # The first reason stays.
     run.rollout.stop("another")

@@ -11,8 +11,10 @@ from sparkwright.facts.asking import HostError, Sudo, execute
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.operations import changing, docker, files
 from tests.operations.harness import FakeHost, Ran, Said, fake, run
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import probe
+
+cases = Tables(__file__)
 
 BAD = Finding("driver", Severity.ERROR, observed="none", expected="one")
 WARNING = Finding("slow", Severity.WARNING, observed="slow")
@@ -89,7 +91,7 @@ def test_looking_happens_only_once_everything_before_is_done() -> None:
     assert ran.memory.failure == "the connection is lost"
 
 
-@table
+@cases("before", "after", "lines")
 def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
     host = fake(probe())
     with ctx_state.use(host.state), ctx_host.use(host):

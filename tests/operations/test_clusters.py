@@ -24,9 +24,11 @@ from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
-from tests.tables import merged, table
+from tests.tables import Tables, merged
 from tests.unit.builders import probe
 from tests.unit.clusters.fleets import desired, names, of_ranks, pair
+
+cases = Tables(__file__)
 
 KEYS = Keys({"default": (KEY,)}, ENGINE, {"pair": Secret("sk-of-the-ranks")})
 OLD = "0123456789ab"
@@ -166,8 +168,8 @@ def test_a_head_is_not_switched_without_a_follower(
 # --- What of a follower is not as desired
 
 
-@table
-def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
+@cases("seen", "arguments")
+def test_what_a_follower_lacks(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
     (service,) = host_run.services
     state = dict(seen.get("state", {}))
@@ -175,4 +177,6 @@ def test_what_a_follower_lacks(seen: dict[str, Any], words: list[str]) -> None:
         state["unit"] = digest(state["unit"])
     changed = {"services": {"chat": state}, "units": {service.unit: seen.get("unit", {})}}
     lacking = changes(service, host_run.secrets, probe(**merged(running(host_run), changed)))
-    assert [line.split(" ")[0] if line.startswith("release") else line for line in lacking] == words
+    assert [
+        line.split(" ")[0] if line.startswith("release") else line for line in lacking
+    ] == arguments

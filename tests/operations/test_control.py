@@ -30,28 +30,28 @@ def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran,
 
 
 def test_a_service_is_stopped_under_the_lock() -> None:
-    ran, told = _controlled()
+    ran, message = _controlled()
     assert ran.well
     assert ran.host.programs == ["lock", "control"]
     assert ran.host.request("control") == as_json(REQUEST)
-    assert (ran.memory.changes, told) == (["qwen36: stopped"], [DONE])
+    assert (ran.memory.changes, message) == (["qwen36: stopped"], [DONE])
 
 
 def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() -> None:
-    ran, told = _controlled(lock=busy)
-    assert (ran.well, told) == (True, [DONE])
+    ran, message = _controlled(lock=busy)
+    assert (ran.well, message) == (True, [DONE])
     assert ran.host.lines[0] == "ann@laptop (for 3 min) is at work on this host: not waited for"
     assert ran.memory.locked is None  # and their lock stays theirs
     for action in ("start", RESTART):
-        ran, told = _controlled(replace(REQUEST, action=action), lock=busy)
-        assert (ran.well, told, ran.host.programs) == (False, [], ["lock"])
+        ran, message = _controlled(replace(REQUEST, action=action), lock=busy)
+        assert (ran.well, message, ran.host.programs) == (False, [], ["lock"])
         assert (ran.memory.failure or "").startswith("ann@laptop (for 3 min) is at work")
 
 
 def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
     control_answer = ControlAnswer(("qwen36",), wrong=("qwen36: it does not stop", "    more"))
-    ran, told = _controlled(control=control_answer)
-    assert (ran.well, told, ran.memory.failure) == (
+    ran, message = _controlled(control=control_answer)
+    assert (ran.well, message, ran.memory.failure) == (
         False,
         [control_answer],
         "qwen36: it does not stop",

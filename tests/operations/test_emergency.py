@@ -48,8 +48,8 @@ def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus
     seen = encode(answer())
     for release, kept in seen["services"]["qwen36"]["releases"].items():
         kept["service"] = gate(release, root, proxy=proxy)
-    known = {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))}
-    return decode(HostStatus, {**known, **changes})
+    expected = {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))}
+    return decode(HostStatus, {**expected, **changes})
 
 
 def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
@@ -64,8 +64,8 @@ def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
 
 
 class _Data(dict[str, Any]):
-    def __init__(self, **said: Any) -> None:
-        super().__init__(said)
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(fields)
 
     def dict(self) -> dict[str, Any]:
         return self

@@ -64,7 +64,7 @@ def _request(host: FakeHost) -> SwitchRequest:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "restart", "slept"),
+    ("changes", "message", "restart", "slept"),
     [
         ({"current": OLD}, f"release {CHAT.release} after {OLD}", False, True),
         ({"current": None, "secrets": None, "asleep": False},
@@ -73,12 +73,12 @@ def _request(host: FakeHost) -> SwitchRequest:
     ],
 )  # fmt: skip
 def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
-    changes: dict[str, Any], words: str, restart: bool, slept: bool
+    changes: dict[str, Any], message: str, restart: bool, slept: bool
 ) -> None:
     result = _host(_seen(chat=changes))
     ran = run(result, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.well, result.lines
-    assert ran.memory.changes == [f"service chat: {words}"]
+    assert ran.memory.changes == [f"service chat: {message}"]
     request = _request(result)
     (service,) = request.services
     assert (service.restart, service.sleeps, service.slept) == (restart, True, slept)
@@ -149,21 +149,21 @@ def _activated(
     [("reverted", "writer runs again"), ("failed", "nothing that is proved runs here now")],
 )
 def test_one_that_does_not_come_up_fails_the_host_and_is_told(result: str, runs: str) -> None:
-    ran, told = _activated(journal=SwitchJournal("abc", "ended", result, ("chat: no",), 12.5))
+    ran, message = _activated(journal=SwitchJournal("abc", "ended", result, ("chat: no",), 12.5))
     assert not ran.well
-    assert told[0].wrong == ("chat: no", runs)
+    assert message[0].wrong == ("chat: no", runs)
     assert ran.memory.failure == f"chat: no\n{runs}" or "chat: no" in str(ran.memory.failure)
 
 
 def test_one_that_runs_already_is_no_change() -> None:
-    ran, told = _activated(answer=replace(BEGUN, was="chat", switch=None))
+    ran, message = _activated(answer=replace(BEGUN, was="chat", switch=None))
     assert (ran.well, ran.host.programs, ran.memory.changes) == (True, ["lock", "activate"], [])
-    assert told[0].result is None
+    assert message[0].result is None
 
 
 def test_it_waits_for_the_lock_and_dry_takes_none() -> None:
-    ran, told = _activated(lock=busy)
-    assert (ran.well, told, ran.host.programs) == (False, [], ["lock"])
-    ran, told = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))
+    ran, message = _activated(lock=busy)
+    assert (ran.well, message, ran.host.programs) == (False, [], ["lock"])
+    ran, message = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))
     assert (ran.well, ran.host.programs) == (True, ["activate"])
-    assert len(told) == 1
+    assert len(message) == 1

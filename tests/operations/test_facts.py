@@ -126,7 +126,7 @@ def test_what_was_seen_without_sudo_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("answer", "message"),
     [
         ("Welcome to spark-1!", "no answer: the host's login ends before the program, or runs"),
         (marked("{}"), "not a valid answer: Observation: time is missing (is another version of"),
@@ -134,13 +134,13 @@ def test_what_was_seen_without_sudo_is_asked_again() -> None:
          "sparkwright-observe: bash: python3: command not found"),
     ],
 )  # fmt: skip
-def test_a_host_without_an_answer_fails_alone(said: Any, words: str) -> None:
+def test_a_host_without_an_answer_fails_alone(answer: Any, message: str) -> None:
     state = real_state("a", "b", observe=probe())
     bad, good = host_of(state, "a"), host_of(state, "b")
-    says(bad, "observe", said)
+    says(bad, "observe", answer)
     with on(bad), pytest.raises(HostError) as raised:
         observe_anew(bad, ObservationRequest())
-    assert words in str(raised.value)
+    assert message in str(raised.value)
     assert memory(bad).observation is None
     with on(bad):
         assert bad.get_fact(NvidiaDriver) is None  # pyinfra's way: the default, and the host failed

@@ -22,8 +22,10 @@ from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests.golden import compare
 from tests.operations.harness import FakeHost, as_json, fake, run
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
+
+cases = Tables(__file__)
 
 REPOSITORY = "AEON-7/Qwen3.6"
 PLACE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}"
@@ -211,12 +213,12 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
     assert ran.memory.stale
 
 
-@table
-def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, words: str) -> None:
+@cases("job", "message")
+def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: str) -> None:
     answer = {FETCH: decode(JobStatus, job), PULLED: JobStatus(True, False)}
     host = fake(probe(), **_answers(jobs=answer))
     ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)
-    assert (ran.well, ran.memory.failure) == (False, words)
+    assert (ran.well, ran.memory.failure) == (False, message)
     assert host.programs == ["lock", "jobs"]
 
 
@@ -255,8 +257,8 @@ def test_another_setting_is_another_server() -> None:
     """systemd reads a unit's text once: a new text needs a new name."""
     home, ways = "/opt/sparkwright/runtime/r", Sources(peer_port=1)
     item, same, *others = (
-        peers.server_job(place, how)
-        for place, how in (
+        peers.server_job(position, how)
+        for position, how in (
             (home, ways),
             (home, ways),
             (home, replace(ways, peer_port=2)),
@@ -275,9 +277,9 @@ def test_a_job_gets_the_proxy_in_its_environment(kind: str) -> None:
     """systemd gives it nothing of /etc/environment."""
     how = Sources(environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"})
     host = _model() if kind == "model" else _image()
-    what: Any = models.present if kind == "model" else images.present
+    reason: Any = models.present if kind == "model" else images.present
     of = MODEL if kind == "model" else PULL
-    run(host, what, **of, sources=how, wait=False, execute=True)
+    run(host, reason, **of, sources=how, wait=False, execute=True)
     (started,) = [item for item in host.request("jobs")["start"] if item["credentials"]]
     assert (
         "Environment=HTTPS_PROXY=http://proxy:3128 NO_PROXY=localhost,.local"

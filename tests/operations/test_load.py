@@ -14,7 +14,7 @@ from tests.operations.sites import site, spark
 LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
 
 
-def _one(answer: Any, **connection: Any) -> tuple[Any, HostRun]:
+def _single(answer: Any, **connection: Any) -> tuple[Any, HostRun]:
     host: Any = spark(load=answer)
     vars(host).update({"connected": True, **connection})
     run = site(host, spark("spark-2"))
@@ -22,7 +22,7 @@ def _one(answer: Any, **connection: Any) -> tuple[Any, HostRun]:
 
 
 def test_a_look_is_one_execution_without_sudo() -> None:
-    host, item = _one(LOAD)
+    host, item = _single(LOAD)
     looks: list[Any] = []
     load.follow(host, item, looks.append, interval=0.01, count=2)
     assert host.programs == ["load", "load"]
@@ -60,7 +60,7 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
         host.connected = True
         host.connector.client = None
 
-    host, item = _one(answer, disconnect=disconnect, connect=connect)
+    host, item = _single(answer, disconnect=disconnect, connect=connect)
     looks: list[Any] = []
     load.follow(host, item, looks.append, interval=0.0, count=4)
     texts = [str(look) if isinstance(look, HostError) else "load" for look in looks]
@@ -71,6 +71,6 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
 
 
 def test_a_host_whose_last_look_is_silent_has_not_answered() -> None:
-    host, item = _one(OSError("gone"))
+    host, item = _single(OSError("gone"))
     with pytest.raises(HostError, match="gone"):
         load.follow(host, item, lambda _: None, interval=0.0, count=1)

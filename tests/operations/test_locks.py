@@ -147,7 +147,7 @@ def test_it_is_released_once_and_a_lost_connection_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [
         (OSError("Socket closed"), "sparkwright-lock: the connection is lost (Socket closed)"),
         (EOFError(), "sparkwright-lock: the connection is lost (EOFError)"),
@@ -157,16 +157,16 @@ def test_it_is_released_once_and_a_lost_connection_does_not_matter() -> None:
         (Said(ok=False), "sparkwright-lock: failed without output"),
     ],
 )  # fmt: skip
-def test_a_host_that_does_not_answer(answer: Any, words: str) -> None:
+def test_a_host_that_does_not_answer(answer: Any, message: str) -> None:
     host = _host(answer)
     with pytest.raises(HostError) as raised:
         take(host)
-    assert str(raised.value) == words
+    assert str(raised.value) == message
     assert host.memory.locked is None
 
 
 @pytest.mark.parametrize(
-    ("owner", "break_lock", "words"),
+    ("owner", "break_lock", "answer"),
     [
         (None, False, None),
         (ANN, False, "ann@laptop (for 3 min) is at work on this host: "
@@ -176,12 +176,12 @@ def test_a_host_that_does_not_answer(answer: Any, words: str) -> None:
     ],
 )  # fmt: skip
 def test_who_is_in_the_way_is_known_without_asking(
-    owner: Owner | None, break_lock: bool, words: str | None
+    owner: Owner | None, break_lock: bool, answer: str | None
 ) -> None:
     host = _host(lock=owner and as_json(owner))
     host.memory.observation = probe(lock=owner and as_json(owner))
     host.memory.break_lock = break_lock
-    assert locks.in_the_way(host) == words  # type: ignore[arg-type]
+    assert locks.in_the_way(host) == answer  # type: ignore[arg-type]
     assert host.asked == []
 
 

@@ -17,8 +17,10 @@ from sparkwright.facts.memory import memory
 from sparkwright.operations import login
 from sparkwright.operations.connections import Connections
 from tests.operations.real import INSTANT
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.config.test_ssh_keys import key
+
+TABLES = Tables(__file__)
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         encrypted={"ssh_key": phrase},
         other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
     )
-    for name, arguments in tables("operations")["keys"].items():
+    for name, arguments in TABLES.data["keys"].items():
         message = str(result[name])
         assert message.startswith("not reached: ssh_key: ")
         assert arguments in message
@@ -79,9 +81,9 @@ def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
 def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = key(tmp_path, "-t", "ed25519", phrase="open sesame")
+    path = key(tmp_path, "-t", "ed25519", phrase="open sesame")
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(login, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
     state = SimpleNamespace(private_keys={})
-    loaded = login.private_key(lambda *_, **given: given, state, place, None)
-    assert loaded == {"key_filename": place, "key_password": None}
+    loaded = login.private_key(lambda *_, **given: given, state, path, None)
+    assert loaded == {"key_filename": path, "key_password": None}

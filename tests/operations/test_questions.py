@@ -14,13 +14,13 @@ MODEL = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/ccccccccccccccccccccc
 DRAFTER = "/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/cccccccccccccccccccccccccccccccccccccccc"
 
 
-def _one(**answers: Any) -> tuple[FakeHost, HostRun]:
+def _single(**answers: Any) -> tuple[FakeHost, HostRun]:
     host = spark(**answers)
     return host, site(host, spark("spark-2")).hosts["spark-1"]
 
 
 def test_what_a_plan_needs_of_the_disk() -> None:
-    _, item = _one()
+    _, item = _single()
     request = questions.disk_usage_request(item)
     assert isinstance(request, DiskUsageRequest)
     assert MODEL in request.planned
@@ -33,7 +33,7 @@ def test_models_are_hashed_again() -> None:
     well, damaged = Verified(3, 2 * 10**9, 4.0, ()), Verified(3, 0, 0.0, ("a: another sha256",))
     sizes = "3 files, 2.00 GB in 4.0 s (0.50 GB/s), 0 wrong"
     for other, failure in ((well, None), (damaged, f"{DRAFTER}: a: another sha256")):
-        host, item = _one(verify_models={MODEL: well, DRAFTER: other})
+        host, item = _single(verify_models={MODEL: well, DRAFTER: other})
         ran = run(host, changes._hashed, item, execute=True)
         assert set(host.request("verify-models")) == {MODEL, DRAFTER}
         assert host.lines[0] == f"{MODEL}: {sizes}"

@@ -33,14 +33,14 @@ def _ended(result: str, checks: Any = None) -> SwitchJournal:
     )
 
 
-def _switch(one: HostRun) -> list[Any]:
-    (service,) = one.services
-    return services.to_desired([(service, ["release new after old"])], one.secrets, one.observed)
+def _switch(row: HostRun) -> list[Any]:
+    (service,) = row.services
+    return services.to_desired([(service, ["release new after old"])], row.secrets, row.observed)
 
 
-def _to_take_back(host: FakeHost, run: Run, one: HostRun) -> list[Any]:
-    host.answers["status"] = _status(one.services[0].release, OLD)
-    return rollout.to_take_back(host, run, one)  # type: ignore[arg-type]
+def _to_take_back(host: FakeHost, run: Run, row: HostRun) -> list[Any]:
+    host.answers["status"] = _status(row.services[0].release, OLD)
+    return rollout.to_take_back(host, run, row)  # type: ignore[arg-type]
 
 
 def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:

@@ -12,8 +12,10 @@ from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, host_run, running, spark
-from tests.tables import merged, table
+from tests.tables import Tables, merged
 from tests.unit.builders import plan, probe, wanted
+
+cases = Tables(__file__)
 
 ROOT = "/opt/sparkwright"
 RUN = host_run(spark())
@@ -48,27 +50,27 @@ def _request(asked: Any) -> Any:
     return json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
 
 
-@table
+@cases("changes", "message", "restart")
 def test_what_is_not_as_desired_is_what_would_be_done(
-    changes: dict[str, Any], words: str, restart: bool
+    changes: dict[str, Any], message: str, restart: bool
 ) -> None:
     at = {
         "services": {"qwen36": changes.get("state", {})},
         "units": {SERVICE.unit: changes.get("unit", {})},
     }
-    seen, words = merged(running(RUN), at), words.format(now=NOW)
+    seen, message = merged(running(RUN), at), message.format(now=NOW)
     dry = run(_host(**seen), services.running, (SERVICE,), SECRETS)
-    assert dry.host.lines == [f"would service qwen36: {words}"]
+    assert dry.host.lines == [f"would service qwen36: {message}"]
     assert (len(dry.commands), dry.host.asked) == (1, [])
     host = _host(**seen)
     ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert ran.well, host.lines
     assert host.programs == ["lock", "jobs"]
-    assert ran.memory.changes == [f"service qwen36: {words}"]
+    assert ran.memory.changes == [f"service qwen36: {message}"]
     assert ran.memory.stale
     (item,) = _request(host.request("jobs"))["services"]
     asked = (item["service"]["release"], item["restart"], ", ".join(item["why"]))
-    assert asked == (NOW, restart, words)
+    assert asked == (NOW, restart, message)
 
 
 def test_what_is_as_desired_is_left_alone() -> None:
@@ -134,7 +136,7 @@ def test_a_second_start_needs_what_the_first_compiled(
     assert item.second_boot == wished
 
 
-@table
+@cases("end", "failure", "lines")
 def test_a_switch_that_did_not_end_well_fails_the_host(
     end: dict[str, Any], failure: str, lines: list[str]
 ) -> None:

@@ -17,8 +17,10 @@ from sparkwright.run.state import Run
 from sparkwright.tls.host_certificates import PeerCertificate
 from tests.operations.harness import FakeHost
 from tests.operations.sites import looked_at, site, spark
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST
+
+cases = Tables(__file__)
 
 MODEL = f"AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{COMMIT}"
 DRAFTER = f"z-lab/Qwen3.6-35B-A3B-DFlash@{COMMIT}"
@@ -102,7 +104,7 @@ def test_the_settings_of_a_host() -> None:
     assert (result.peer_port, result.addresses) == (18650, ("10.0.0.1",))
 
 
-@table
+@cases("data", "addresses")
 def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: list[str]) -> None:
     run, _ = _fleet(True, **data)
     assert list(sharing.sources(run, run.hosts["spark-1"]).addresses) == addresses
@@ -143,7 +145,7 @@ def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> 
         _peers(run, second)
 
 
-@table
+@cases("came", "own", "served")
 def test_a_host_serves_on_both_families_of_its_interface(
     came: str, own: dict[str, list[str]], served: list[str]
 ) -> None:
@@ -164,11 +166,11 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
 
 
 def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def known(name: str, *_: Any, **__: Any) -> list[Any]:
+    def resolved(name: str, *_: Any, **__: Any) -> list[Any]:
         result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
         return [(0, 1, 6, "", (item, 0)) for item in result]
 
-    monkeypatch.setattr("socket.getaddrinfo", known)
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
     for name, address in (("both", "10.0.0.7"), ("six", "fd00::1")):
         run, _ = _fleet(True, lan_address=name)
         assert sharing.sources(run, run.hosts["spark-1"]).addresses == (address,)

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--limit", "spark-3"), "--limit spark-3"),
         (("--limit", "spark-9", "--exclude", "rtx50"), "2 problems, nothing was touched"),
@@ -41,11 +41,13 @@ def folder(tmp_path: Path) -> Path:
         ((), "pyinfra would ask before it changes anything, and nobody can answer"),
     ],
 )
-def test_mistakes_of_the_command_line(folder: Path, words: tuple[str, ...], said: str) -> None:
-    confirmed = ["--yes"] if words else []
-    done = pyinfra(folder, *confirmed, *words, "inventory/lab.py", "deploy.py")
+def test_mistakes_of_the_command_line(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    confirmed = ["--yes"] if arguments else []
+    done = pyinfra(folder, *confirmed, *arguments, "inventory/lab.py", "deploy.py")
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert "deployed" not in done.stdout
     assert "Connected" not in done.stderr
 

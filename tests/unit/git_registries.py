@@ -4,11 +4,11 @@ import subprocess
 from pathlib import Path
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *arguments: str) -> str:
     """What git says in a folder."""
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
     done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
+        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
 

@@ -45,13 +45,13 @@ def environment(folder: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": path, "TERM": "xterm", "PYTHONPATH": str(ROOT)}
 
 
-def chat(folder: Path, *words: str, said: str = "", **more: str) -> Result:
+def chat(folder: Path, *arguments: str, message: str = "", **more: str) -> Result:
     """The command without a terminal, to its end."""
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         for name, value in {**environment(folder), **more}.items():
             patched.setenv(name, value)
-        done = CliRunner().invoke(main, ["chat", *words], input=said)
+        done = CliRunner().invoke(main, ["chat", *arguments], input=message)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 
@@ -63,16 +63,16 @@ class Terminal:
         self.process, self._end = process, end
         self.got = ""
 
-    def type(self, said: str) -> None:
+    def type(self, message: str) -> None:
         """Press keys; ``\\x03`` is Ctrl-C, ``\\x04`` Ctrl-D."""
-        os.write(self._end, said.encode())
+        os.write(self._end, message.encode())
 
-    def until(self, said: str, times: int = 1, seconds: float = 30) -> str:
+    def until(self, message: str, times: int = 1, seconds: float = 30) -> str:
         """Wait for something that is shown. Returns everything since the start."""
         deadline = time.monotonic() + seconds
-        while self.got.count(said) < times:
-            assert time.monotonic() < deadline, f"no {said!r} in {self.got!r}"
-            assert self._read(0.1), f"ended without {said!r}: {self.got!r}"
+        while self.got.count(message) < times:
+            assert time.monotonic() < deadline, f"no {message!r} in {self.got!r}"
+            assert self._read(0.1), f"ended without {message!r}: {self.got!r}"
         return self.got
 
     def interrupt(self) -> None:
@@ -115,7 +115,7 @@ def _controlled() -> None:
 @contextmanager
 def terminal(
     folder: Path,
-    *words: str,
+    *arguments: str,
     program: Sequence[str] = ("-m", "sparkwright"),
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Terminal]:
@@ -123,7 +123,7 @@ def terminal(
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     process = subprocess.Popen(
-        [sys.executable, *program, *words], cwd=folder, stdin=theirs, stdout=theirs,
+        [sys.executable, *program, *arguments], cwd=folder, stdin=theirs, stdout=theirs,
         stderr=theirs, start_new_session=True, preexec_fn=_controlled,
         env={**environment(folder), **(env or {})},
     )  # fmt: skip

@@ -73,8 +73,8 @@ class Api:
             return Response(401, b'{"error":"Unauthorized"}', vary=False)
         route = self._routes.get(request.method, {}).get(request.path)
         if route is None:
-            known = any(request.path in routes for routes in self._routes.values())
-            status, text = (405, "Method Not Allowed") if known else (404, "Not Found")
+            expected = any(request.path in routes for routes in self._routes.values())
+            status, text = (405, "Method Not Allowed") if expected else (404, "Not Found")
             return Response(status, compact({"detail": text}).encode())
         try:
             return await route(request)
@@ -212,11 +212,11 @@ class Api:
         return _json({"prompt": " ".join(f"<{number}>" for number in numbers)})
 
     def _count(self, request: Request, response: Response, seconds: float) -> None:
-        known = any(request.path in routes for routes in self._routes.values())
+        expected = any(request.path in routes for routes in self._routes.values())
         if response.status == 401 or request.path in UNCOUNTED:
             # As in vLLM: these, and what its key check turns away, are not in its HTTP metrics.
             return
-        handler = request.path if known else "none"
+        handler = request.path if expected else "none"
         group = f"{response.status // 100}xx"
         size = len(response.body) if isinstance(response.body, bytes) else 0
         metrics = self._backend.metrics

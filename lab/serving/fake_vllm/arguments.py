@@ -17,7 +17,7 @@ from .values import READERS
 COMMANDS = ["chat", "complete", "serve", "launch", "bench", "collect-env", "run-batch"]
 
 
-def parse(words: list[str], table: Table) -> argparse.Namespace:
+def parse(arguments: list[str], table: Table) -> argparse.Namespace:
     """The namespace of `vllm WORDS`.
 
     Refused arguments end the program with usage, message and exit status 2, as argparse does;
@@ -38,7 +38,7 @@ def parse(words: list[str], table: Table) -> argparse.Namespace:
     serve = commands.add_parser("serve", usage="vllm serve [model_tag] [options]")
     for option in table.options:
         _add(serve, option)
-    return parser.parse_args(_plain_words(words))
+    return parser.parse_args(_plain_words(arguments))
 
 
 def given(namespace: argparse.Namespace, table: Table) -> dict[str, Any]:
@@ -76,27 +76,27 @@ def _add(parser: argparse.ArgumentParser, option: dict[str, Any]) -> None:
     parser.add_argument(*option["flags"], **settings)
 
 
-def _plain_words(words: list[str]) -> list[str]:
+def _plain_words(arguments: list[str]) -> list[str]:
     """The command line with everything resolved that argparse does not know."""
-    return _join_dotted(_dashes(_with_config(words)))
+    return _join_dotted(_dashes(_with_config(arguments)))
 
 
-def _with_config(words: list[str]) -> list[str]:
-    if "--config" not in words[:-1]:
-        return words
-    at = words.index("--config")
-    rest = words[1:at] + words[at + 2 :]
-    from_file = arguments_from(words[at + 1])
+def _with_config(arguments: list[str]) -> list[str]:
+    if "--config" not in arguments[:-1]:
+        return arguments
+    at = arguments.index("--config")
+    rest = arguments[1:at] + arguments[at + 2 :]
+    from_file = arguments_from(arguments[at + 1])
     if rest and not rest[0].startswith("-"):
         # The model of the command line wins, and stays the first word.
         own = from_file if not from_file or from_file[0].startswith("-") else from_file[1:]
-        return [words[0], rest[0], *own, *rest[1:]]
-    return [words[0], *from_file, *rest]
+        return [arguments[0], rest[0], *own, *rest[1:]]
+    return [arguments[0], *from_file, *rest]
 
 
-def _dashes(words: list[str]) -> list[str]:
+def _dashes(arguments: list[str]) -> list[str]:
     result: list[str] = []
-    for word in words:
+    for word in arguments:
         if word.startswith("--"):
             name, equals, value = word.partition("=")
             head, dot, keys = name.partition(".")
@@ -108,18 +108,18 @@ def _dashes(words: list[str]) -> list[str]:
     return result
 
 
-def _join_dotted(words: list[str]) -> list[str]:
+def _join_dotted(arguments: list[str]) -> list[str]:
     """Collect `--name.key value` and `--name.key=value` into one `--name {JSON}` each."""
     rest: list[str] = []
     collected: dict[str, dict[str, Any]] = {}
-    queue = iter(words)
+    queue = iter(arguments)
     for word in queue:
         name, equals, value = word.partition("=")
         if not word.startswith("--") or "." not in name:
             rest.append(word)
             continue
         head, _, path = name.partition(".")
-        _place(
+        _insert(
             collected.setdefault(head, {}), path.split("."), value if equals else next(queue, "")
         )
     for head, mapping in collected.items():
@@ -135,7 +135,7 @@ def _join_dotted(words: list[str]) -> list[str]:
     return rest
 
 
-def _place(mapping: dict[str, Any], keys: list[str], text: str) -> None:
+def _insert(mapping: dict[str, Any], keys: list[str], text: str) -> None:
     for key in keys[:-1]:
         mapping = mapping.setdefault(key, {})
     last = keys[-1]

@@ -29,14 +29,14 @@ _GRACE_SECONDS = 5.0
 """Grace period of running requests on SIGTERM where --shutdown-timeout says nothing longer."""
 
 
-def main(words: list[str]) -> int:
+def main(parts: list[str]) -> int:
     """Run `vllm WORDS`; returns the exit status (2 for refused arguments, by SystemExit)."""
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     identity = read_identity()
     table = load_table(identity)
     try:
-        arguments = parse(words, table)
+        arguments = parse(parts, table)
     except (ValueError, OSError) as error:
         print_refusal(Refusal(type(error).__name__, str(error)))
         return 1

@@ -31,8 +31,8 @@ def load_or_compile(model: str) -> None:
             log.engine("WARNING", "backends.py:1102", f"the cache is not kept: {error}")
         log.engine("INFO", "backends.py:393", f"Compiling a graph for {compile_range} takes 0.10 s")
     elif path.read_text(encoding="utf-8") == _TEXT:
-        what = f"Directly load the compiled graph(s) for {compile_range} from the cache"
-        log.engine("INFO", "backends.py:292", f"{what}, took 0.010 s")
+        reason = f"Directly load the compiled graph(s) for {compile_range} from the cache"
+        log.engine("INFO", "backends.py:292", f"{reason}, took 0.010 s")
     else:
         log.raw_error("_pickle.UnpicklingError: invalid load key (from the compiled graph)")
         sys.exit(1)

@@ -120,6 +120,6 @@ def read_faults(text: str) -> Faults:
             else:
                 raise ValueError(name)
         except ValueError:
-            known = ", ".join(field.name.replace("_", "-") for field in fields(Faults))
-            raise SystemExit(f"fake vllm: unknown fault {word!r}; there are {known}") from None
+            expected = ", ".join(field.name.replace("_", "-") for field in fields(Faults))
+            raise SystemExit(f"fake vllm: unknown fault {word!r}; there are {expected}") from None
     return Faults(**chosen)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ _TURBOQUANT = {
 }
 
 
-def words(environment: Mapping[str, str]) -> list[str]:
+def arguments(environment: Mapping[str, str]) -> list[str]:
     """The command that the variables ask for.
 
     Raises:
@@ -39,9 +39,9 @@ def words(environment: Mapping[str, str]) -> list[str]:
     if environment.get("ENABLE_TURBOQUANT") == "1":
         if not Path("/etc/turboquant-fake").is_file():
             raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
-        for name, known in _TURBOQUANT.items():
-            if (environment.get(name) or known[-1]) not in known:
-                raise ValueError(f"{name} is none of {', '.join(known)}")
+        for name, expected in _TURBOQUANT.items():
+            if (environment.get(name) or expected[-1]) not in expected:
+                raise ValueError(f"{name} is none of {', '.join(expected)}")
     model, drafter = environment["MODEL_PATH"].rstrip("/"), environment["DFLASH_DRAFTER"]
     if not Path(drafter).is_dir():
         raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")
@@ -66,7 +66,7 @@ def words(environment: Mapping[str, str]) -> list[str]:
 def main(_: list[str]) -> int:
     """Serve as the environment says."""
     try:
-        serve = words(os.environ)
+        serve = arguments(os.environ)
     except ValueError as error:
         print(f"FAKE entry point: {error}", file=sys.stderr)
         return 1

@@ -17,10 +17,10 @@ from .text import (
     answer_to,
     compact,
     instance_of,
+    prose,
     seed_of,
     thinking_about,
     tokens_of,
-    words,
 )
 
 _GARBAGE = "!!!!"
@@ -55,8 +55,8 @@ def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Fa
     kwargs = body.get("chat_template_kwargs") or {}
     seed = seed_of(*texts, str(body.get("seed", "")), compact(kwargs))
     pictures = [picture for message in messages for picture in pictures_of(message)]
-    said = tool_said(messages)
-    tool = None if said else _tool_call(body, question, settings)
+    output = tool_said(messages)
+    tool = None if output else _tool_call(body, question, settings)
     limit = _max_tokens(body, len(prompt), settings, version)
     if faults.garbage or (faults.blind and pictures):
         body = {**body, "ignore_eos": False}  # nothing but marks, however long
@@ -66,18 +66,18 @@ def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Fa
         or kwargs.get("enable_thinking", settings.reasoning_parser not in _NEVER_THINKS_UNASKED)
     )
     thoughts = thinking_about(question, seed) if thinks else ""
-    answer = tool[1] if tool else said
+    answer = tool[1] if tool else output
     if tool and faults.no_tools:
         answer, tool = _unparsed(*tool), None
     if answer is None and pictures:
         seen = [described(picture) for picture in pictures]
         answer = "I see a grey cat." if faults.no_sight else " ".join(seen)
     if answer is None:
-        known = "\n".join(texts) if faults.forgets is None else _last(prompt, faults.forgets)
-        answer = _answer(body, question, seed, known, faults)
+        expected = "\n".join(texts) if faults.forgets is None else _last(prompt, faults.forgets)
+        answer = _answer(body, question, seed, expected, faults)
     if thoughts and faults.leaks_thoughts:
         answer, thoughts = f"<think>\n{thoughts}\n</think>\n\n{answer}", ""
-    if faults.never_stops and not (tool or said or pictures or body.get("response_format")):
+    if faults.never_stops and not (tool or output or pictures or body.get("response_format")):
         body = {**body, "ignore_eos": True}
     return _plan(body, prompt, tokens_of(thoughts), tokens_of(answer), limit, seed, tool)
 
@@ -140,7 +140,7 @@ def _plan(
     if body.get("ignore_eos"):
         wanted = limit
     if wanted > len(tokens) and stop_reason is None and tool is None:
-        more = tokens_of(" " + words(seed >> 9, wanted))
+        more = tokens_of(" " + prose(seed >> 9, wanted))
         tokens += more[: wanted - len(tokens)]
     # The end-of-text token counts, but has no text.
     tokens.append("")
@@ -172,7 +172,7 @@ def _content(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _answer(body: dict[str, Any], question: str, seed: int, known: str, faults: Faults) -> str:
+def _answer(body: dict[str, Any], question: str, seed: int, expected: str, faults: Faults) -> str:
     wanted = body.get("response_format") or {}
     kind = wanted.get("type") if isinstance(wanted, dict) and not faults.ignores_schema else None
     if kind == "json_schema":
@@ -186,7 +186,7 @@ def _answer(body: dict[str, Any], question: str, seed: int, known: str, faults: 
         return compact(instance_of(schema))
     if kind == "json_object":
         return compact({"fake": True, "answer": answer_to(question, seed)})
-    return recalled(question, known) or answer_to(question, seed)
+    return recalled(question, expected) or answer_to(question, seed)
 
 
 def _tool_call(body: dict[str, Any], question: str, settings: Settings) -> tuple[str, str] | None:

@@ -10,12 +10,14 @@ _STATED = re.compile(r"\b[Tt]he ([a-z]+ [a-z]+) is ([\w-]+)\.")
 _ASKED = re.compile(r"\b[Ww]hat is the ([a-z]+ [a-z]+)\b")
 
 
-def recalled(question: str, known: str) -> str | None:
+def recalled(question: str, expected: str) -> str | None:
     """The answer to `What is the access word`, where `The access word is x.` was said before."""
     asked = _ASKED.search(question)
     if not asked:
         return None
-    return next((value for name, value in _STATED.findall(known) if name == asked.group(1)), None)
+    return next(
+        (value for name, value in _STATED.findall(expected) if name == asked.group(1)), None
+    )
 
 
 def tool_said(messages: list[dict[str, Any]]) -> str | None:

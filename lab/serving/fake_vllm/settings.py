@@ -115,9 +115,9 @@ def check_backend(name: str | None, table: Table) -> None:
         )
 
 
-def _known_parser(kind: str, name: str | None, known: list[str]) -> None:
-    if name and name not in known:
-        text = f"invalid {kind} parser: {name} (chose from {{ {','.join(known)} }})"
+def _known_parser(kind: str, name: str | None, expected: list[str]) -> None:
+    if name and name not in expected:
+        text = f"invalid {kind} parser: {name} (chose from {{ {','.join(expected)} }})"
         raise Refusal("KeyError", repr(text))
 
 

@@ -43,8 +43,8 @@ def load_table(identity: Identity) -> Table:
     """
     path = FLAGS / f"{identity.version}.json"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in FLAGS.glob("*.json")))
-        raise SystemExit(f"fake vllm: no table for vLLM {identity.version}; there are {known}")
+        expected = ", ".join(sorted(file.stem for file in FLAGS.glob("*.json")))
+        raise SystemExit(f"fake vllm: no table for vLLM {identity.version}; there are {expected}")
     data = json.loads(path.read_text(encoding="utf-8"))
     if identity.flavour == AEON:
         for option in data["options"]:

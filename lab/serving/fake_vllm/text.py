@@ -52,16 +52,16 @@ def answer_to(question: str, seed: int) -> str:
     echo = _ECHO.search(question)
     if echo:
         return echo.group(1).strip().strip("\"'`“”").rstrip(".")
-    return "This is a fake: no model was computed. " + words(seed, 12 + seed % 24)
+    return "This is a fake: no model was computed. " + prose(seed, 12 + seed % 24)
 
 
 def thinking_about(question: str, seed: int) -> str:
     """The reasoning that comes before an answer."""
     start = " ".join(question.split()[:8])
-    return f"The fake was asked: {start}. It takes {words(seed >> 5, 6 + seed % 12)}"
+    return f"The fake was asked: {start}. It takes {prose(seed >> 5, 6 + seed % 12)}"
 
 
-def words(seed: int, count: int) -> str:
+def prose(seed: int, count: int) -> str:
     """`count` words chosen by the seed, as a sentence."""
     chosen = []
     state = seed or 1

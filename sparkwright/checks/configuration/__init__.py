@@ -5,17 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.checks.configuration import (
-    issues,
-    model,
-)
+from sparkwright.checks.configuration import issues
 from sparkwright.checks.configuration import (
     memory_budget as memory,
 )
 from sparkwright.checks.configuration import (
     whole_service as service,
 )
-from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware
+from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware, contexts
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines import ENGINES, engine
 from sparkwright.findings.check import Checks
@@ -31,7 +28,7 @@ def _rules(*names: str) -> Checks[Context]:
         [*(each.check_texts for each in engines), Path(__file__).with_name("checks.yaml")],
         [
             *(module for each in engines for module in each.checks),
-            *(model, memory, service, issues),
+            *(memory, service, issues),
         ],
     )
 
@@ -57,8 +54,8 @@ def rule_ids(catalog: Catalog) -> list[str]:
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
     """Every violation of a rule by a host's services, errors first; silenced ones among them."""
     findings: list[Finding] = []
-    for planned in plan.services:
-        context = Context(plan, planned, catalog, hardware)
+    for context in contexts(plan, catalog, hardware):
+        planned = context.service
         silenced = dict(planned.silenced)
         for rule, finding in _OF_ENGINE[planned.engine].judged(context):
             key = finding.subject.key or ""

@@ -1,13 +1,13 @@
 """Facts that rules judge: a planned service, its hardware, and its entries of the catalog."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
+from sparkwright.catalog import Catalog, Recipe, Scalar
 from sparkwright.catalog.gpus import FAMILIES, unified
 from sparkwright.engines import engine
-from sparkwright.engines.engine import Engine
+from sparkwright.engines.engine import Configuration
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
 #: How an engine reads a variable that switches something, beside 1 and 0.
@@ -55,7 +55,7 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Configuration):
     """A resolved service on a host, with everything that the catalog says of it."""
 
     plan: HostPlan
@@ -63,73 +63,10 @@ class Context:
     catalog: Catalog
     hardware: Hardware
 
-    @cached_property
+    @property
     def recipe(self) -> Recipe:
         """The service's recipe."""
         return self.catalog.recipes[self.service.recipe]
-
-    @cached_property
-    def image(self) -> Image:
-        """The service's image."""
-        return self.catalog.images[self.service.image.image]
-
-    @cached_property
-    def version(self) -> str | None:
-        """The version of the engine in the service's tag."""
-        return self.image.tags[self.service.image.tag].vllm
-
-    @cached_property
-    def body(self) -> Model:
-        """The model that is served."""
-        return self.catalog.models[self.service.body.name]
-
-    @cached_property
-    def drafter(self) -> Model | None:
-        """The model that drafts."""
-        return self.catalog.models[self.service.drafter.name] if self.service.drafter else None
-
-    @cached_property
-    def drafter_mount(self) -> str | None:
-        """Path of the drafter in the container."""
-        return self.service.drafter.mount if self.service.drafter else None
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The engine of the service's image."""
-        return engine(self.service.engine)
-
-    @cached_property
-    def arguments(self) -> Mapping[str, ArgumentValue]:
-        """The resolved arguments."""
-        return dict(self.service.arguments)
-
-    @cached_property
-    def environment(self) -> Mapping[str, str]:
-        """The resolved environment."""
-        return dict(self.service.environment)
-
-    @cached_property
-    def speculative(self) -> Mapping[str, Scalar | None]:
-        """speculative_config; empty where the service does not speculate."""
-        value = self.arguments.get("speculative_config")
-        return value if isinstance(value, dict) else {}
-
-    @cached_property
-    def defaults(self) -> Mapping[str, ArgumentValue]:
-        """Values of arguments that are not written: by the image's own entry point, and by the
-        tag's engine; nothing of that where no card says its version."""
-        own = self.image.variables.defaults if self.image.variables else {}
-        if self.version is None:
-            return own
-        return {**self.engine.defaults(self.version, hybrid=self.body.hybrid), **own}
-
-    def value(self, argument: str) -> ArgumentValue | None:
-        """Value of an argument: as written, else the default."""
-        return self.arguments.get(argument, self.defaults.get(argument))
-
-    def number(self, argument: str) -> float | None:
-        """An argument's number, or None where it has none; ``"32k"`` may be one."""
-        return self.engine.amount(self.value(argument))
 
     def defaulted(self, facts: Iterable[str]) -> str:
         """Which of these are not written, and what counts for them, as the end of a sentence."""
@@ -145,11 +82,12 @@ class Context:
     def facts(self) -> Mapping[str, Scalar | None]:
         """Facts that the conditions of the catalog's issues refer to."""
         scalars: dict[str, Scalar | None] = {}
-        for key, value in {**self.defaults, **self.arguments}.items():
+        for key, value in self.effective.items():
             if not isinstance(value, list | dict):
                 number = self.engine.amount(value) if isinstance(value, str) else None
                 scalars[f"argument.{key}"] = value if number is None else number
-        scalars.update({f"speculative.{key}": value for key, value in self.speculative.items()})
+        speculative = self.limits.speculative or {}
+        scalars.update({f"speculative.{key}": value for key, value in speculative.items()})
         scalars.update(
             {
                 f"environment.{key}": _FLAGS.get(value.strip().lower(), value)
@@ -170,3 +108,28 @@ class Context:
             }
         )
         return scalars
+
+
+def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[Context]:
+    """Every service of a host."""
+    for service in plan.services:
+        image, drafter = catalog.images[service.image.image], service.drafter
+        gpus = len(service.gpus) or hardware.gpus
+        if gpus is not None and service.rank is not None:
+            gpus *= len(service.rank.hosts)
+        yield Context(
+            engine=engine(service.engine),
+            version=image.tags[service.image.tag].vllm,
+            image=image,
+            body=catalog.models[service.body.name],
+            drafter=catalog.models[drafter.name] if drafter else None,
+            drafter_mount=drafter.mount if drafter else None,
+            arguments=dict(service.arguments),
+            environment=dict(service.environment),
+            unified=hardware.unified,
+            gpus=gpus,
+            plan=plan,
+            service=service,
+            catalog=catalog,
+            hardware=hardware,
+        )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import SYSTEM_GIB
-from sparkwright.checks.configuration.facts import Context, assumed_hardware
-from sparkwright.checks.configuration.memory_budget import budget
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.plan.plan import HostPlan
 
 
@@ -52,9 +52,7 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     """Weights, KV caches, sidecars and the system of a planned host."""
     hardware = assumed_hardware(plan)
     parts: list[Part] = []
-    needs = {
-        service.name: budget(Context(plan, service, catalog, hardware)) for service in plan.services
-    }
+    needs = budgets(plan, catalog, hardware)
     for name in _counted(plan, {name: own.share or 0.0 for name, own in needs.items()}):
         own = needs[name]
         weights = (own.weights or 0) + own.drafter

@@ -1,13 +1,10 @@
-"""The service as a whole: its image, secrets, mounts, names, ports, GPUs, and code that it runs."""
+"""The service as a whole: model, image, secrets, mounts, names, ports, and code that it runs."""
 
-import math
 from collections.abc import Iterator
 
 from sparkwright.catalog.gpus import family, recipes_for
 from sparkwright.checks.configuration.facts import Context
-from sparkwright.config.settings import is_loopback
-from sparkwright.engines import engine
-from sparkwright.engines.vllm.data import PARALLEL
+from sparkwright.config.settings import THINKING_TOKENS, is_loopback
 from sparkwright.findings.check import Symptom, check
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.
@@ -15,6 +12,26 @@ _SECRETS = {
     "HF_TOKEN": "hub_token_file, or HF_TOKEN",
     "HUGGING_FACE_HUB_TOKEN": "hub_token_file, or HF_TOKEN",
 }
+
+
+@check("model-works")
+def _works(context: Context) -> Iterator[Symptom]:
+    for model in filter(None, (context.body, context.drafter)):
+        if model.status in ("fails", "expected"):
+            case = model.status
+            yield Symptom(
+                "model-works", case, model=model, reason=model.reason, source=model.source
+            )
+    if context.recipe.status == "unproven":
+        yield Symptom("model-works", "unproven", model=context.recipe, source=context.recipe.source)
+
+
+@check("thinking-budget")
+def _thinking(context: Context) -> Iterator[Symptom]:
+    smoke = context.service.smoke
+    thinks = smoke.thinking and "thinking" in context.body.capabilities
+    if thinks and smoke.max_tokens < THINKING_TOKENS:
+        yield Symptom(tokens=smoke.max_tokens, least=THINKING_TOKENS)
 
 
 @check("image-architecture")
@@ -38,7 +55,7 @@ def _architecture(context: Context) -> Iterator[Symptom]:
 
 @check("secret-in-environment")
 def _secrets(context: Context) -> Iterator[Symptom]:
-    own = engine(context.service.engine).key_variable
+    own = context.engine.key_variable
     for name, setting in {own: "api_key_file, or SPARKWRIGHT_API_KEY", **_SECRETS}.items():
         if name in context.environment:
             yield Symptom(name=name, setting=setting)
@@ -76,25 +93,8 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
 def _open_routes(context: Context) -> Iterator[Symptom]:
     service = context.service
     if service.proxy is None and not is_loopback(service.bind):
-        routes = ", ".join(engine(service.engine).routes.open)
+        routes = ", ".join(context.engine.routes.open)
         yield Symptom(planned=service, routes=routes)
-
-
-@check("gpu-count")
-def _gpus(context: Context) -> Iterator[Symptom]:
-    there = len(context.service.gpus) or context.hardware.gpus
-    if there is not None and context.service.rank is not None:
-        there *= len(context.service.rank.hosts)
-    sizes = [int(context.number(name) or 1) for name in PARALLEL]
-    wanted = math.prod(sizes)
-    if there is not None and wanted > there:
-        yield Symptom(
-            wanted=wanted,
-            product=" x ".join(PARALLEL),
-            there=there,
-            name=PARALLEL[sizes.index(max(sizes))],
-            further="" if context.hardware.unified else ", or more in gpus",
-        )
 
 
 @check("remote-code")

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.checks.configuration import Hardware
-from sparkwright.checks.configuration.facts import Context
-from sparkwright.checks.configuration.memory_budget import utilization
+from sparkwright.checks.configuration.facts import contexts
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check
@@ -49,15 +48,14 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Symptom]:
-    """Before the first start: what is available, against what vLLM will ask for at once."""
+    """Before the first start: what is available, against what engines will ask for at once."""
     memory = host.observed.memory
     total, available = memory.total / GIB, memory.available / GIB
     taken, share = 0.85 * needed, 0.0
     if unified:
-        catalog, hardware = host.desired.catalog, hardware_of(host)
         shares = {
-            service.name: utilization(Context(host.plan, service, catalog, hardware))
-            for service in host.plan.services
+            context.service.name: context.limits.share or 0.0
+            for context in contexts(host.plan, host.desired.catalog, hardware_of(host))
         }
         share = host.plan.largest(shares)
         taken = share * total

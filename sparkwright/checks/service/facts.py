@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from sparkwright.engines import DEFAULT, engine
+from sparkwright.engines.engine import Engine, Limits
 from sparkwright.findings.finding import Finding, Subject
 from sparkwright.host.doctor import ContainerSeen, Examination, ServiceSeen
 from sparkwright.text.timestamps import epoch
@@ -26,6 +28,7 @@ class Planned:
     boot_seconds: int
     speculates: bool
     corrupts: bool = False
+    engine: str = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,17 @@ class Serving:
             return 0.0
         return max(0.0, self.facts.now - epoch(container.started))
 
+    @property
+    def engine(self) -> Engine:
+        """The engine that is planned; the default one for a service that is not."""
+        return engine(self.planned.engine if self.planned else DEFAULT)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on its container's command line."""
+        container = self.seen.container
+        return self.engine.limits(container.arguments if container else {})
+
 
 def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
     """Every service of a host."""
@@ -93,12 +107,6 @@ def containers(facts: Facts) -> Iterator[tuple[Subject, ContainerSeen]]:
     for subject, service in services(facts):
         if service.seen.container is not None:
             yield subject, service.seen.container
-
-
-def spark_containers(facts: Facts) -> Iterator[tuple[Subject, ContainerSeen]]:
-    """The same where CPU and GPU share one pool of memory."""
-    if facts.unified:
-        yield from containers(facts)
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

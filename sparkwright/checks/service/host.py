@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.service.facts import Facts
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 
@@ -38,17 +38,17 @@ def _pressure(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
     memory = facts.pressure.get("memory", {}).get("some", 0.0)
     swapped = (facts.memory.get("SwapTotal", 0) - facts.memory.get("SwapFree", 0)) / GIB
-    if memory >= limits.pressure:
+    if memory >= limits["pressure"]:
         yield Symptom(share=memory, swap=f", {swapped:.1f} GiB in swap" if swapped > 1 else "")
     disks = facts.pressure.get("io", {}).get("full", 0.0)
-    if disks >= limits.disk_pressure:
+    if disks >= limits["disk_pressure"]:
         yield Symptom("disk-pressure", share=disks)
 
 
 @check("memory-scarce")
 def _scarce(facts: Facts) -> Iterator[Symptom]:
     available = facts.memory.get("MemAvailable")
-    if available is not None and available < thresholds.THRESHOLDS.memory_least_gib * GIB:
+    if available is not None and available < thresholds.THRESHOLDS["memory_least_gib"] * GIB:
         yield Symptom(available=available / GIB, total=facts.memory.get("MemTotal", 0) / GIB)
 
 
@@ -74,14 +74,14 @@ def _docker(facts: Facts) -> Iterator[Symptom]:
 @check("fetch-stuck")
 def _fetches(facts: Facts) -> Iterator[Symptom]:
     for fetch in facts.fetches:
-        if fetch.idle_seconds > thresholds.THRESHOLDS.fetch_idle_seconds:
+        if fetch.idle_seconds > thresholds.THRESHOLDS["fetch_idle_seconds"]:
             yield Symptom(unit=fetch.unit, minutes=fetch.idle_seconds / 60)
 
 
 @check("spark-link-slow")
 def _links(facts: Facts) -> Iterator[Symptom]:
     for name, speed in facts.ports.items():
-        if facts.unified and 0 < speed < thresholds.THRESHOLDS.link_mbps:
+        if facts.unified and 0 < speed < thresholds.THRESHOLDS["link_mbps"]:
             yield Symptom(name=name, speed=speed)
 
 

@@ -15,7 +15,8 @@ FILES = (CONTAINER_CAUSES, *log_causes())
 @cache
 def patterns() -> dict[str, Check]:
     """Checks by a line of the log, by id."""
-    return {id_: entry for path in FILES for id_, entry in load(path).items()}
+    entries = (item for path in FILES for item in load(path).items())
+    return {id_: entry for id_, entry in entries if entry.pattern}
 
 
 @each(services)

@@ -1,21 +1,13 @@
 """A service: what systemd and Docker say of it, and the engine's own counters."""
 
-import json
 from collections.abc import Iterator
 
-from sparkwright.checks.service.facts import (
-    Facts,
-    Serving,
-    containers,
-    services,
-    spark_containers,
-)
+from sparkwright.checks.service.facts import Facts, Serving, containers, services
 from sparkwright.checks.service.watch import compiling, drafting, still
-from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 from sparkwright.host.lib import metrics
-from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import stopped
 
 
@@ -101,29 +93,12 @@ def _weights(container: ContainerSeen) -> Iterator[Symptom]:
             yield Symptom("weights-are-lfs-pointers", mount=mount, names=names)
 
 
-@each(spark_containers, "gb10-memory-share", "gb10-batched-tokens", "gb10-sequences")
-def _on_a_spark(container: ContainerSeen) -> Iterator[Symptom]:
-    """Arguments with which Sparks thrash or hang."""
-    if (share := container.number("gpu_memory_utilization") or 0) > MOST_ON_GB10:
-        yield Symptom(share=share)
-    if (batched := container.number("max_num_batched_tokens") or 0) > SAFE_BATCH:
-        yield Symptom("gb10-batched-tokens", batched=batched)
-    sequences = container.number("max_num_seqs") or 0
-    override = {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(container.arguments)
-    if override and sequences >= thresholds.THRESHOLDS.gb10_sequences:
-        yield Symptom("gb10-sequences", sequences=sequences, override=min(override))
-
-
-@each(containers, "dflash-without-limits")
-def _without_limits(container: ContainerSeen) -> Iterator[Symptom]:
-    try:
-        config = json.loads(container.arguments.get("speculative_config", ""))
-    except ValueError:
-        return
-    limits = ("max_num_seqs", "max_num_batched_tokens")
-    missing = [name for name in limits if name not in container.arguments]
-    if isinstance(config, dict) and config.get("method") == "dflash" and missing:
-        yield Symptom(missing=" and ".join(missing))
+@each(services)
+def _by_engine(service: Serving) -> Iterator[Symptom]:
+    """Faults that the engine knows in a command line."""
+    if service.seen.container:
+        arguments, unified = service.seen.container.arguments, service.facts.unified
+        yield from service.engine.seen_faults(arguments, unified=unified)
 
 
 @each(services, "first-request")
@@ -139,7 +114,7 @@ def _low(service: Serving) -> Iterator[Symptom]:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
     accepted = looks[-1][metrics.ACCEPTED] - looks[0][metrics.ACCEPTED]
-    if drafted >= limits.drafted and limits.collapsed <= accepted / drafted < limits.low:
+    if drafted >= limits["drafted"] and limits["collapsed"] <= accepted / drafted < limits["low"]:
         yield Symptom(share=accepted / drafted, drafted=drafted)
 
 
@@ -159,14 +134,13 @@ def _preempted(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "queue-saturated")
 def _queue(service: Serving) -> Iterator[Symptom]:
-    looks, container = service.seen.metrics, service.seen.container
+    looks, slots = service.seen.metrics, service.limits.sequences
     if len(looks) < 2 or still(service.seen):
         return
-    slots = container.number("max_num_seqs") if container else None
     seconds = _first_token(service.seen)
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
-    if waiting and (full or seconds > thresholds.THRESHOLDS.queue_seconds):
+    if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
         yield Symptom(
             running=looks[-1][metrics.RUNNING],
             waiting=looks[-1][metrics.WAITING],
@@ -188,7 +162,7 @@ def _ended(service: Serving) -> Iterator[Symptom]:
     last = service.seen.metrics[-1].values if service.seen.metrics else {}
     total = sum(value for name, value in last.items() if name.startswith(prefix))
     cut, aborted = last.get(f"{prefix}length", 0.0), last.get(f"{prefix}abort", 0.0)
-    if total >= limits.ended and cut > limits.cut * total:
+    if total >= limits["ended"] and cut > limits["cut"] * total:
         yield Symptom(requests=cut, total=total)
-    if total >= limits.ended and aborted > limits.abandoned * total:
+    if total >= limits["ended"] and aborted > limits["abandoned"] * total:
         yield Symptom("clients-give-up", requests=aborted, total=total)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sparkwright.checks.service.facts import Facts, Serving, services
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.host.doctor import Look, ServiceSeen
 from sparkwright.host.lib import metrics
-from sparkwright.host.watch import evaluation, thresholds
+from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import (
     Sample,
     ServiceSample,
@@ -30,35 +31,33 @@ _FOREVER = 1e9
 def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.THRESHOLDS
+    # Two looks some seconds apart: what holds at both counts as lasting.
+    at_once = {**limits, "stuck_seconds": 1, "cache_seconds": 1}
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
     result = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
-    for subject, service in services(facts):
-        name, boot = subject.service or "", _FOREVER
-        if service.planned:
-            boot = service.planned.boot_seconds
+    every = {subject.service or "": service for subject, service in services(facts)}
+    for name, service in every.items():
+        boot = service.planned.boot_seconds if service.planned else _FOREVER
         ring = [Sample(at, services={name: sample}) for at, sample in _samples(service)]
-        result += evaluation.judge(ring, {name: boot}, limits.at_once())
+        result += evaluation.judge(ring, {name: boot}, at_once)
     for finding in result:
-        own = facts.services.get(finding.service or "")
-        planned = facts.planned.get(finding.service or "")
-        cached = own and own.container and "enable_prefix_caching" in own.container.arguments
+        own = every.get(finding.service or "")
         # The defect of older tags, or a drafter that does not fit.
-        defect = planned and planned.corrupts and cached
+        defect = own and own.planned and own.planned.corrupts and own.limits.caching
         misfit = own and finding.name == "acceptance-collapse" and not defect
         yield _symptom(finding, finding.seen, "misfit" if misfit else "")
-    state = evaluation.gpu_state(facts.gpu, limits)
-    for key, name in evaluation.GPU_FINDINGS:
-        arguments = getattr(state, key)
-        if arguments and not (key == "silent" and "version mismatch" in facts.gpu.said):
-            prefix = "nvidia-smi: " if key == "silent" else ""
-            yield Symptom(name, severity=Severity.ERROR, observed=f"{prefix}{arguments}")
+    for name, fault in evaluation.gpu_state(facts.gpu, limits).items():
+        silent = name == evaluation.SILENT
+        if not (silent and "version mismatch" in facts.gpu.said):
+            observed = f"nvidia-smi: {fault}" if silent else fault
+            yield Symptom(name, severity=Severity.ERROR, observed=observed)
 
 
 def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
     """Faults that the watch on the host saw over hours; and whether it still looks."""
     if watch is None:
         return
-    if now - watch.at > thresholds.THRESHOLDS.watch_silent_seconds:
+    if now - watch.at > thresholds.THRESHOLDS["watch_silent_seconds"]:
         observed = f"the watch has not looked for {age(now - watch.at)}"
         yield Symptom("watch-asleep", observed=observed)
         return
@@ -94,7 +93,7 @@ def compiling(service: Serving) -> bool:
 def drafting(service: ServiceSeen) -> tuple[Look, ...]:
     """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
     lately = service.between(metrics.DRAFTED)
-    if lately is not None and lately >= thresholds.THRESHOLDS.drafted:
+    if lately is not None and lately >= thresholds.THRESHOLDS["drafted"]:
         return service.metrics
     # Every counter begins at zero.
     return (Look(at=0, values={}), *service.metrics) if service.metrics else ()
@@ -108,15 +107,10 @@ def _samples(service: Serving) -> Iterator[tuple[float, ServiceSample]]:
     if uptime and plain.health is None and not seen.metrics:
         yield now - uptime, plain
     for look in drafting(seen):
-        sample = replace(
-            plain,
-            running=look[metrics.RUNNING],
-            waiting=look[metrics.WAITING],
-            cache=look[metrics.CACHE],
-            drafted=look[metrics.DRAFTED],
-            accepted=look[metrics.ACCEPTED],
-            progress=None if compiling(service) else sum(look[name] for name in metrics.PROGRESS),
-        )
+        kept = {name: look[name] for name in metrics.WATCHED}
+        if not compiling(service):
+            kept[metrics.PROGRESSED] = metrics.progress(look.values)
+        sample = replace(plain, metrics=kept)
         # At its start it served, as far as is known.
         served = replace(sample, health=200)
         yield (look.at, sample) if look.values else (now - uptime, served)

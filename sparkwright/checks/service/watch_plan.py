@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
+from sparkwright.findings import thresholds
 from sparkwright.host.lib.records import encode
 from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchConfig, WatchedService
@@ -48,6 +49,7 @@ def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
         services_root=settings.services_root,
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
         metric_names=metric_names(),
+        limits=thresholds.THRESHOLDS,
     )
     context = {"home": home, "state": state, "config": f"{home}/config.json"}
     return Watch(

@@ -3,12 +3,12 @@
 Pure: which checks do not apply, and why, is decided here and tested without a host.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from sparkwright.catalog import ArgumentValue, Catalog
+from sparkwright.catalog import Catalog
 from sparkwright.config.settings import THINKING_TOKENS
 from sparkwright.engines import engine
+from sparkwright.engines.engine import Limits
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
@@ -28,9 +28,9 @@ _LONG_SECONDS = 400
 
 def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> DeepRequest:
     """Deep test's request for a service, by its plan and its model's entry."""
-    arguments = dict(service.arguments)
-    skip = _skipped(service, arguments, catalog)
-    return _request(gate, arguments, skip, max(THINKING_TOKENS, service.smoke.max_tokens))
+    limits = engine(service.engine).limits(dict(service.arguments))
+    skip = _skipped(service, limits, catalog)
+    return _request(gate, limits, skip, max(THINKING_TOKENS, service.smoke.max_tokens))
 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
@@ -39,24 +39,20 @@ def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     skip = dict.fromkeys(_PROMISED, why)
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"
-    return _request(gate, {}, skip, THINKING_TOKENS)
+    return _request(gate, Limits(), skip, THINKING_TOKENS)
 
 
 def _request(
-    gate: SmokeRequest,
-    arguments: Mapping[str, ArgumentValue],
-    skip: dict[str, str],
-    thinking_tokens: int,
+    gate: SmokeRequest, limits: Limits, skip: dict[str, str], thinking_tokens: int
 ) -> DeepRequest:
-    own, caching = engine(gate.engine), arguments.get("enable_prefix_caching")
-    parser = arguments.get("tool_call_parser")
+    own = engine(gate.engine)
     return DeepRequest(
         **vars(replace(gate, warm_ups=0)),
-        tool_parser=parser if isinstance(parser, str) else None,
+        tool_parser=limits.tools,
         thinking_tokens=thinking_tokens,
-        max_num_seqs=_whole(arguments.get("max_num_seqs")),
-        context=_whole(arguments.get("max_model_len")),
-        prefix_caching=caching if isinstance(caching, bool) else None,
+        max_num_seqs=limits.sequences,
+        context=limits.context or None,
+        prefix_caching=limits.caching,
         skip=skip,
         guarded=own.routes.guarded,
         tokenizer=own.probes.tokenizer,
@@ -71,15 +67,13 @@ def deep_seconds(request: DeepRequest) -> int:
     return request.boot_seconds + answers + tokens + 10 * len(request.served_names)
 
 
-def _skipped(
-    service: ServicePlan, arguments: Mapping[str, ArgumentValue], catalog: Catalog
-) -> dict[str, str]:
+def _skipped(service: ServicePlan, limits: Limits, catalog: Catalog) -> dict[str, str]:
     model = catalog.models[service.body.name]
     skip: dict[str, str] = {}
     thinks = None
     if "thinking" not in model.capabilities:
         thinks = f"{model.name} has no reasoning"
-    elif not arguments.get("reasoning_parser"):
+    elif not limits.reasoning:
         thinks = "no reasoning_parser: reasoning would be in the content"
     if thinks:
         skip |= {"thinking-off": thinks, "thinking-on": thinks}
@@ -87,37 +81,20 @@ def _skipped(
         skip["thinking-off"] = f"{model.name} thinks before every answer"
     if "tools" not in model.capabilities:
         skip["tools"] = f"{model.name} has no tool calling"
-    elif not (arguments.get("enable_auto_tool_choice") and arguments.get("tool_call_parser")):
+    elif limits.tools is None:
         skip["tools"] = "no enable_auto_tool_choice with a tool_call_parser"
     if "image" not in model.capabilities:
         skip["image"] = f"{model.name} has no vision"
-    elif off := _vision_off(arguments):
-        skip["image"] = f"{off}: served without vision"
-    context = _whole(arguments.get("max_model_len"))
+    elif limits.blind:
+        skip["image"] = f"{limits.blind}: served without vision"
     for name, tokens in LONG.items():
         # The prompt is a little longer than its name says, and the answer needs room too.
-        if context is not None and context < tokens * 1.2 + 512:
-            skip[name] = f"a context of {context} tokens has no room for it"
-    if arguments.get("enable_prefix_caching") is False:
+        if limits.context and limits.context < tokens * 1.2 + 512:
+            skip[name] = f"a context of {limits.context} tokens has no room for it"
+    if limits.caching is False:
         skip["prefix-cache"] = "prefix caching is off"
-    if "speculative_config" not in arguments:
+    if not limits.speculates:
         skip["speculation"] = "no speculative_config"
-    if _whole(arguments.get("max_num_seqs")) is None:
+    if limits.sequences is None:
         skip["concurrency"] = "no max_num_seqs: the engine decides how many run at once"
     return skip
-
-
-def _vision_off(arguments: Mapping[str, ArgumentValue]) -> str | None:
-    """The argument by which a model with vision is served without it."""
-    if arguments.get("language_model_only") is True:
-        return "language_model_only"
-    limits = arguments.get("limit_mm_per_prompt")
-    if isinstance(limits, dict) and limits.get("image") == 0:
-        return "limit_mm_per_prompt of no image"
-    return None
-
-
-def _whole(value: ArgumentValue | None) -> int | None:
-    """A positive whole number; None for -1, ``auto`` and sizes with a suffix."""
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None

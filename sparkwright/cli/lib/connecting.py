@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Callable, Sequence
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import click
 
@@ -31,18 +30,7 @@ OPTIONS: list[tuple[list[str], str | None, str]] = json.loads(
 
 def hosts_argument(command: _Command) -> _Command:
     """``[INVENTORY]`` with ``--data``, ``--limit``, and all of the connection, as ``hosts``."""
-
-    @wraps(command)
-    def with_hosts(
-        *,
-        inventory: Path,
-        overrides: tuple[str, ...] = (),
-        limit: tuple[str, ...] = (),
-        **more: Any,
-    ) -> Any:
-        return command(hosts=Hosts(inventory, overrides, limit), **more)
-
-    return connection_options(inventory_argument(cast("_Command", with_hosts)))
+    return connection_options(inventory_argument(command, Hosts))
 
 
 def connection_options(command: _Command, but: str | None = None) -> _Command:

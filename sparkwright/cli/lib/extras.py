@@ -1,7 +1,8 @@
-"""Extras: folders of sparkwright/extras/, each with an ``extra.json``, found by listing them.
+"""Commands, and what extras offer, as ``cli/commands.json`` and each extra's ``extra.json`` say.
 
-The file has the extra's commands, and under ``offers`` what the core or another extra may use where
-the extra is there: a name, and ``module:object``.
+An extra is a folder of sparkwright/extras/, found by listing them. Its file has its commands, and
+under ``offers`` what the core or another extra may use where the extra is there: a name, and
+``module:object``.
 """
 
 import json
@@ -14,20 +15,18 @@ from typing import Any
 
 import click
 
-#: The section of the help with the commands that ask hosts.
-HOSTS = "Hosts"
-_FOLDER = Path(__file__).parents[2] / "extras"
+_PACKAGE = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class ExtraCommand:
-    """A command that an extra brings.
+class Command:
+    """A command of the core or of an extra.
 
     Attributes:
-        words: such as ``bench``, or ``fabric test`` for a command of a group.
+        words: such as ``bench``, or ``fabric test`` for a command that an extra adds to a group.
         help: its line in the help.
-        module: it has the click command as ``command``, and the type of its JSON document as
-            ``DOCUMENT``.
+        module: it has the click command as ``command``, or as another object after a colon, and
+            may have the type of its JSON document as ``DOCUMENT``.
         section: of the help; empty for a command of a group.
         asks_hosts: whether it asks hosts in its own process.
     """
@@ -40,35 +39,42 @@ class ExtraCommand:
 
     def load(self) -> click.Command:
         """The click command."""
-        command: click.Command = import_module(self.module).command
+        command: click.Command = _object(self.module)
         return command
 
 
 @cache
-def _extras() -> dict[str, dict[str, Any]]:
-    """The ``extra.json`` of every extra that is installed, by the extra's package."""
+def _tables() -> dict[str, dict[str, Any]]:
+    """Tables of the core and of every extra that is installed, by package."""
+    files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     return {
-        f"sparkwright.extras.{file.parent.name}": json.loads(file.read_text(encoding="utf-8"))
-        for file in sorted(_FOLDER.glob("*/extra.json"))
+        ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(
+            file.read_text(encoding="utf-8")
+        )
+        for file in files
     }
 
 
 @cache
-def extra_commands() -> dict[str, ExtraCommand]:
-    """Every command of an extra, by its words."""
+def all_commands() -> dict[str, Command]:
+    """Every command by its words, the core's first: none of their modules is loaded."""
     return {
-        arguments: ExtraCommand(arguments, **entry | {"module": f"{package}.{entry['module']}"})
-        for package, extra in _extras().items()
-        for arguments, entry in extra["commands"].items()
+        words: Command(words, **{**entry, "module": f"{package}.{entry['module']}"})
+        for package, table in _tables().items()
+        for words, entry in table["commands"].items()
     }
+
+
+def _object(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name or "command")
 
 
 def offered(name: str) -> Iterator[Any]:
     """The objects that extras offer under a name."""
-    for package, extra in _extras().items():
-        if place := extra.get("offers", {}).get(name):
-            module, _, attribute = place.partition(":")
-            yield getattr(import_module(f"{package}.{module}"), attribute)
+    for package, table in _tables().items():
+        if place := table.get("offers", {}).get(name):
+            yield _object(f"{package}.{place}")
 
 
 class ExtensibleGroup(click.Group):
@@ -76,19 +82,11 @@ class ExtensibleGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Its own commands and those of extras, sorted."""
-        return sorted({*super().list_commands(ctx), *self._added()})
+        begin = f"{self.name} "
+        added = {name.removeprefix(begin) for name in all_commands() if name.startswith(begin)}
+        return sorted({*super().list_commands(ctx), *added})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by its name."""
-        if command := super().get_command(ctx, cmd_name):
-            return command
-        added = self._added().get(cmd_name)
-        return added.load() if added else None
-
-    def _added(self) -> dict[str, ExtraCommand]:
-        begin = f"{self.name} "
-        return {
-            arguments.removeprefix(begin): command
-            for arguments, command in extra_commands().items()
-            if arguments.startswith(begin)
-        }
+        added = all_commands().get(f"{self.name} {cmd_name}")
+        return super().get_command(ctx, cmd_name) or (added.load() if added else None)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import click
 
 from sparkwright.cli.lib import progress
+from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.output import echo
-from sparkwright.config.inventory import HostInput, limited, read_inventory
 from sparkwright.findings.user_error import suggest
 from sparkwright.results.answers import Answers
 from sparkwright.text.visible import paragraph, visible
@@ -24,29 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Hosts:
-    """Hosts of an inventory, as a command line names them.
-
-    Attributes:
-        overrides: ``key=value``, as pyinfra's ``--data``.
-        limit: names and groups of hosts, and patterns of names; all hosts without.
-    """
-
-    inventory: Path
-    overrides: tuple[str, ...] = ()
-    limit: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return ", ".join(self.limit) or f"all hosts of {self.inventory}"
-
-    def only(self, names: Iterable[str]) -> Hosts:
-        """Only these of its hosts."""
-        return replace(self, limit=tuple(names))
-
-    def read(self) -> list[HostInput]:
-        """The hosts as the user's files give them. Raises UserError."""
-        return limited(read_inventory(self.inventory, self.overrides), self.limit)
+class Hosts(Selection):
+    """Hosts that are asked and changed."""
 
     def ask(self, question: Question[T], **options: bool) -> Answers[T]:
         """Ask every host, side by side. Hosts that give no answer are named on standard error.

@@ -1,19 +1,69 @@
-"""Options that several commands share, and the question before something is changed or gone."""
+"""Options that several commands share: hosts of an inventory among them; and the question before
+something is changed or gone."""
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import click
 
 from sparkwright.cli.lib import completion
+from sparkwright.config.inventory import HostInput, limited, read_inventory
 from sparkwright.config.inventory import site_inventory as site_inventory
 from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Hosts of an inventory, as a command line names them.
+
+    Attributes:
+        overrides: ``key=value``, as pyinfra's ``--data``.
+        limit: names and groups of hosts, and patterns of names; all hosts without.
+    """
+
+    inventory: Path
+    overrides: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(self.limit) or f"all hosts of {self.inventory}"
+
+    def only(self, names: Iterable[str]) -> Self:
+        """Only these of its hosts; all hosts of the inventory for no name."""
+        return replace(self, limit=tuple(names))
+
+    def read(self) -> list[HostInput]:
+        """The hosts as the user's files give them. Raises UserError."""
+        return limited(read_inventory(self.inventory, self.overrides), self.limit)
+
+    @property
+    def everyone(self) -> dict[str, Mapping[str, Any]]:
+        """Data of every host of the inventory, by name. Raises UserError."""
+        return {host.name: host.data for host in self.only(()).read()}
+
+
+def _selecting(command: _Command, kind: type[Selection]) -> _Command:
+    """Give a command its inventory, ``--data`` and ``--limit`` as ``hosts``."""
+
+    @wraps(command)
+    def with_hosts(
+        *,
+        inventory: Path,
+        overrides: tuple[str, ...] = (),
+        limit: tuple[str, ...] = (),
+        **more: Any,
+    ) -> Any:
+        return command(hosts=kind(inventory, overrides, limit), **more)
+
+    return cast("_Command", with_hosts)
 
 
 def _inventory() -> Path:
@@ -25,8 +75,6 @@ def _inventory() -> Path:
 
 
 _INVENTORY = click.Path(path_type=Path, dir_okay=False)
-#: ``[INVENTORY]``: without it the site's own.
-optional_inventory = click.argument("inventory", type=_INVENTORY, default=_inventory)
 #: ``--data`` and ``--limit``, as pyinfra has them.
 data_option = click.option(
     "--data", "overrides", multiple=True, metavar="KEY=VALUE",
@@ -60,17 +108,24 @@ catalog_directories = click.option(
 )  # fmt: skip
 
 
-def inventory_argument(command: _Command) -> _Command:
-    """``[INVENTORY]`` with ``--data`` and ``--limit``."""
-    for decorate in (limit_option, data_option, optional_inventory):
-        command = decorate(command)
-    return command
+def optional_inventory(command: _Command, kind: type[Selection] = Selection) -> _Command:
+    """``[INVENTORY]``, as ``hosts``: without it the site's own."""
+    argument = click.argument("inventory", type=_INVENTORY, default=_inventory)
+    return argument(_selecting(command, kind))
+
+
+def inventory_argument(command: _Command, kind: type[Selection] = Selection) -> _Command:
+    """``[INVENTORY]`` with ``--data`` and ``--limit``, as ``hosts``."""
+    return optional_inventory(data_option(limit_option(command)), kind)
 
 
 def inventory_and(
-    complete: completion.Complete | None = None, **words: click.ParamType[Any]
+    complete: completion.Complete | None = None,
+    kind: type[Selection] = Selection,
+    **words: click.ParamType[Any],
 ) -> Callable[[_Command], _Command]:
-    """``[INVENTORY]`` before words that the command gets by their names, converted to a type.
+    """``[INVENTORY]``, as ``hosts``, before words that the command gets by their names, converted
+    to a type.
 
     Args:
         complete: completes the words.
@@ -90,10 +145,11 @@ def inventory_and(
             context.params[name] = kind.convert(word, argument, context)
         context.params["inventory"] = Path(*first) if first else site_inventory()
 
-    return click.argument(
+    argument = click.argument(
         "words", nargs=-1, metavar=f"[INVENTORY] {metavar}", callback=parsed, expose_value=False,
         shell_complete=complete,
     )  # fmt: skip
+    return lambda command: argument(_selecting(command, kind))
 
 
 def confirm(question: str, *, yes: bool, dry: bool = True) -> None:

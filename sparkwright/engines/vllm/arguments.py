@@ -121,7 +121,7 @@ class _Checker:
                 yield self._symptom("argument-choice", key, value=choice, name=name, near=near)
         yield from self._name(key, name, value)
         low, high = DATA["ranges"].get(name, (None, None))
-        number = None if known.kind == "auto-size" and _is_auto(value) else amount(value)
+        number = None if known.kind == "auto-size" and is_auto(value) else amount(value)
         if low is not None and number is not None and not low <= number <= high:
             yield self._symptom("argument-range", key, value=value, low=low, high=high)
 
@@ -178,7 +178,7 @@ def _wrong_type(known: Argument, value: ArgumentValue) -> str | None:
     size = _is_int(value) or _SIZE.fullmatch(str(value).strip())
     if known.kind == "size" and not size:
         return "not a whole number, nor one such as 32k"
-    if known.kind == "auto-size" and not (size or _is_auto(value)):
+    if known.kind == "auto-size" and not (size or is_auto(value)):
         return "not a number of tokens"
     return None
 
@@ -196,7 +196,7 @@ def _is_int(value: object) -> bool:
     return True
 
 
-def _is_auto(value: object) -> bool:
+def is_auto(value: object) -> bool:
     """-1 and ``auto`` leave the length to what fits: vLLM's human_readable_int_or_auto."""
     return str(value).strip().lower() in ("-1", "auto")
 

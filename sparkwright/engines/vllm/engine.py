@@ -5,7 +5,17 @@ from pathlib import Path
 from types import ModuleType
 
 from sparkwright.engines.engine import Engine, Misuse, Probes, Routes
-from sparkwright.engines.vllm import arguments, derive, families, image_variables, table
+from sparkwright.engines.vllm import (
+    arguments,
+    derive,
+    families,
+    image_variables,
+    limits,
+    memory,
+    model_checks,
+    table,
+    unified_memory,
+)  # fmt: skip
 from sparkwright.engines.vllm import command as commands
 from sparkwright.engines.vllm import speculation_checks as speculation
 from sparkwright.engines.vllm.data import DATA, own_setting
@@ -32,7 +42,9 @@ class Vllm:
     metrics: Mapping[str, str] = DATA["metrics"]
     graphs: Mapping[str, str] = DATA["graphs"]
     stock_image = "vllm-openai"
-    checks: Sequence[ModuleType] = (arguments, speculation)
+    checks: Sequence[ModuleType] = (
+        arguments, speculation, model_checks, unified_memory,
+    )  # fmt: skip
     check_texts: Path = Path(__file__).with_name("checks.yaml")
     probes = Probes(
         version="/version",
@@ -40,6 +52,11 @@ class Vllm:
         context_errors=tuple(DATA["context_errors"]),
         compiled="vllm/torch_compile_cache",
     )
+    limit_names: Mapping[str, str] = limits.NAMES
+    overhead_gib = memory.OVERHEAD_GIB
+    limits = staticmethod(limits.limits)
+    kv_bytes = staticmethod(memory.kv_bytes)
+    seen_faults = staticmethod(unified_memory.seen_faults)
     defaults = staticmethod(table.defaults)
     amount = staticmethod(arguments.amount)
     template_marks = staticmethod(families.marks)

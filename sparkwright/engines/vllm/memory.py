@@ -1,6 +1,7 @@
 """Memory of vLLM: its share, weights and KV cache, and sizes of a derived service."""
 
 import math
+from collections.abc import Mapping
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
@@ -19,6 +20,8 @@ OVERHEAD_GIB = 2.0
 #: Bytes of one number in the KV cache.
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 
+#: ``gpu_memory_utilization`` above which unified memory thrashes.
+MOST_ON_GB10 = 0.88
 #: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
 #: has it for itself.
 MOST = 0.80
@@ -38,6 +41,13 @@ def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
         kept = 1.0 if layer.window is None else min(1.0, layer.window / max(1, length))
         total += layer.layers * 2 * layer.heads * layer.head_dim * width * kept
     return total
+
+
+def kv_bytes(model: Model, arguments: Mapping[str, ArgumentValue], tokens: int) -> float | None:
+    """Bytes of a sequence's keys and values."""
+    dtype = str(arguments.get("kv_cache_dtype") or "auto")
+    per_token = kv_bytes_per_token(model, dtype, tokens)
+    return None if per_token is None else per_token * tokens
 
 
 def pool_gib(gpu: Gpu) -> float | None:

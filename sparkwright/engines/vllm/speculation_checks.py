@@ -1,14 +1,15 @@
 """Speculative decoding: the settings that vLLM checks late, or not at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from sparkwright.catalog.data import Scalar
 from sparkwright.engines.engine import Configuration
 from sparkwright.engines.vllm.table import release
 from sparkwright.findings.check import Symptom, check
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
 #: GPU, which is why the cards want both set.
-_LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
+LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 #: The first version that takes drafts out of the budget step by step, as they are made.
 ADAPTIVE_SINCE = (0, 28, 0)
 
@@ -44,16 +45,20 @@ def scheduled_token_budget(
     return max_num_batched_tokens if left > 0 else left
 
 
+def _settings(context: Configuration) -> Mapping[str, Scalar | None]:
+    return context.limits.speculative or {}
+
+
 def _tokens(context: Configuration) -> int | None:
     """The draft tokens; None where that is no whole number."""
-    tokens = context.speculative.get("num_speculative_tokens")
+    tokens = _settings(context).get("num_speculative_tokens")
     return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
 
 
 @check("speculation-limits")
 def _limits(context: Configuration) -> Iterator[Symptom]:
-    if context.speculative.get("method") == "dflash":
-        for name, usual in _LIMITS.items():
+    if _settings(context).get("method") == "dflash":
+        for name, usual in LIMITS.items():
             if context.number(name) is None:
                 yield Symptom(name=name, usual=usual)
 
@@ -61,8 +66,8 @@ def _limits(context: Configuration) -> Iterator[Symptom]:
 @check("speculation-budget")
 def _budget(context: Configuration) -> Iterator[Symptom]:
     tokens = _tokens(context)
-    seqs, batched = (context.number(name) for name in _LIMITS)
-    if context.speculative.get("method") != "dflash":
+    seqs, batched = (context.number(name) for name in LIMITS)
+    if _settings(context).get("method") != "dflash":
         return
     if tokens is None or seqs is None or batched is None:
         return
@@ -77,7 +82,7 @@ def _budget(context: Configuration) -> Iterator[Symptom]:
 
 @check("speculation-config")
 def _config(context: Configuration) -> Iterator[Symptom]:
-    config, tokens = context.speculative, _tokens(context)
+    config, tokens = _settings(context), _tokens(context)
     if not config:
         return
     if tokens is None or tokens < 1:
@@ -95,7 +100,7 @@ def _config(context: Configuration) -> Iterator[Symptom]:
 
 @check("drafter-unused")
 def _no_speculation(context: Configuration) -> Iterator[Symptom]:
-    if not context.speculative and context.drafter is not None:
+    if not _settings(context) and context.drafter is not None:
         yield Symptom(drafter=context.drafter)
 
 
@@ -109,6 +114,6 @@ def _family(context: Configuration) -> Iterator[Symptom]:
 
 @check("mtp-heads")
 def _mtp(context: Configuration) -> Iterator[Symptom]:
-    method = str(context.speculative.get("method", ""))
+    method = str(_settings(context).get("method", ""))
     if method.endswith("mtp") and "mtp" not in context.body.capabilities:
         yield Symptom(body=context.body)

@@ -16,7 +16,7 @@ from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import read_inventory, ssh_address
+from sparkwright.config.inventory import ssh_address
 from sparkwright.config.secrets import Secret, existing_key
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.extras.bench import aiperf, loads
@@ -120,9 +120,9 @@ def command(
         read_numbers("--context", context, most=_LONGEST) if context else default.context,
     )
     tool = find(os.environ)
-    targets = list(_targets(inventory, overrides, limit, names))
+    chosen = Hosts(inventory, overrides, limit)
+    targets = list(_targets(chosen, names))
     hosts = tuple(dict.fromkeys(target.host.plan.host for target in targets))
-    chosen = Hosts(inventory, overrides)
     before = ask(chosen.only(hosts))
     targets = list(_awake(targets, before, named=bool(names)))
     done = []
@@ -138,17 +138,15 @@ def command(
     sys.exit(int(len(done) < len(targets) or not all(bench.well for bench in done)))
 
 
-def _targets(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], names: tuple[str, ...]
-) -> Iterator[_Target]:
-    hosts = load(inventory, overrides, limit).or_raise()
+def _targets(chosen: Hosts, names: tuple[str, ...]) -> Iterator[_Target]:
+    hosts = load(chosen).or_raise()
     planned = sorted({service.name for host in hosts.values() for service in host.plan.services})
     if unknown := [name for name in names if name not in planned]:
         observed = "no host has a service of this name"
         raise UserError(
             mistake(f"--service {name}", observed, suggest(name, planned)) for name in unknown
         )
-    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
+    data = chosen.everyone
     for name, host in hosts.items():
         settings = host.plan.settings
         key = existing_key(settings.api_key_source, os.environ)

@@ -3,16 +3,20 @@
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
 import click
 from pydantic import TypeAdapter
 
 from sparkwright.cli.lib.completion import aliases, hosts, services
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.options import data_option, json_option, optional_inventory, print_json
+from sparkwright.cli.lib.options import (
+    Selection,
+    data_option,
+    json_option,
+    optional_inventory,
+    print_json,
+)
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import read_inventory
 from sparkwright.extras.chat.answer import Answer, Failed, Piece
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
@@ -39,13 +43,7 @@ DOCUMENT = Answer
 @click.option("--prompt", default=None, metavar="TEXT", help="Have this answered, and end.")
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    service: str | None,
-    model: str | None,
-    prompt: str | None,
-    as_json: bool,
+    hosts: Selection, service: str | None, model: str | None, prompt: str | None, as_json: bool
 ) -> None:
     """Talk to a service, with the sampling that its card advises for the name.
 
@@ -55,9 +53,8 @@ def command(
     reach is reached through your ssh. With --json an answer is one document, once it has ended.
     Exit code 1: nobody answered.
     """
-    planned = load(inventory, overrides, limit).or_raise()
-    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    target, server = _first(targets(planned, data, service, model))
+    planned = load(hosts).or_raise()
+    target, server = _first(targets(planned, hosts.everyone, service, model))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
     if prompt is None:

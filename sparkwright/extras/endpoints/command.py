@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.options import inventory_argument
+from sparkwright.cli.lib.options import Selection, inventory_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import read_inventory, ssh_address
+from sparkwright.config.inventory import ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
@@ -34,26 +34,14 @@ DOCUMENT = Endpoints
     help="A client's key of `keys`; else the fleet's own.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    form: str,
-    key: str,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write the planned fleet as configuration of its clients.
 
     Addresses, served names with the sampling that the cards advise, context and longest answer.
     API keys are named, never written: a variable that the client reads. No host is contacted.
     """
-    hosts = load(inventory, overrides, limit).or_raise()
-    addresses = {
-        host.name: ssh_address(host.name, host.data)
-        for host in read_inventory(inventory, overrides)
-    }
-    exported = export(hosts, addresses, key)
+    addresses = {name: ssh_address(name, data) for name, data in hosts.everyone.items()}
+    exported = export(load(hosts).or_raise(), addresses, key)
     text = render("json" if as_json else form, exported.endpoints)
     if output is None:
         click.echo(text, nl=False)

@@ -1,7 +1,7 @@
-"""A rank of an all-gather, run inside the serving image: ``all_gather.py BYTES``.
+"""A rank of an all-gather, run inside the serving image: ``python3 -c TEXT BYTES``.
 
 No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. It is read as text and
-mounted into the container; nothing of it runs on the controller.
+given to the container's Python; nothing of it runs on the controller.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """``sparkwright fabric test``: the fabric judged, and measured against published figures."""
 
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import click
 
-from sparkwright.checks.fabric.groups import Fabric, FabricLook, of_looks
+from sparkwright.checks.fabric.groups import of_looks
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.connecting import hosts_argument
@@ -14,13 +13,14 @@ from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts, told
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.extras.fabric_test.measure import Plan, measured, plan
-from sparkwright.extras.fabric_test.result import FabricResult, result, rows
+from sparkwright.extras.fabric_test.measure import measured, plan
+from sparkwright.extras.fabric_test.result import FabricResult, judged
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import refusal
 from sparkwright.text.table import columns
 
 DOCUMENT = list[FabricResult]
+_HEADS = ("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")
 
 
 @click.command("test")
@@ -43,15 +43,17 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
         if not fabrics and looks.answers:
             what, remedy = "no host has a ConnectX", "name other hosts with --limit"
             raise refusal(str(hosts.inventory), what, remedy)
-        plans = [Plan() if look else _plan(fabric, looks.answers) for fabric in fabrics]
+        images = {name: each.image for name, each in looks.answers.items()}
+        plans = [[] if look else plan(fabric, images) for fabric in fabrics]
         answers = measured(session, plans)
     told(looks)
     results = [
-        result(fabric, CHECKS.findings(fabric), plan, answers)
-        for fabric, plan in zip(fabrics, plans, strict=True)
-    ]
-    if look:
-        results = [replace(each, measures=()) for each in results]
+        FabricResult(
+            tuple(fabric.states), fabric.shape, tuple(CHECKS.findings(fabric)),
+            () if look else judged(fabric, steps, taken),
+        )
+        for fabric, steps, taken in zip(fabrics, plans, answers, strict=True)
+    ]  # fmt: skip
     if as_json:
         print_json([asdict(each) for each in results])
     for each in [] if as_json else results:
@@ -59,16 +61,9 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
     sys.exit(int(bool(looks.failures) or not results or not all(each.well for each in results)))
 
 
-def _plan(fabric: Fabric, looks: Mapping[str, FabricLook]) -> Plan:
-    return plan(
-        fabric,
-        {name: str(looks[name].image) for name, state in fabric.states.items() if state.image},
-        {name: "ib_write_bw" in state.tools for name, state in fabric.states.items()},
-    )
-
-
 def _rendered(result: FabricResult) -> str:
     head = f"{', '.join(result.hosts)}: {result.shape}, {'well' if result.well else 'not well'}"
     findings = text(result.findings, indent=2, paint=paint)
-    table = columns(rows(result)) if result.measures else []
-    return "\n".join(filter(None, [head, findings, *(f"  {line}" for line in table)]))
+    rows = [measure.row for measure in result.measures]
+    table = [f"  {line}" for line in columns([_HEADS, *rows])] if rows else []
+    return "\n".join(filter(None, [head, findings, *table]))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import docker, icmp, memory
@@ -30,17 +29,13 @@ class Gather:
     Attributes:
         script: text of the Python program that each rank runs in the image.
         size: bytes that every rank has at the end.
-        environment: of the rank, its interfaces and devices among it.
+        environment: of the rank: its number, where the ranks meet, its interfaces and devices.
     """
 
     image: str
     script: str
-    rank: int
-    ranks: int
-    master: str
-    port: int
     size: int
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -92,18 +87,16 @@ _BANDWIDTH = re.compile(r"^ *\d+ +\d+ +[\d.]+ +([\d.]+) +[\d.]+ *$", re.MULTILIN
 
 
 def main(request: MeasureRequest) -> MeasureAnswer:
-    """Measure what is asked for."""
+    """Take the measurements of a request."""
     for stream in request.listen:
         listen(stream)
-    pings = [ping(each) for each in request.pings]
+    pings = [
+        Measurement("ping", each.device, each.address, each.size,
+                    wrong=icmp.echo(each.address, each.device, each.size))
+        for each in request.pings
+    ]  # fmt: skip
     gathers = [gather(request.gather)] if request.gather else []
     return MeasureAnswer((*pings, *write(request.write), *gathers))
-
-
-def ping(asked: Ping) -> Measurement:
-    """Whether an address answers to packets that fill the MTU."""
-    problems = icmp.echo(asked.address, asked.device, asked.size)
-    return Measurement("ping", asked.device, asked.address, asked.size, wrong=problems)
 
 
 def command(stream: Stream) -> list[str]:
@@ -130,56 +123,43 @@ def write(streams: tuple[Stream, ...]) -> list[Measurement]:
         outcome = process.outcome()
         rate = _BANDWIDTH.search(outcome.out) if outcome.ok else None
         gbits, problem = (float(rate[1]), "") if rate else (None, outcome.said or "no answer")
-        measured.append(
-            Measurement("ib_write_bw", stream.device, stream.address, gbits, wrong=problem)
-        )
+        twin = stream.device, stream.address
+        measured.append(Measurement("ib_write_bw", *twin, gbits, wrong=problem))
     return measured
 
 
-def gather(asked: Gather) -> Measurement:
+def gather(rank: Gather) -> Measurement:
     """Run this host's rank of an all-gather in the image."""
-    test = "all-gather"
-    if docker.get(f"/images/{asked.image}/json") is None:
-        return Measurement(test, wrong=f"{asked.image} is not on this host: deploy first")
-    available = memory.meminfo().get("MemAvailable", 0)
-    if available < 4 * asked.size:
-        problems = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
-                 f"{4 * asked.size / 2**30:.1f}: stop the service first")  # fmt: skip
-        return Measurement(test, wrong=problems)
-    with tempfile.TemporaryDirectory(prefix="sparkwright-fabric-") as folder:
-        Path(folder).chmod(0o755)
-        script = Path(folder, "all_gather.py")
-        script.write_text(asked.script)
-        script.chmod(0o644)
+    available, needed = memory.meminfo().get("MemAvailable", 0), 4 * rank.size
+    problem = ""
+    if docker.get(f"/images/{rank.image}/json") is None:
+        problem = f"{rank.image} is not on this host: deploy first"
+    elif available < needed:
+        problem = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
+                   f"{needed / 2**30:.1f}: stop the service first")  # fmt: skip
+    if problem:
+        return Measurement("all-gather", wrong=problem)
+    run("docker", "rm", "--force", _CONTAINER, timeout=60)
+    done = run(*container(rank), timeout=_GATHER)
+    if done.code is None:
         run("docker", "rm", "--force", _CONTAINER, timeout=60)
-        done = run(*container(asked, str(script)), timeout=_GATHER)
-        if done.code is None:
-            run("docker", "rm", "--force", _CONTAINER, timeout=60)
     lines = [line for line in done.out.splitlines() if line.startswith("{")]
     try:
         result = json.loads(lines[-1]) if lines else {}
-        return Measurement(test, value=float(result["gbytes"]), backend=str(result["backend"]))
+        gbytes, backend = float(result["gbytes"]), str(result["backend"])
+        return Measurement("all-gather", value=gbytes, backend=backend)
     except (ValueError, KeyError, TypeError):
-        return Measurement(test, wrong=done.said or "the rank said nothing")
+        return Measurement("all-gather", wrong=done.said or "the rank said nothing")
 
 
-def container(asked: Gather, script: str) -> list[str]:
-    """docker's words: what a rank of a service has, and no more."""
-    variables = {
-        **asked.environment,
-        "RANK": str(asked.rank),
-        "WORLD_SIZE": str(asked.ranks),
-        "MASTER_ADDR": asked.master,
-        "MASTER_PORT": str(asked.port),
-    }
+def container(rank: Gather) -> list[str]:
+    """docker's command line: what a rank of a service has, and no more."""
     arguments = [
         *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
         *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),
         *("--ulimit", "memlock=-1", "--pids-limit", "4096", "--gpus", "all"),
+        *(("--device", str(_INFINIBAND)) if _INFINIBAND.is_dir() else ()),
     ]
-    if _INFINIBAND.is_dir():
-        arguments += ["--device", str(_INFINIBAND)]
-    for name, value in variables.items():
+    for name, value in rank.environment.items():
         arguments += ["--env", f"{name}={value}"]
-    arguments += ["--volume", f"{script}:/sparkwright/all_gather.py:ro", "--entrypoint", "python3"]
-    return [*arguments, asked.image, "/sparkwright/all_gather.py", str(asked.size)]
+    return [*arguments, "--entrypoint", "python3", rank.image, "-c", rank.script, str(rank.size)]

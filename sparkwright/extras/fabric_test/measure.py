@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_interface
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,53 +36,46 @@ SIZE = 1 << 30
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two hosts that write to each other, over both twins at once."""
+class Step:
+    """A step of a fabric's test: requests to its hosts, which take them side by side.
 
-    server: str
-    client: str
-    listen: tuple[Stream, ...]
-    write: tuple[Stream, ...]
+    Attributes:
+        test: ping, ib_write_bw or all-gather; empty for the side that listens.
+        server: the host that ib_write_bw writes to.
+    """
 
-
-@dataclass(frozen=True)
-class Plan:
-    """Plan of a test: pings by host, pairs one after the other, a rank of a gather by host."""
-
-    pings: dict[str, tuple[Ping, ...]] = field(default_factory=dict)
-    pairs: tuple[Pair, ...] = ()
-    gathers: dict[str, Gather] = field(default_factory=dict)
+    test: str
+    requests: dict[str, MeasureRequest]
+    server: str = ""
 
 
-def plan(fabric: Fabric, images: Mapping[str, str], tools: Mapping[str, bool]) -> Plan:
-    """Plan the measurements on a fabric.
+#: By host, of those that answered a step.
+Answers = Mapping[str, Sequence[Measurement]]
+
+
+def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
+    """Plan the steps: pings side by side, then pair after pair, then the all-gather.
 
     Args:
         images: host -> name of the image that it serves with.
-        tools: host -> whether ib_write_bw is installed there.
     """
     hosts = list(fabric.states)
     pings = {
-        host: tuple(
+        host: MeasureRequest(tuple(
             Ping(_number(theirs), mine.name, max(mine.mtu, MTU) - 28)
-            for other in hosts
-            if other != host
+            for other in hosts if other != host
             for mine, theirs in _joined(fabric, host, other)
-        )
+        ))
         for host in hosts
-    }
+    }  # fmt: skip
+    steps = [Step("ping", {host: each for host, each in pings.items() if each.pings})]
     # Each cable of a ring, else each host and the next.
     neighbours = pairwise([*hosts, hosts[0]] if fabric.shape == "ring" else hosts)
-    pairs = (
-        _pair(fabric, server, client)
-        for server, client in neighbours
-        if tools.get(server) and tools.get(client)
-    )
-    return Plan(
-        {host: each for host, each in pings.items() if each},
-        tuple(pair for pair in pairs if pair.write),
-        _gathers(fabric, images),
-    )
+    for pair in neighbours:
+        if all("ib_write_bw" in fabric.states[host].tools for host in pair):
+            steps += _writing(fabric, *pair)
+    steps.append(Step("all-gather", _gathers(fabric, images)))
+    return [step for step in steps if step.requests]
 
 
 def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
@@ -96,41 +89,45 @@ def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
     ]  # fmt: skip
 
 
-def _pair(fabric: Fabric, server: str, client: str) -> Pair:
-    both = [
+def _writing(fabric: Fabric, server: str, client: str) -> Iterator[Step]:
+    """The client writes to the server, over both twins at once."""
+    devices = [
         (mine.rdma.name, theirs.rdma.name, _number(mine))
         for mine, theirs in _joined(fabric, server, client)
         if mine.rdma and theirs.rdma
     ]
-    return Pair(
-        server,
-        client,
-        tuple(Stream(device, port) for port, (device, _, _) in enumerate(both, _WRITE_PORT)),
-        tuple(
-            Stream(device, port, address)
-            for port, (_, device, address) in enumerate(both, _WRITE_PORT)
-        ),
-    )
+    twins = [
+        (Stream(mine, port), Stream(theirs, port, address))
+        for port, (mine, theirs, address) in enumerate(devices, _WRITE_PORT)
+    ]
+    if twins:
+        listen, write = zip(*twins, strict=True)
+        yield Step("", {server: MeasureRequest(listen=listen)})
+        yield Step("ib_write_bw", {client: MeasureRequest(write=write)}, server)
 
 
-def _gathers(fabric: Fabric, images: Mapping[str, str]) -> dict[str, Gather]:
-    hosts = list(fabric.states)
-    if len(hosts) < 2 or any(host not in images for host in hosts):
+def _gathers(fabric: Fabric, images: Mapping[str, str | None]) -> dict[str, MeasureRequest]:
+    states = fabric.states
+    image = {host: images.get(host) for host, state in states.items() if state.image}
+    if len(states) < 2 or not all(map(image.get, states)):
         return {}
+    first = next(iter(states.values()))
+    script = Path(__file__).with_name("all_gather.py").read_text(encoding="utf-8")
     try:
-        variables = {
-            host: collective_environment(state, fabric.shape, ranks=len(hosts))
-            for host, state in fabric.states.items()
-        }
+        _, master = entrance(first, fabric.shape)
+        meeting = {"MASTER_ADDR": master, "MASTER_PORT": str(_GATHER_PORT)}
+        ranks = {
+            host: {
+                **collective_environment(state, fabric.shape, ranks=len(states)),
+                "RANK": str(rank), "WORLD_SIZE": str(len(states)), **meeting,
+            }
+            for rank, (host, state) in enumerate(states.items())
+        }  # fmt: skip
     except NoFabric:
         return {}
-    script = Path(__file__).with_name("all_gather.py").read_text(encoding="utf-8")
-    _, master = entrance(fabric.states[hosts[0]], fabric.shape)
     return {
-        host: Gather(
-            images[host], script, rank, len(hosts), master, _GATHER_PORT, SIZE, variables[host]
-        )
-        for rank, host in enumerate(hosts)
+        host: MeasureRequest(gather=Gather(str(image[host]), script, SIZE, environment))
+        for host, environment in ranks.items()
     }
 
 
@@ -140,29 +137,21 @@ def _number(rail: Rail) -> str:
     return str(ip_interface(str(rail.ipv4)).ip)
 
 
-def measured(session: Session, plans: Sequence[Plan]) -> dict[str, tuple[Measurement, ...]]:
-    """Measure in turn: pings side by side, then pair after pair, then the all-gathers.
+def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Answers]]:
+    """Take the steps of every plan, one after the other, and return the answers of each.
 
-    Fabrics are measured side by side, since no two share a host. A step that a host does not
-    answer is missing in its answer.
+    Fabrics are measured side by side, since no two share a host.
     """
-    answers: dict[str, tuple[Measurement, ...]] = {}
-
-    def step(requests: Mapping[str, MeasureRequest]) -> None:
+    results: list[list[Answers]] = [[] for _ in plans]
+    for steps in zip_longest(*plans):
+        requests: dict[str, MeasureRequest] = {}
+        for step in filter(None, steps):
+            requests |= step.requests
         question = partial(fabric_measured, requests=requests)
-        for name, answer in session.ask(question, only=requests).answers.items():
-            answers[name] = (*answers.get(name, ()), *answer.measured)
-
-    step(
-        {host: MeasureRequest(pings=pings) for plan in plans for host, pings in plan.pings.items()}
-    )
-    for pair in (pair for plan in plans for pair in plan.pairs):
-        step({pair.server: MeasureRequest(listen=pair.listen)})
-        step({pair.client: MeasureRequest(write=pair.write)})
-    step(
-        {host: MeasureRequest(gather=rank) for plan in plans for host, rank in plan.gathers.items()}
-    )
-    return answers
+        answers = session.ask(question, only=requests).answers
+        for result in results:
+            result.append({name: answer.measured for name, answer in answers.items()})
+    return results
 
 
 def fabric_measured(

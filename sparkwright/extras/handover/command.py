@@ -28,28 +28,21 @@ DOCUMENT = list[str]
     help="Whose files to write: those of a run, or manifests or quadlets of the same services.",
 )  # fmt: skip
 @options.json_option
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    directory: Path,
-    form: str,
-    as_json: bool,
-) -> None:
+def command(hosts: options.Selection, directory: Path, form: str, as_json: bool) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
     Digests and commits come from fleet.lock; without one, registries and hubs are queried. With
     --format kubernetes or quadlet the same services are written for the tool that takes over from
     this one (docs/scale.md); API keys are named, never written.
     """
-    hosts = load_judged(inventory, overrides, limit).or_raise()
+    planned = load_judged(hosts).or_raise()
     if form != "compose":
-        Problems(stopping(hosts)).stop()
-    resolution = pinned(hosts)
+        Problems(stopping(planned)).stop()
+    resolution = pinned(planned)
     # Everything is rendered before anything is written: a mistake leaves no half of a fleet.
     texts: dict[Path, str] = {}
     needs: list[str] = []
-    for name, host in hosts.items():
+    for name, host in planned.items():
         key = shown(host.plan.settings.api_key_source)
         for service in host.plan.services:
             if form == "compose":
@@ -69,6 +62,6 @@ def command(
     if as_json:
         options.print_json([str(path) for path in texts])
     else:
-        echo(f"{len(texts)} files of {len(hosts)} hosts in {directory}")
+        echo(f"{len(texts)} files of {len(planned)} hosts in {directory}")
     for need in needs:
         echo(need, err=True)

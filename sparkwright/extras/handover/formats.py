@@ -10,8 +10,7 @@ from typing import Any
 
 from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.config.templates import template
-from sparkwright.engines.vllm.arguments import amount
-from sparkwright.engines.vllm.data import PARALLEL
+from sparkwright.engines import engine
 from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB
 from sparkwright.plan.plan import HostPlan, ServicePlan
@@ -91,10 +90,11 @@ def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]
         what = "no node of Kubernetes can have this name"
         remedy = "call the host in the inventory what `kubectl get nodes` calls it"
         raise refusal(f"inventory: {host}", what, remedy, host)
+    limits = engine(service.engine).limits(dict(service.arguments))
     name = _object_name(f"{context['name']}-{host}")
     labels = {"app.kubernetes.io/name": "vllm", "app.kubernetes.io/instance": name}
     text = template("handover/kubernetes.yaml.j2").render(
-        context, name=name, labels=labels, node=node, gpus=len(service.gpus) or _ranks(service)
+        context, name=name, labels=labels, node=node, gpus=len(service.gpus) or limits.gpus
     )
     key = context["key_name"]
     command = f"kubectl create secret generic {name} --from-file={key}=/dev/stdin"
@@ -107,11 +107,6 @@ def _object_name(whole: str) -> str:
     if plain == whole and len(plain) <= _LONGEST:
         return plain
     return f"{plain[: _LONGEST - 9].strip('-')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-
-
-def _ranks(service: ServicePlan) -> int:
-    arguments = dict(service.arguments)
-    return math.prod(int(amount(arguments.get(name, 1)) or 1) for name in PARALLEL)
 
 
 def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:

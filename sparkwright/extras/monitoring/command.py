@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import lan_address, read_inventory
+from sparkwright.config.inventory import lan_address
 from sparkwright.extras.monitoring.files import KEY, files
 
 DOCUMENT = list[str]
@@ -25,23 +25,15 @@ DOCUMENT = list[str]
     "--node-port", default=9100, show_default=True, help="Where node_exporter listens on hosts."
 )
 @json_option
-def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    output: Path,
-    node_port: int,
-    as_json: bool,
-) -> None:
+def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> None:
     """Write what Prometheus and Grafana need to watch the fleet. No host is contacted.
 
     targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
     prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
     --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
-    hosts = load(inventory, overrides, limit).or_raise()
-    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    plans = [(lan_address(name, data[name]), host.plan) for name, host in hosts.items()]
+    planned, data = load(hosts).or_raise(), hosts.everyone
+    plans = [(lan_address(name, data[name]), host.plan) for name, host in planned.items()]
     written = []
     for path, text in files(plans, node_port).items():
         file = output / path

@@ -11,8 +11,8 @@ from sparkwright.config.settings import is_loopback
 from sparkwright.config.templates import template
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import DEFAULT, engine
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
-from sparkwright.host.watch import thresholds
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import own_address
 

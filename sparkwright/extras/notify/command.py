@@ -15,8 +15,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.config.notices import addresses
 from sparkwright.extras.notify import timer
 from sparkwright.extras.notify.current import UNANSWERED, current
-from sparkwright.extras.notify.notices import Sent, go, try_out
-from sparkwright.extras.notify.record import PLACE, held, read
+from sparkwright.extras.notify.notices import PLACE, Sent, go, held, read, try_out
 from sparkwright.extras.notify.send import send
 from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.text.visible import visible_text
@@ -44,7 +43,7 @@ def command(
     if uninstall:
         echo("the timer is gone" if timer.remove() else "there is no timer")
         return
-    every = [(host.name, host.data) for host in hosts.only(()).read()]
+    every = list(hosts.everyone.items())
     targets = addresses(every)
     if not targets:
         what, remedy = "no address is set", 'write notify = ["ntfy:MY-TOPIC"]'

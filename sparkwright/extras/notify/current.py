@@ -15,20 +15,11 @@ from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding, errors_first
 from sparkwright.results.status import Deployment
 from sparkwright.text.lock_owner import age
+from sparkwright.text.shipped_yaml import beside
 
-_SPAN = "[0-9]{1,6} (?:s|min|h|d)"
-_FORMS = (
-    "[0-9]{1,6} restarts within an hour",
-    "the unit has failed after [0-9]{1,6} restarts",
-    f"/health says (?:nothing|[0-9]{{3}}) for {_SPAN}",
-    f"[0-9]{{1,6}} requests run, and no token for {_SPAN}",
-    f"KV cache full for {_SPAN}, [0-9]{{1,6}} requests wait",
-    r"[0-9]{1,3}\.[0-9]% of [0-9]{1,12} drafted tokens accepted",
-    "at [0-9]{1,4} of [0-9]{1,4} looks within ten minutes",
-    "[0-9]{1,9} of [0-9]{1,9} GiB free(?:, full in about [0-9]{1,6} h)?",
-    f"the watch has not looked for {_SPAN}",
+_FIGURES = re.compile(
+    "|".join(beside(__file__, "figures.yaml")).replace("SPAN", "[0-9]{1,6} (?:s|min|h|d)")
 )
-_FIGURES = re.compile("|".join(_FORMS))
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile("[0-9a-f]{12}")
 #: Findings of this command itself.

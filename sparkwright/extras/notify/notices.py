@@ -3,20 +3,27 @@
 Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
 """
 
-import hashlib
+import fcntl
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pydantic import BaseModel
 
 from sparkwright.config.notices import Address
+from sparkwright.documents.text_files import write
 from sparkwright.extras.notify.current import TEXTS
 from sparkwright.findings.check import Symptom
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import count, together
+from sparkwright.findings.user_error import refusal
 from sparkwright.text.lock_owner import age
 from sparkwright.text.visible import visible
 
+PLACE = Path(".sparkwright/notified.json")
+#: Bytes of the record: more is not ours.
+_LARGEST = 1 << 22
 #: Seconds between two notices to one address, and how many an hour has at most.
 GAP, HOURLY = 300.0, 6
 #: Seconds for which something must be gone before it is over: what comes and goes is one.
@@ -32,21 +39,14 @@ class Told(BaseModel):
     """A finding that was told.
 
     Attributes:
+        finding: without its texts.
         since: when it was told first, seconds since the epoch.
         gone: since when it is not seen any more.
     """
 
-    id: str
-    host: str | None = None
-    service: str | None = None
-    severity: Severity
+    finding: Finding
     since: float
     gone: float | None = None
-
-    @property
-    def finding(self) -> Finding:
-        """The finding without its texts; its severity does not matter once it is over."""
-        return Finding(self.id, Severity.WARNING, Subject(self.host, self.service))
 
 
 class Recipient(BaseModel):
@@ -76,9 +76,42 @@ class Recipient(BaseModel):
 
 
 class Record(BaseModel):
-    """The file: by address (its hash)."""
+    """The file with what was said to whom: by address (its hash)."""
 
     recipients: dict[str, Recipient] = {}
+
+
+@contextmanager
+def held(path: Path) -> Iterator[Record]:
+    """The record, for this process alone; what it holds at the end is written.
+
+    One that can't be read counts as none: then everything is said once more.
+
+    Raises:
+        UserError: when it can't be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            record = read(path)
+            try:
+                yield record
+            finally:
+                write(path, record.model_dump_json(indent=1) + "\n", 0o600)
+    except OSError as error:
+        what = f"can't be written: {error.strerror}"
+        remedy = "make it writable: without it everything would be said again and again"
+        raise refusal(str(path), what, remedy) from None
+
+
+def read(path: Path) -> Record:
+    """The record as it is."""
+    try:
+        with path.open("rb") as file:
+            return Record.model_validate_json(file.read(_LARGEST))
+    except (OSError, ValueError):
+        return Record()
 
 
 @dataclass(frozen=True)
@@ -162,9 +195,7 @@ def try_out(addresses: Sequence[Address], send: Send) -> list[Sent]:
 
 def _key(finding: Finding) -> str:
     """Identity of a finding: equal for two findings that are the same."""
-    subject = finding.subject
-    whole = repr((subject.host, finding.id, subject.service))
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+    return repr((finding.subject.host, finding.id, finding.subject.service))
 
 
 def news(
@@ -182,15 +213,16 @@ def news(
     for name, told in recipient.told.items():
         if name in by_key:
             told.gone = None
-        elif told.gone is None and told.host not in unknown:
+        elif told.gone is None and told.finding.subject.host not in unknown:
             told.gone = now
-    known = {name: recipient.told[name].severity for name in by_key if name in recipient.told}
     return Notice(
-        began=tuple(finding for name, finding in by_key.items() if name not in known),
+        began=tuple(finding for name, finding in by_key.items() if name not in recipient.told),
         worse=tuple(
-            by_key[name]
-            for name, before in known.items()
-            if by_key[name].severity is Severity.ERROR is not before
+            finding
+            for name, finding in by_key.items()
+            if finding.severity is Severity.ERROR
+            and name in recipient.told
+            and recipient.told[name].finding.severity is not Severity.ERROR
         ),
         over=tuple(
             told
@@ -203,12 +235,9 @@ def news(
 def _remember(recipient: Recipient, notice: Notice, now: float) -> None:
     """Note that a notice went out."""
     for finding in (*notice.began, *notice.worse):
-        name, subject = _key(finding), finding.subject
-        known = recipient.told.get(name)
-        recipient.told[name] = Told(
-            id=finding.id, host=subject.host, service=subject.service, severity=finding.severity,
-            since=known.since if known else now,
-        )  # fmt: skip
+        before = recipient.told.get(_key(finding))
+        bare = Finding(finding.id, finding.severity, finding.subject)
+        recipient.told[_key(finding)] = Told(finding=bare, since=before.since if before else now)
     for told in notice.over:
         recipient.told.pop(_key(told.finding), None)
     recipient.sent.append(now)
@@ -257,8 +286,10 @@ def _lines(finding: Finding, hosts: list[str]) -> list[str]:
 def _over(notice: Notice) -> list[tuple[str, float]]:
     """Head and earliest time of what ended, equal findings of several hosts as one."""
     since: dict[Finding, float] = {}
+    over = []
     for told in notice.over:
-        finding = told.finding.on(None)
-        since[finding] = min(since.get(finding, told.since), told.since)
-    folded = together(told.finding for told in notice.over)
-    return [(_head(finding, hosts), since[finding]) for finding, hosts in folded.items()]
+        # Its severity does not matter any more.
+        over.append(replace(told.finding, severity=Severity.WARNING))
+        bare = over[-1].on(None)
+        since[bare] = min(since.get(bare, told.since), told.since)
+    return [(_head(finding, hosts), since[finding]) for finding, hosts in together(over).items()]

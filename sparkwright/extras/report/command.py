@@ -10,7 +10,13 @@ from sparkwright.catalog import load_catalog
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.smoke.verdict import DIRECTORY as SMOKE
 from sparkwright.cli.lib.extras import offered
-from sparkwright.cli.lib.options import data_option, json_option, limit_option, print_json
+from sparkwright.cli.lib.options import (
+    Selection,
+    data_option,
+    json_option,
+    limit_option,
+    print_json,
+)
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
@@ -65,7 +71,7 @@ def command(
     """
     if inventory is None and (limit or overrides):
         raise refusal("command line", "--limit and --data need an inventory", "name one")
-    hosts = load(inventory, overrides, limit).or_raise() if inventory else {}
+    hosts = load(Selection(inventory, overrides, limit)).or_raise() if inventory else {}
     names = {host: [service.name for service in of.plan.services] for host, of in hosts.items()}
     planned = names if inventory else None
     catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.lib import files
+from sparkwright.host.lib import documents, files
 
 #: Beside bootstrap's record: it outlives services and their root, and is root's alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
@@ -71,3 +71,9 @@ def stopped(home: Path) -> Stopped | None:
 def maintenance() -> Maintenance | None:
     """Maintenance mark of the host; None if a user other than root wrote it."""
     return files.record(Maintenance, Path(MAINTENANCE))
+
+
+def switching(state: Path) -> bool:
+    """Whether a switch to other releases is under way: its journal has no end yet."""
+    journal = documents.read(state / "switch/progress.json")
+    return journal is not None and journal.get("step") != "ended"

@@ -23,8 +23,11 @@ PREFIX_HITS, PREFIX_QUERIES = "prefix_hits", "prefix_queries"
 FIRST_TOKEN_SUM, FIRST_TOKEN_COUNT = "first_token_sum", "first_token_count"
 #: Texts: tokens of a block of the KV cache, the number of blocks, and whether prefixes are kept.
 BLOCK, BLOCKS, PREFIX_CACHING = "cache_block", "cache_blocks", "prefix_caching"
-#: What rises with all that an engine does.
+#: What rises with all that an engine does, and its sum.
 PROGRESS = (GENERATED, READ, STEPS)
+PROGRESSED = "progress"
+#: What is kept of a server at each look of the watch.
+WATCHED = (RUNNING, WAITING, CACHE, DRAFTED, ACCEPTED)
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')

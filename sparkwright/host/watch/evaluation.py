@@ -10,20 +10,31 @@ from dataclasses import replace
 from itertools import pairwise
 
 from sparkwright.host.lib.gpu import Gpu, Gpus
-from sparkwright.host.watch.state import GpuSample, Sample, ServiceSample, WatchFinding
-from sparkwright.host.watch.thresholds import BRAKE, HEAT, Thresholds
+from sparkwright.host.lib.metrics import (
+    ACCEPTED,
+    CACHE,
+    DRAFTED,
+    PROGRESSED,
+    RUNNING,
+    WAITING,
+)  # fmt: skip
+from sparkwright.host.watch.state import Sample, ServiceSample, WatchFinding
 
+#: Where something begins to be wrong, by name.
+Limits = Mapping[str, float]
 #: A service's sample, and when it was taken.
 Timed = tuple[float, ServiceSample]
+#: Bits of clocks_event_reasons.active. A software power cap (0x4) is every busy RTX's daily life.
+HEAT = 0x20 | 0x40
+BRAKE = 0x80 | 0x08  # by the power supply, or by the hardware
 
 _HOUR, _DAY = 3600.0, 86400.0
 #: Every sample of the last hour is kept, and of the day before one of each ten minutes.
 _COARSE = 600.0
 _ERROR, _WARNING = "error", "warning"
 _GIB = 1024**3
-_HELD_BACK = (("heat", "gpu-heat"), ("brake", "gpu-power-brake"), ("low", "gb10-low-power"))
-#: Parts of a GPU's state and their findings.
-GPU_FINDINGS = (("silent", "gpu-silent"), *_HELD_BACK)
+#: Faults of a GPU: no answer, too hot, braked, a low clock.
+SILENT, _HOT, _BRAKED, _LOW = "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10-low-power"
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
@@ -42,7 +53,7 @@ def kept(ring: list[Sample]) -> list[Sample]:
     return samples
 
 
-def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) -> list[WatchFinding]:
+def judge(ring: list[Sample], boots: Mapping[str, float], limits: Limits) -> list[WatchFinding]:
     """Everything that is wrong now.
 
     Args:
@@ -57,11 +68,11 @@ def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) ->
 
 
 def carried(
-    found: Iterable[WatchFinding], before: Iterable[WatchFinding], now: float
+    findings: Iterable[WatchFinding], before: Iterable[WatchFinding], now: float
 ) -> list[WatchFinding]:
     """The same with ``since``: when each was first held to be wrong without a break."""
-    known = {(item.name, item.service): item.since for item in before}
-    return [replace(item, since=known.get((item.name, item.service), now)) for item in found]
+    since = {item.subject: item.since for item in before}
+    return [replace(item, since=since.get(item.subject, now)) for item in findings]
 
 
 def _of(ring: list[Sample], name: str) -> list[Timed]:
@@ -89,7 +100,7 @@ def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> fl
 
 
 def _service(
-    name: str, boot: float, samples: list[Timed], limits: Thresholds
+    name: str, boot: float, samples: list[Timed], limits: Limits
 ) -> Iterator[WatchFinding]:
     if not samples:
         return
@@ -106,9 +117,10 @@ def _service(
             "not-serving", name, _ERROR, f"/health says {text} for {_minutes(seconds)}"
         )
     yield from _wedged(name, samples, limits)
-    seconds = _lasting(samples, lambda item: (item.cache or 0) >= limits.cache_full)
-    if seconds >= limits.cache_seconds:
-        seen = f"KV cache full for {_minutes(seconds)}, {now.waiting or 0:.0f} requests wait"
+    seconds = _lasting(samples, lambda item: item.metrics.get(CACHE, 0) >= limits["cache_full"])
+    if seconds >= limits["cache_seconds"]:
+        waiting = f"{now.metrics.get(WAITING, 0):.0f} requests wait"
+        seen = f"KV cache full for {_minutes(seconds)}, {waiting}"
         yield WatchFinding("kv-cache-full", name, _WARNING, seen)
     yield from _acceptance(name, samples, limits)
     # Seen twice: in the middle of a deploy nothing is as planned yet.
@@ -116,49 +128,52 @@ def _service(
         yield WatchFinding("drift", name, _WARNING, "; ".join(now.drift))
 
 
-def _restarted(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
+def _restarted(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
     counts = [item.restarts for at, item in samples if samples[-1][0] - at <= _HOUR]
     risen = sum(max(0, now - before) for before, now in pairwise(counts))
-    if risen >= limits.restarts_hour:
+    if risen >= limits["restarts_hour"]:
         severity = _ERROR if risen > 1 else _WARNING
         yield WatchFinding("restarts", name, severity, f"{risen} restarts within an hour")
 
 
-def _wedged(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
-    now = samples[-1][1]
-    if now.progress is None:
+def _wedged(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
+    now = samples[-1][1].metrics
+    if PROGRESSED not in now:
         return
 
-    def still(one: ServiceSample) -> bool:
-        return (one.running or 0) > 0 and one.health == 200 and one.progress == now.progress
+    def still(sample: ServiceSample) -> bool:
+        runs = sample.metrics.get(RUNNING, 0) > 0 and sample.health == 200
+        return runs and sample.metrics.get(PROGRESSED) == now[PROGRESSED]
 
     seconds = _lasting(samples, still)
-    if seconds >= limits.stuck_seconds:
-        seen = f"{now.running:.0f} requests run, and no token for {_minutes(seconds)}"
+    if seconds >= limits["stuck_seconds"]:
+        seen = f"{now[RUNNING]:.0f} requests run, and no token for {_minutes(seconds)}"
         yield WatchFinding("wedge", name, _ERROR, seen)
 
 
-def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
+def _acceptance(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
     """Lately against before. Lately is ten minutes and enough drafts, or since the server began."""
     drafted = accepted = 0.0
     index = len(samples) - 1
-    while index > 0 and (drafted < limits.drafted or samples[-1][0] - samples[index][0] < _COARSE):
+    while index > 0 and (
+        drafted < limits["drafted"] or samples[-1][0] - samples[index][0] < _COARSE
+    ):
         more = _drafted(samples[index - 1][1], samples[index][1])
         if more is None:
             break
         drafted, accepted = drafted + more[0], accepted + more[1]
         index -= 1
-    if drafted < limits.drafted:
+    if drafted < limits["drafted"]:
         return
     share = accepted / drafted
     earlier = [_drafted(item, next_) for (_, item), (_, next_) in pairwise(samples[: index + 1])]
     items = [item for item in earlier if item is not None]
     total = sum(item[0] for item in items)
-    before = sum(item[1] for item in items) / total if total >= limits.drafted else None
+    before = sum(item[1] for item in items) / total if total >= limits["drafted"] else None
     observed = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
-    if share < limits.collapsed:
+    if share < limits["collapsed"]:
         yield WatchFinding("acceptance-collapse", name, _ERROR, observed)
-    elif before is not None and share < min(limits.low, limits.decayed * before):
+    elif before is not None and share < min(limits["low"], limits["decayed"] * before):
         yield WatchFinding(
             "acceptance-decays", name, _WARNING, f"{observed}, after {before:.0%} before"
         )
@@ -166,58 +181,58 @@ def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
     """Drafted and accepted tokens in between; None where the server began anew or said nothing."""
-    if before.drafted is None or now.drafted is None:
+    if DRAFTED not in before.metrics or DRAFTED not in now.metrics:
         return None
-    drafted = now.drafted - before.drafted
-    accepted = (now.accepted or 0) - (before.accepted or 0)
+    drafted, accepted = (
+        now.metrics.get(name, 0.0) - before.metrics.get(name, 0.0) for name in (DRAFTED, ACCEPTED)
+    )
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
-def gpu_state(answer: Gpus, limits: Thresholds) -> GpuSample:
+def gpu_state(answer: Gpus, limits: Limits) -> dict[str, str]:
     """Faults of the GPU by nvidia-smi's answer, as text; empty if there are none."""
-    result = {"silent": "" if answer.gpus else answer.said[:200] or "no GPU"}
+    faults = {} if answer.gpus else {SILENT: answer.said[:200] or "no GPU"}
     for gpu in answer.gpus:
         if gpu.event_reasons & HEAT:
-            result["heat"] = _words(gpu)
+            faults[_HOT] = _words(gpu)
         elif gpu.event_reasons & BRAKE:
-            result["brake"] = _words(gpu)
-        slow = gpu.clock_mhz is not None and gpu.clock_mhz < limits.gb10_busy_mhz
+            faults[_BRAKED] = _words(gpu)
+        slow = gpu.clock_mhz is not None and gpu.clock_mhz < limits["gb10_busy_mhz"]
         if "GB10" in gpu.name and slow and (gpu.busy_percent or 0) >= 80:
-            result["low"] = _words(gpu)
-    return GpuSample(**result)
+            faults[_LOW] = _words(gpu)
+    return faults
 
 
-def _words(one: Gpu) -> str:
-    values = {"C": one.temperature_c, "W": one.power_w, "MHz": one.clock_mhz}
-    values["% busy"] = one.busy_percent
+def _words(gpu: Gpu) -> str:
+    values = {"C": gpu.temperature_c, "W": gpu.power_w, "MHz": gpu.clock_mhz}
+    values["% busy"] = gpu.busy_percent
     texts = (
         f"{'?' if value is None else format(value, 'g')} {unit}" for unit, value in values.items()
     )
-    return f"{one.name}: {', '.join(texts)}"
+    return f"{gpu.name}: {', '.join(texts)}"
 
 
-def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
-    lately = [item.gpu for item in ring if ring[-1].at - item.at <= _COARSE and item.gpu]
-    if len(lately) >= 3 and all(item.silent for item in lately[-3:]):
-        yield WatchFinding("gpu-silent", None, _ERROR, f"nvidia-smi: {lately[-1].silent}")
-    if len(lately) < 5:
-        return
-    for key, name in _HELD_BACK:
-        seen = [observed for item in lately if (observed := getattr(item, key))]
-        if len(seen) >= limits.throttled_share * len(lately):
-            observed = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
+def _gpu(ring: list[Sample], limits: Limits) -> Iterator[WatchFinding]:
+    recent = (item.gpu for item in ring if ring[-1].at - item.at <= _COARSE)
+    lately = [faults for faults in recent if faults is not None]
+    if len(lately) >= 3 and all(SILENT in faults for faults in lately[-3:]):
+        yield WatchFinding(SILENT, None, _ERROR, f"nvidia-smi: {lately[-1][SILENT]}")
+    for name in (_HOT, _BRAKED, _LOW) if len(lately) >= 5 else ():
+        texts = [faults[name] for faults in lately if name in faults]
+        if len(texts) >= limits["throttled_share"] * len(lately):
+            observed = f"at {len(texts)} of {len(lately)} looks within ten minutes: {texts[-1]}"
             yield WatchFinding(name, None, _ERROR, observed)
 
 
-def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
+def _disks(ring: list[Sample], limits: Limits) -> Iterator[WatchFinding]:
     for path, (free, total) in ring[-1].disks.items():
         left = f"{path}: {free / _GIB:.0f} of {total / _GIB:.0f} GiB free"
-        if free < limits.disk_least * total:
+        if free < limits["disk_least"] * total:
             yield WatchFinding("disk-full", None, _ERROR, left)
             continue
         hours = _hours_left([(item.at, item.disks[path][0]) for item in ring if path in item.disks])
-        if hours is not None and hours < limits.disk_hours:
-            severity = _ERROR if hours < limits.disk_urgent_hours else _WARNING
+        if hours is not None and hours < limits["disk_hours"]:
+            severity = _ERROR if hours < limits["disk_urgent_hours"] else _WARNING
             yield WatchFinding("disk-fills", None, severity, f"{left}, full in about {hours:.0f} h")
 
 

@@ -26,12 +26,14 @@ class WatchConfig:
         services_root: where services, state and the watch itself lie.
         paths: whose file systems are looked at.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        limits: where something begins to be wrong (``findings/thresholds.yaml``).
     """
 
     services: tuple[WatchedService, ...]
     services_root: str
     paths: tuple[str, ...]
     metric_names: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
 
     @property
     def report(self) -> str:
@@ -40,37 +42,20 @@ class WatchConfig:
 
 
 @dataclass(frozen=True)
-class GpuSample:
-    """Faults of the GPU, as text: no answer, too hot, braked, a low clock; or none."""
-
-    silent: str = ""
-    heat: str = ""
-    brake: str = ""
-    low: str = ""
-
-
-@dataclass(frozen=True)
 class ServiceSample:
-    """Sample of a service at one time. Values that it did not report are None.
+    """Sample of a service at one time. Values that it did not report are None, or not there.
 
     Attributes:
         health: status of /health.
         active, restarts: systemd's ActiveState and NRestarts.
-        cache: share of the KV cache in use.
-        progress: all that its engines did so far.
-        drafted, accepted: tokens of the drafter so far.
+        metrics: those of its engine that are watched, by neutral names (``host/lib/metrics.py``).
         drift: what is not as the last switch left it.
     """
 
     health: int | None = None
     active: str | None = None
     restarts: int = 0
-    running: float | None = None
-    waiting: float | None = None
-    cache: float | None = None
-    progress: float | None = None
-    drafted: float | None = None
-    accepted: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
     drift: tuple[str, ...] = ()
 
 
@@ -81,12 +66,13 @@ class Sample:
     Attributes:
         at: seconds since the epoch.
         switching: whether a switch was under way.
+        gpu: faults of the GPU, as text, by the findings that they lead to.
         disks: path -> free and total bytes.
     """
 
     at: float
     switching: bool = False
-    gpu: GpuSample | None = None
+    gpu: dict[str, str] | None = None
     disks: dict[str, tuple[int, int]] = field(default_factory=dict)
     services: dict[str, ServiceSample] = field(default_factory=dict)
 
@@ -107,6 +93,11 @@ class WatchFinding:
     severity: str
     seen: str
     since: float = 0.0
+
+    @property
+    def subject(self) -> tuple[str, str | None]:
+        """The fault and its service: the same at the next look."""
+        return self.name, self.service
 
 
 @dataclass(frozen=True)

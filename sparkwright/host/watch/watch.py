@@ -26,7 +26,7 @@ from sparkwright.host.lib import (
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.records import encode
 from sparkwright.host.service import current
-from sparkwright.host.watch import evaluation, thresholds
+from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import (
     Sample,
     ServiceSample,
@@ -40,12 +40,11 @@ from sparkwright.host.watch.state import (
 def sample(config: WatchConfig, now: float) -> Sample:
     """Take a sample."""
     root = Path(config.services_root)
-    journal = documents.read(root / "state/switch/progress.json") or {}
     systems = disks.file_systems(config.paths).items()
     return Sample(
         at=round(now),
-        switching=journal.get("step", "ended") != "ended",
-        gpu=evaluation.gpu_state(gpu.ask(), thresholds.THRESHOLDS),
+        switching=homes.switching(root / "state"),
+        gpu=evaluation.gpu_state(gpu.ask(), config.limits),
         disks={path: (disk.free, disk.total) for path, disk in systems},
         services={
             watched.name: service(watched, root / "services" / watched.name, config.metric_names)
@@ -62,18 +61,15 @@ def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> Se
     code = health.code if health else None
     asks = code == 200 and ranks.health(home) is None
     totals = metrics.ask(server, names) if asks else None
-    counters = totals or {}
-    drafted = counters.get(metrics.DRAFTED)
+    kept: dict[str, float] = {}
+    if totals is not None:
+        kept = {name: totals[name] for name in metrics.WATCHED if name in totals}
+        kept[metrics.PROGRESSED] = metrics.progress(totals)
     return ServiceSample(
         health=code,
         active=unit.get("ActiveState"),
         restarts=int(unit.get("NRestarts") or 0),
-        running=None if totals is None else counters.get(metrics.RUNNING, 0.0),
-        waiting=None if totals is None else counters.get(metrics.WAITING, 0.0),
-        cache=None if totals is None else round(counters.get(metrics.CACHE, 0.0), 3),
-        progress=None if totals is None else metrics.progress(counters),
-        drafted=drafted,
-        accepted=None if drafted is None else counters.get(metrics.ACCEPTED, 0.0),
+        metrics=kept,
         drift=tuple(drift(home)),
     )
 
@@ -101,24 +97,22 @@ def look(config: WatchConfig, now: float) -> list[str]:
     before = documents.record(WatchState, config.report) or WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
     boots = {watched.name: watched.boot_seconds for watched in config.services}
-    result = evaluation.judge(ring, boots, thresholds.THRESHOLDS)
+    result = evaluation.judge(ring, boots, config.limits)
     result = evaluation.carried(result, before.findings, round(now))
     state = WatchState(round(now), tuple(result), tuple(ring))
     text = json.dumps(encode(state), separators=(",", ":"))
     files.write(Path(config.report), text, 0o600, durable=False)
     exports = Path(config.services_root, "watch/metrics/sparkwright.prom")
     files.write(exports, exported(result, round(now)), 0o644, durable=False)
-    return [
-        *(_line(item) for item in result if _key(item) not in map(_key, before.findings)),
-        *(
-            f"over: {_line(finding)}"
-            for finding in before.findings
-            if _key(finding) not in map(_key, result)
-        ),
-    ]
+    earlier, now_wrong = (
+        {item.subject: item for item in part} for part in (before.findings, result)
+    )
+    begun = [_line(now_wrong[subject]) for subject in now_wrong if subject not in earlier]
+    over = [_line(earlier[subject]) for subject in earlier if subject not in now_wrong]
+    return [*begun, *(f"over: {line}" for line in over)]
 
 
-def exported(found: Iterable[WatchFinding], now: int) -> str:
+def exported(findings: Iterable[WatchFinding], now: int) -> str:
     """The findings as node_exporter's textfile collector reads them."""
     lines = [
         "# HELP sparkwright_watch_seconds When the watch looked last, since the epoch.",
@@ -127,21 +121,15 @@ def exported(found: Iterable[WatchFinding], now: int) -> str:
         "# HELP sparkwright_finding What the watch holds to be wrong.",
         "# TYPE sparkwright_finding gauge",
     ]
-    for item in found:
-        labels = (
-            f'diagnosis="{item.name}",service="{item.service or ""}",severity="{item.severity}"'
-        )
-        lines.append(f"sparkwright_finding{{{labels}}} 1")
+    for item in findings:
+        labels = f'diagnosis="{item.name}",service="{item.service or ""}"'
+        lines.append(f'sparkwright_finding{{{labels},severity="{item.severity}"}} 1')
     return "\n".join([*lines, ""])
 
 
-def _key(one: WatchFinding) -> tuple[str, str | None]:
-    return one.name, one.service
-
-
-def _line(one: WatchFinding) -> str:
-    where = f"{one.service}: " if one.service else ""
-    return f"{where}{one.severity}: {one.name}: {one.seen}"
+def _line(finding: WatchFinding) -> str:
+    where = f"{finding.service}: " if finding.service else ""
+    return f"{where}{finding.severity}: {finding.name}: {finding.seen}"
 
 
 def run(path: str) -> int:

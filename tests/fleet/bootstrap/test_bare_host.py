@@ -39,8 +39,8 @@ def fresh(site: Site) -> Iterator[Site]:
         yield site
 
 
-def _run(site: Site, *words: str, code: int = 0, deploy: str = "deploy.py") -> Run:
-    run = site.run("--yes", *words, inventory=INVENTORY, deploy=deploy)
+def _run(site: Site, *arguments: str, code: int = 0, deploy: str = "deploy.py") -> Run:
+    run = site.run("--yes", *arguments, inventory=INVENTORY, deploy=deploy)
     assert run.code == code, run.output
     return run
 

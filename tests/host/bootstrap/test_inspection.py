@@ -14,23 +14,25 @@ from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.observation import ObservationRequest
 from tests.operations.harness import as_json
-from tests.tables import table, tables
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
-def _device(place: Path, vendor: str, device: str, kind: str) -> None:
-    place.mkdir(parents=True)
+def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
+    folder.mkdir(parents=True)
     for name, text in (("vendor", vendor), ("device", device), ("class", kind)):
-        (place / name).write_text(f"{text}\n")
+        (folder / name).write_text(f"{text}\n")
 
 
-@table
+@cases("devices", "expected")
 def test_gpus_on_the_bus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], found: list[bool]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], expected: list[bool]
 ) -> None:
     for number, item in enumerate(devices):
         _device(tmp_path / f"pci/{number}", *item)
     monkeypatch.setattr(inspection, "_PCI", tmp_path / "pci")
-    assert list(inspection.gpus_on_bus()) == found
+    assert list(inspection.gpus_on_bus()) == expected
 
 
 def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +47,7 @@ def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = tables("bootstrap")["ufw"]
+    text = cases.data["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert inspection.firewall() is None
@@ -71,8 +73,8 @@ def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 
-    def run(*words: str, **_: Any) -> Outcome:
-        asked.append(words)
+    def run(*arguments: str, **_: Any) -> Outcome:
+        asked.append(arguments)
         text = "docker.io installed\ndocker-cli half-configured\nearlyoom config-files\n"
         return Outcome(1, text, "dpkg-query: no packages found matching nothing")
 

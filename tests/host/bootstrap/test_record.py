@@ -30,28 +30,30 @@ class Apt:
         self.brought: dict[str, set[str]] = {}
         self.fails: tuple[str, ...] = ()
 
-    def run(self, *words: str, **_: Any) -> Outcome:
-        words = tuple(word for word in words if word != "-o" and "Lock::Timeout" not in word)
-        self.ran.append(words)
-        if words[0] in self.fails:
+    def run(self, *arguments: str, **_: Any) -> Outcome:
+        arguments = tuple(
+            word for word in arguments if word != "-o" and "Lock::Timeout" not in word
+        )
+        self.ran.append(arguments)
+        if arguments[0] in self.fails:
             return Outcome(1, err="it broke")
-        if words[0] == "dpkg-query":
-            named = [word for word in words[4:] if not word.startswith("-")]
+        if arguments[0] == "dpkg-query":
+            named = [word for word in arguments[4:] if not word.startswith("-")]
             items = [item for item in sorted(self.installed) if not named or item in named]
             installed = [f"{item} installed" for item in items]
             return Outcome(0, "\n".join([*installed, "gone config-files\n"]))
-        if words[:2] == ("apt-get", "-s"):
-            return Outcome(0, "".join(f"Purg {goe} [1.0]\n" for goe in self._goes(words)))
-        if words[:2] == ("apt-get", "purge"):
-            self.installed -= set(self._goes(words))
+        if arguments[:2] == ("apt-get", "-s"):
+            return Outcome(0, "".join(f"Purg {goe} [1.0]\n" for goe in self._goes(arguments)))
+        if arguments[:2] == ("apt-get", "purge"):
+            self.installed -= set(self._goes(arguments))
         return Outcome(0)
 
-    def _goes(self, words: tuple[str, ...]) -> list[str]:
-        names = [word for word in words[2:] if not word.startswith("-") and word != "purge"]
+    def _goes(self, arguments: tuple[str, ...]) -> list[str]:
+        names = [word for word in arguments[2:] if not word.startswith("-") and word != "purge"]
         goes = set(names)
         for name in names:
             goes |= self.needed_by.get(name, set())
-            goes |= self.brought.get(name, set()) if "--auto-remove" in words else set()
+            goes |= self.brought.get(name, set()) if "--auto-remove" in arguments else set()
         return sorted(goes & self.installed)
 
 
@@ -182,10 +184,10 @@ def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
     step("docker-group", commands=(("second",),))
     real = undo.undo
 
-    def cut(name: str, one: Any) -> Any:
+    def cut(name: str, row: Any) -> Any:
         if name == "docker":
             raise KeyboardInterrupt
-        return real(name, one)
+        return real(name, row)
 
     monkeypatch.setattr(undo, "undo", cut)
     with pytest.raises(KeyboardInterrupt):
@@ -195,14 +197,14 @@ def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
     assert undo.main(None).done == ("first",)
 
 
-def _holding(place: Path) -> subprocess.Popen[str]:
+def _holding(folder: Path) -> subprocess.Popen[str]:
     """Another process with dpkg's kind of lock on a file."""
     text = (
         "import fcntl, sys, time\nfile = open(sys.argv[1], 'w')\n"
         "fcntl.lockf(file, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()\n"
     )
     held = subprocess.Popen(
-        [sys.executable, "-c", text, str(place)], text=True,
+        [sys.executable, "-c", text, str(folder)], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert held.stdout is not None
@@ -265,11 +267,11 @@ class TestSudoers:
         path = folder / "sparkwright-me"
         checked: list[str] = []
 
-        def run(*words: str, **_: Any) -> Outcome:
-            if words[0] == "visudo":
-                checked.append(Path(words[2]).read_text())
+        def run(*arguments: str, **_: Any) -> Outcome:
+            if arguments[0] == "visudo":
+                checked.append(Path(arguments[2]).read_text())
                 assert not path.exists()
-            return apt.run(*words)
+            return apt.run(*arguments)
 
         monkeypatch.setattr(prepare, "run", run)
         message = prepare.main(PrepareRequest("sudoers", sudoers=(str(path), text)))

@@ -71,11 +71,11 @@ def inspected(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def host(place: Path, monkeypatch: pytest.MonkeyPatch, seen: list[dict[str, Any]]) -> Path:
+def host(folder: Path, monkeypatch: pytest.MonkeyPatch, seen: list[dict[str, Any]]) -> Path:
     """Put the programs on the path. Returns their directory."""
-    programs = place / "bin"
+    programs = folder / "bin"
     info = {
-        "ServerVersion": "29.1.3", "DockerRootDir": str(place), "Runtimes": {"nvidia": {}},
+        "ServerVersion": "29.1.3", "DockerRootDir": str(folder), "Runtimes": {"nvidia": {}},
     }  # fmt: skip
     program(
         programs,
@@ -85,7 +85,7 @@ logs) echo 'starting with --api-key {KEY}' ;;
 exec) echo 'GPU 0: NVIDIA GB10 (UUID: GPU-1)' ;;
 esac""",
     )
-    docker_api.serve(place, monkeypatch, docker_api.containers(seen, info))
+    docker_api.serve(folder, monkeypatch, docker_api.containers(seen, info))
     unit = "LoadState=loaded\nActiveState=active\nNRestarts=0\nExecMainStartTimestamp=today"
     program(programs, "systemctl", f'[ "$1" = show ] && printf "{unit}\\n"; true')
     program(programs, "journalctl", "echo 'Authorization: Bearer hf_abcdefghijklmnopqrstu'")

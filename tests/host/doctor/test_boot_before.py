@@ -12,7 +12,7 @@ usb 1-1: new device"""
 
 
 @pytest.mark.parametrize(
-    ("last", "kernel", "found"),
+    ("last", "kernel", "expected"),
     [
         ("", f"echo '{_LINES}'", [_LINES.splitlines()[0]]),
         ("Journal stopped", f"echo '{_LINES}'", []),
@@ -21,7 +21,7 @@ usb 1-1: new device"""
     ids=["power cut", "shutdown", "no journal of it"],
 )
 def test_the_boot_before(
-    last: str, kernel: str, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    last: str, kernel: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = f"""case "$*" in
 *MESSAGE_ID=*) printf '{last}' ;;
@@ -30,4 +30,4 @@ def test_the_boot_before(
 esac"""
     program(tmp_path / "bin", "journalctl", asked)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-    assert doctor.boot_before() == found
+    assert doctor.boot_before() == expected

@@ -24,13 +24,13 @@ from tests.libyaml import safe_load
 from tests.unit.checks.service.builders import RELEASE, facts
 
 
-def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
+def ask(server: Vllm, folder: Path, **changes: Any) -> dict[str, Any]:
     """The program's answer, sent to a Python of its own as to a host."""
-    secrets = place / "services/qwen36/secrets.env"
+    secrets = folder / "services/qwen36/secrets.env"
     secrets.parent.mkdir(parents=True, exist_ok=True)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     request = {
-        "services_root": str(place), "models_root": str(place / "models"), "seconds": 0.1,
+        "services_root": str(folder), "models_root": str(folder / "models"), "seconds": 0.1,
         "metric_names": metric_names(),
         "services": {
             "qwen36": ["127.0.0.1", server.port],

@@ -39,11 +39,11 @@ def test_a_host_without_it_has_nothing() -> None:
     assert watch_of(plan({}), ()) is None
 
 
-def _config(place: Path, port: int, run: Desired) -> WatchConfig:
+def _config(folder: Path, port: int, run: Desired) -> WatchConfig:
     """The plan's configuration, with everything below a directory of the test."""
     wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
-    config = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
+    config = json.loads(wanted_.config.replace("/opt/sparkwright", str(folder)))
     config["services"][0]["port"] = port
     return decode(WatchConfig, config)
 

@@ -23,8 +23,8 @@ __all__ = ["host", "pair"]
 @pytest.fixture
 def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     """``b`` is to run on Mondays from 08:00 to 18:00; what systemd starts is run at once."""
-    known = replace(GROUPS, groups={"evening": Group(("a", "b"), ((480, 1080, "b"),))})
-    declare(pair.place, known)
+    expected = replace(GROUPS, groups={"evening": Group(("a", "b"), ((480, 1080, "b"),))})
+    declare(pair.place, expected)
 
     def started(*_: object) -> object:
         path = pair.place / "state/switch"

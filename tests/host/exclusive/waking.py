@@ -78,10 +78,10 @@ class Waking:
             return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def declare(place: Path, known: Groups) -> None:
+def declare(folder: Path, expected: Groups) -> None:
     """What a deploy writes."""
-    text = json.dumps(encode(known))
-    setup.main(SetupRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
+    text = json.dumps(encode(expected))
+    setup.main(SetupRequest(str(folder), {str(folder / "state/exclusive.json"): (text, 0o600)}))
 
 
 @contextmanager

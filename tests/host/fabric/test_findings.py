@@ -82,8 +82,8 @@ APART = {
 }  # fmt: skip
 
 
-def _said(found: list[Finding]) -> list[tuple[str, str, str]]:
-    return [(item.id, item.subject.host or "", item.observed) for item in found]
+def _facts(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    return [(item.id, item.subject.host or "", item.observed) for item in findings]
 
 
 def test_every_check_is_provoked() -> None:
@@ -96,7 +96,7 @@ def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
     sparks = pair()
     PLANTED[id_](sparks)
     result = CHECKS.findings(Fabric(look(sparks), "pair"))
-    assert (id_, host, observed) in _said(result)
+    assert (id_, host, observed) in _facts(result)
     assert {item.id for item in result} == {id_}
     assert all(item.reason and item.remedy and item.source and item.expected for item in result)
 
@@ -125,7 +125,7 @@ def test_all_faults_are_found_at_once(look: Look) -> None:
 
 def test_a_pair_in_different_ports(look: Look) -> None:
     result = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
-    assert _said(result) == [
+    assert _facts(result) == [
         ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
     ]
     assert result[0].remedy == "move the cable of spark-2 to port 0"
@@ -139,7 +139,7 @@ def test_a_ring_with_equal_ports_joined(look: Look) -> None:
             spark.ports[0, twin].sees = (far.mac(0, twin),)
     two.ports[1, 0].sees = two.ports[1, 1].sees = ()
     result = CHECKS.findings(Fabric(look((item, two, three)), "ring"))
-    assert ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 0 of spark-2") in _said(
+    assert ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 0 of spark-2") in _facts(
         result
     )
 
@@ -149,7 +149,7 @@ def test_a_ring_that_is_open(look: Look) -> None:
     for spark, cage in ((sparks[0], 1), (sparks[3], 0)):
         for twin in (0, 1):
             spark.ports[cage, twin] = Port()
-    text = _said(CHECKS.findings(Fabric(look(sparks), "ring")))
+    text = _facts(CHECKS.findings(Fabric(look(sparks), "ring")))
     assert ("fabric-link-down", "spark-1", "port 0 alone has a link") in text
     assert ("fabric-ring-open", "spark-4", "it is cabled to spark-3") in text
 
@@ -157,7 +157,7 @@ def test_a_ring_that_is_open(look: Look) -> None:
 def test_no_card_and_no_cable(look: Look) -> None:
     states = look([Spark(1), Spark(2)])
     states["spark-2"] = replace(states["spark-2"], rails=())
-    assert _said(CHECKS.findings(Fabric(states, "pair"))) == [
+    assert _facts(CHECKS.findings(Fabric(states, "pair"))) == [
         ("fabric-no-connectx", "spark-2", "no network device of a ConnectX"),
         ("fabric-link-down", "spark-1", "no port has a link"),
     ]
@@ -167,7 +167,7 @@ def test_two_libraries_and_two_images(look: Look) -> None:
     states = look(pair())
     states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
     states = {host: replace(states[host], image=f"sha256:{host[-1] * 3}") for host in states}
-    assert _said(CHECKS.findings(Fabric(states, "pair"))) == [
+    assert _facts(CHECKS.findings(Fabric(states, "pair"))) == [
         ("fabric-two-nccl", "spark-1",
          "one process has loaded /a/libnccl.so.2 and /b/libnccl.so.2"),
         ("fabric-images-differ", "", "image: spark-1 sha256:111, spark-2 sha256:222"),

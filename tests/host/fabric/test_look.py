@@ -52,13 +52,13 @@ def test_another_makers_card_is_no_rail(look: Look, tmp_path: Path) -> None:
     assert fabric.main(FabricRequest(str(tmp_path / "other"), ask=False)).rails == ()
 
 
-@pytest.mark.parametrize("said", ["", "[1, 2]", "{}", "not JSON", '[{"dev": 1}, {}]'])
+@pytest.mark.parametrize("message", ["", "[1, 2]", "{}", "not JSON", '[{"dev": 1}, {}]'])
 def test_a_tool_that_says_something_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
     tree.write(pair()[0], tmp_path)
     for name in ("ip", "lldpcli"):
-        program(tmp_path / "bin", name, f"cat <<'E'\n{said}\nE")
+        program(tmp_path / "bin", name, f"cat <<'E'\n{message}\nE")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     assert len(fabric.main(FabricRequest(str(tmp_path))).rails) == 4
 

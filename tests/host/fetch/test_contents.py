@@ -86,7 +86,7 @@ def test_shards_and_index_must_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "reason"),
     [
         (b"version https://git-lfs.github.com/spec/v1\n", "is not a safetensors file"),
         (b"", "is not a safetensors file"),
@@ -94,27 +94,27 @@ def test_shards_and_index_must_agree(tmp_path: Path) -> None:
         ((2).to_bytes(8, "little") + b"{}" + b"more", "has 14 bytes, but 10 by its header"),
     ],
 )
-def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, what: str) -> None:
+def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     assert contents.faults(tmp_path, ["x.safetensors"], ExpectedContents()) == [
-        f"x.safetensors {what}"
+        f"x.safetensors {reason}"
     ]
 
 
 @pytest.mark.parametrize(
-    ("method", "name", "what"),
+    ("method", "name", "reason"),
     [("modelopt", "compressed-tensors", "modelopt"), ("awq", "modelopt", "awq"),
      (None, "modelopt", "bf16"), ("fp8", "fp8", ""), ("awq", "awq", ""), ("gptq", "gptq", ""),
      ("mxfp4", "mxfp4", ""), ("auto-round", "autoround", ""),
      ("intel/auto-round", "autoround", "")],
 )  # fmt: skip
 def test_another_format_than_the_catalogs(
-    tmp_path: Path, method: str | None, name: str, what: str
+    tmp_path: Path, method: str | None, name: str, reason: str
 ) -> None:
     config = {"quantization_config": {"quant_method": method}} if method else {}
     (tmp_path / "config.json").write_text(json.dumps(config))
     result = contents.faults(tmp_path, ["config.json"], ExpectedContents(name))
-    assert result == ([f"the weights are {what}, but {name} in the catalog"] if what else [])
+    assert result == ([f"the weights are {reason}, but {name} in the catalog"] if reason else [])
 
 
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:

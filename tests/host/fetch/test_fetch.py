@@ -55,7 +55,9 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
     ]
     assert len(starts) > 12 * MIB // chunk
     near = 4 * connections * chunk
-    late = [place for place, start in enumerate(starts) if abs(place * chunk - start) > near]
+    late = [
+        position for position, start in enumerate(starts) if abs(position * chunk - start) > near
+    ]
     assert len(late) <= len(starts) // 20, starts
 
 

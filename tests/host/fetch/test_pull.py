@@ -41,9 +41,9 @@ class Docker:
     def has_layer(self, driver: str) -> None:
         """Lay the image's layer into Docker's own store."""
         drivers = self.place / "root/image" / driver
-        known = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
-        known.parent.mkdir(parents=True)
-        known.write_text(f"sha256:{'d' * 64}")
+        expected = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
+        expected.parent.mkdir(parents=True)
+        expected.write_text(f"sha256:{'d' * 64}")
         (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
 
     def commands(self) -> list[str]:

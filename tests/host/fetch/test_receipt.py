@@ -69,14 +69,14 @@ def test_hashing_again_finds_what_size_and_time_do_not(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
-    place, nowhere = str(model), str(model / "nowhere")
-    request = (place, nowhere)
+    path, nowhere = str(model), str(model / "nowhere")
+    request = (path, nowhere)
     answer = rehash.main(request)
-    assert (answer[place].wrong, answer[place].bytes) == ((), 14)
+    assert (answer[path].wrong, answer[path].bytes) == ((), 14)
     assert answer[nowhere].wrong == ("it has no receipt",)
     before = (model / "a.bin").stat().st_mtime_ns
     (model / "a.bin").write_bytes(b"conten!")
     os.utime(model / "a.bin", ns=(0, before))
-    assert receipt.check(place, COMMIT) is None
-    assert rehash.main(request)[place].wrong == ("a.bin has other content than was verified",)
-    assert receipt.check(place, COMMIT) == "has no receipt"
+    assert receipt.check(path, COMMIT) is None
+    assert rehash.main(request)[path].wrong == ("a.bin has other content than was verified",)
+    assert receipt.check(path, COMMIT) == "has no receipt"

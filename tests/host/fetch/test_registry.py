@@ -64,8 +64,8 @@ class _Handler(Handler):
         elif "/manifests/" in self.path:
             self._content(MANIFEST)
         else:
-            place = f"http://127.0.0.1:{registry.cdn_port}/signed"
-            self.reply(307, b"", {"Location": place})
+            path = f"http://127.0.0.1:{registry.cdn_port}/signed"
+            self.reply(307, b"", {"Location": path})
 
     do_HEAD = do_GET
 

@@ -58,8 +58,8 @@ HUB = {**asdict(FETCH), "source": "hub", "repo": "org/x", "revision": "c" * 40, 
 PEER_SERVER = PeerServerRequest(18650, "/keys", PeerRoots("/models", "/images"), 900)
 
 
-def written(place: Path, document: Any) -> Path:
-    path = place / "request.json"
+def written(folder: Path, document: Any) -> Path:
+    path = folder / "request.json"
     path.write_text(json.dumps(document))
     return path
 

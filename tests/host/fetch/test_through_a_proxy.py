@@ -57,9 +57,9 @@ def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.Monk
 
 def test_what_is_in_the_lan_is_not(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
-        known = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
+        expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
         # The hub's own CDN, at another address of this machine's.
-        settings = HostSettings.model_validate({**known, "no_proxy": ["127.0.0.2"]})
+        settings = HostSettings.model_validate({**expected, "no_proxy": ["127.0.0.2"]})
         for name, value in environment(settings).items():
             monkeypatch.setenv(name, value)
         fetch.complete(apart=True)

@@ -22,8 +22,8 @@ def _largest(lab: LabHub) -> tuple[str, File]:
 def _request(lab: LabHub, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
     token = fetch.root / "token"
     token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
-    known = {"token_file": str(token), "allow_token_over_http": True, "downloader": "xet"}
-    return lab.request(fetch, name, **{**known, **changes})
+    expected = {"token_file": str(token), "allow_token_over_http": True, "downloader": "xet"}
+    return lab.request(fetch, name, **{**expected, **changes})
 
 
 @pytest.mark.parametrize(

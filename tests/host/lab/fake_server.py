@@ -55,10 +55,10 @@ def make_model(path: Path, method: str | None = "compressed-tensors") -> Path:
     return path
 
 
-def settings_of(words: list[str], version: str = "0.24.0", flavour: str = "aeon") -> Settings:
+def settings_of(parts: list[str], version: str = "0.24.0", flavour: str = "aeon") -> Settings:
     """Parse and check a command line as `vllm serve` does before it loads anything."""
     table = load_table(identity(version, flavour))
-    arguments = parse(["serve", *words], table)
+    arguments = parse(["serve", *parts], table)
     check_frontend(arguments, table)
     return read_settings(arguments, table, identity(version, flavour))
 
@@ -106,13 +106,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def launched(model: Path, *words: str, healthy: bool = True, **env: str) -> Iterator[Server]:
+def launched(model: Path, *arguments: str, healthy: bool = True, **env: str) -> Iterator[Server]:
     """A fake started as the image starts it; ended by its own process id."""
     port = free_port()
     log = model.parent / f"log-{port}"
     command = [sys.executable, "-m", "lab.serving.fake_vllm", "serve", str(model)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    command += ["--served-model-name", "tiny", "tiny2", "--max-model-len", "512", *words]
+    command += ["--served-model-name", "tiny", "tiny2", "--max-model-len", "512", *arguments]
     settings = {"FAKE_VLLM_NO_GPU_CHECK": "1", "FAKE_VLLM_BOOT_SECONDS": "0.05"}
     settings |= {"FAKE_VLLM_FLAVOUR": "aeon", "VLLM_API_KEY": KEY}
     with log.open("w") as output:

@@ -30,13 +30,13 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "lab" / "holder"
 
 
-def python(code: str, *words: object) -> list[str]:
-    return [sys.executable, "-c", code, *map(str, words)]
+def python(code: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-c", code, *map(str, arguments)]
 
 
-def start(*words: object, code: str) -> subprocess.Popen[str]:
+def start(*arguments: object, code: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
-    return subprocess.Popen(python(code, *words), cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(python(code, *arguments), cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -8,7 +8,7 @@ import pytest
 
 from lab import git_repository
 from lab.hub.serving import running
-from lab.serving.fake_vllm.from_environment import words
+from lab.serving.fake_vllm.from_environment import arguments
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.build_context import build_context
 from sparkwright.resolve.git import resolve_commit
@@ -21,7 +21,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_environment_becomes_the_cards_command(environment: dict[str, str]) -> None:
-    command = words({**environment, "MAX_NUM_SEQS": "4", "EXTRA_ARGS": "--port 8001 --seed '7'"})
+    command = arguments(
+        {**environment, "MAX_NUM_SEQS": "4", "EXTRA_ARGS": "--port 8001 --seed '7'"}
+    )
     assert command[:2] == ["serve", "/models/target"]
     flags = dict(itertools.pairwise(command[2:]))
     assert flags["--served-model-name"] == "target"

@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A directory with a name short enough for sockets."""
     path = Path(tempfile.mkdtemp(prefix="proxy-"))
     yield path
@@ -34,26 +34,26 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def one() -> Iterator[Backend]:
+def first() -> Iterator[Backend]:
     """A replica."""
     with serving("one") as backend:
         yield backend
 
 
 @pytest.fixture
-def two() -> Iterator[Backend]:
+def second() -> Iterator[Backend]:
     """Another replica."""
     with serving("two") as backend:
         yield backend
 
 
 @pytest.fixture
-def start(place: Path) -> Iterator[Opener]:
+def start(folder: Path) -> Iterator[Opener]:
     """Open a proxy in front of replicas; it is closed after the test."""
     with ExitStack() as stack:
 
         def open_(*backends: Backend, **settings: Any) -> RunningProxy:
-            proxies = proxies_of(place, tuple(map(replica, backends)), **settings)
+            proxies = proxies_of(folder, tuple(map(replica, backends)), **settings)
             return stack.enter_context(opened(proxies))
 
         yield open_

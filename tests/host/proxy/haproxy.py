@@ -48,11 +48,11 @@ ENGINE = Secret("sk-the-engine-has-this-one-0123456789")
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
-def until(true: Callable[[], Any], what: str) -> None:
+def until(true: Callable[[], Any], reason: str) -> None:
     """Wait for something that is about to be so."""
     deadline = time.monotonic() + PATIENCE
     while not true():
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"never came: {reason}"
         time.sleep(0.01)
 
 
@@ -101,10 +101,10 @@ class RunningProxy:
         Path(self.proxies.home).mkdir(exist_ok=True)
         Path(self.proxies.config).write_text(files.config)
         Path(self.proxies.waiting_room).write_text(files.waiting_room)
-        for place, (text, mode) in self.proxies.tls_files.items():
-            Path(place).parent.mkdir(exist_ok=True)
-            Path(place).touch(mode=mode)
-            Path(place).write_text(text)
+        for position, (text, mode) in self.proxies.tls_files.items():
+            Path(position).parent.mkdir(exist_ok=True)
+            Path(position).touch(mode=mode)
+            Path(position).write_text(text)
         clients = {"default": [Secret(key) for key in keys]}
         clients |= {name: [Secret(key)] for name, key in (named or {}).items()}
         texts = {self.proxies.keys: key_map(clients), self.proxies.engine: engine_map(ENGINE)}
@@ -174,20 +174,20 @@ class RunningProxy:
 
     def ask(self, command: str, *, master: bool = False) -> str:
         """What the runtime API answers."""
-        place = self.proxies.master_socket if master else self.proxies.admin_socket
+        position = self.proxies.master_socket if master else self.proxies.admin_socket
         answers: list[str] = []
 
         def asked() -> bool:
             # The master says READY a moment before it listens, and forgets who waits meanwhile.
             with contextlib.suppress(ConnectionError), socket.socket(socket.AF_UNIX) as api:
                 api.settimeout(PATIENCE)
-                api.connect(place)
+                api.connect(position)
                 api.sendall(f"{command}\n".encode())
                 api.shutdown(socket.SHUT_WR)
                 answers.append(b"".join(iter(lambda: api.recv(65536), b"")).decode())
             return bool(answers)
 
-        until(asked, place)
+        until(asked, position)
         return answers[0]
 
     def put(self, name: str, state: str) -> str:

@@ -48,9 +48,9 @@ WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 @pytest.mark.parametrize("authorization", REQUESTS["authorizations"])
 def test_nobody_gets_in_without_the_key(
-    start: Opener, one: Backend, authorization: str | None
+    start: Opener, first: Backend, authorization: str | None
 ) -> None:
-    proxy = start(one)
+    proxy = start(first)
     headers = {}
     if authorization is not None:
         given = authorization.format(key=KEY, short=KEY[:-1], upper=KEY.upper())
@@ -63,24 +63,24 @@ def test_nobody_gets_in_without_the_key(
         assert answer.status == 401
         assert answer.headers["www-authenticate"] == "Bearer"
         assert answer.data["error"]["message"] == "The API key is missing or wrong."
-    assert one.seen == []
+    assert first.seen == []
 
 
-def test_the_sockets_are_their_owners_alone(start: Opener, one: Backend) -> None:
-    proxies = start(one).proxies
-    for place in (proxies.admin_socket, proxies.master_socket):
-        assert Path(place).stat().st_mode & 0o777 == 0o600
+def test_the_sockets_are_their_owners_alone(start: Opener, first: Backend) -> None:
+    proxies = start(first).proxies
+    for position in (proxies.admin_socket, proxies.master_socket):
+        assert Path(position).stat().st_mode & 0o777 == 0o600
 
 
-def test_no_key_is_no_way_in(place: Path, one: Backend) -> None:
-    with opened(proxies_of(place, (replica(one),)), keys=()) as proxy:
+def test_no_key_is_no_way_in(folder: Path, first: Backend) -> None:
+    with opened(proxies_of(folder, (replica(first),)), keys=()) as proxy:
         assert proxy.post(CHAT).status == 401
         assert proxy.post(CHAT, key=None, headers={"Authorization": "Bearer "}).status == 401
-    assert one.seen == []
+    assert first.seen == []
 
 
-def test_it_does_not_start_without_the_file_of_keys(place: Path, one: Backend) -> None:
-    proxy = RunningProxy(proxies_of(place, (replica(one),)))
+def test_it_does_not_start_without_the_file_of_keys(folder: Path, first: Backend) -> None:
+    proxy = RunningProxy(proxies_of(folder, (replica(first),)))
     proxy.write()
     Path(proxy.proxies.keys).unlink()
     done = subprocess.run(proxy.command(), capture_output=True, text=True, timeout=60, check=False)
@@ -92,41 +92,41 @@ def test_it_does_not_start_without_the_file_of_keys(place: Path, one: Backend) -
 # --- The routes --------------------------------------------------------------------------------
 
 
-def test_every_route_of_vllm(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_every_route_of_vllm(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     assert set(VLLM_ROUTES) >= OPEN
     for method, path in VLLM_ROUTES:
-        one.seen.clear()
+        first.seen.clear()
         answer = whole(proxy.send(method, path, b"" if method == "POST" else None))
         if (method, path) in OPEN:
             assert answer.status == 200, path
-            assert [(seen.method, seen.path) for seen in one.seen] == [(method, path)]
+            assert [(seen.method, seen.path) for seen in first.seen] == [(method, path)]
         elif path == "/health":
             assert answer.status == 200
-            assert one.seen == []
+            assert first.seen == []
         else:
             assert answer.status == 404, path
             assert answer.data["error"]["message"] == "There is no such route."
-            assert one.seen == []
+            assert first.seen == []
 
 
-def test_a_route_has_one_method(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_a_route_has_one_method(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     for right, path in [*OPEN, ("GET", "/health")]:
         for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "TRACE", "get", "FOO"):
             if method != right:
                 assert whole(proxy.send(method, path)).status in (404, 405), (method, path)
-    assert one.seen == []
+    assert first.seen == []
 
 
-def test_a_query_goes_along(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_a_query_goes_along(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     assert proxy.get("/v1/responses/resp_1-A?stream=true&starting_after=3").status == 200
-    assert one.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
+    assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
 
 
-def test_tricks_with_the_path_do_not_get_through(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_tricks_with_the_path_do_not_get_through(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     for target in REQUESTS["targets"]:
         for head in (
             f"GET {target} HTTP/1.1\r\nHost: x\r\n",
@@ -136,24 +136,24 @@ def test_tricks_with_the_path_do_not_get_through(start: Opener, one: Backend) ->
             request = f"{head}Authorization: Bearer {KEY}\r\nConnection: close\r\n\r\n"
             status = proxy.raw(request.encode()).split()[1:2]
             assert status in ([b"400"], [b"404"], [b"405"]), (target, status)
-            assert one.seen == [], target
+            assert first.seen == [], target
 
 
 @pytest.mark.parametrize("request_bytes", REQUESTS["hidden"])
 def test_a_hidden_request_does_not_get_through(
-    start: Opener, one: Backend, request_bytes: str
+    start: Opener, first: Backend, request_bytes: str
 ) -> None:
-    proxy = start(one)
+    proxy = start(first)
     key = f"Authorization: Bearer {KEY}\r\n"
     inner = f"GET /version HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
     proxy.raw(request_bytes.format(chat=CHAT, key=key, inner=inner).encode(), leave=True)
     assert proxy.get("/v1/models").status == 200
-    assert all((seen.method, seen.path) in OPEN for seen in one.seen), one.seen
+    assert all((seen.method, seen.path) in OPEN for seen in first.seen), first.seen
 
 
-def test_there_is_no_http_2(start: Opener, one: Backend) -> None:
+def test_there_is_no_http_2(start: Opener, first: Backend) -> None:
     settings_frame = b"\0\0\0\4\0\0\0\0\0"
-    received = start(one).raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings_frame)
+    received = start(first).raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings_frame)
     assert received.startswith(b"HTTP/1.1 400")
 
 
@@ -164,8 +164,8 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     response = "/v1/responses/"
 
     @settings(
@@ -178,10 +178,10 @@ def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, one: B
     @given(st.lists(_PIECES, min_size=1, max_size=7), st.sampled_from(["GET", "POST"]))
     def tried(pieces: list[str], method: str) -> None:
         target = "".join(pieces)
-        one.seen.clear()
+        first.seen.clear()
         request = f"{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
         proxy.raw(f"{request}Connection: close\r\nContent-Length: 0\r\n\r\n".encode())
-        for seen in one.seen:
+        for seen in first.seen:
             path = seen.path.partition("?")[0]
             assert target.startswith(path)
             last = path.removeprefix(response).removesuffix("/cancel")
@@ -190,13 +190,13 @@ def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, one: B
     tried()
 
 
-def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     upgrade = {"Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"}
     for protocol in ("h2c", "h2c, websocket", "websocket"):
         headers = {"Upgrade": protocol, "Sec-WebSocket-Key": WEBSOCKET_KEY, **upgrade}
         assert proxy.get("/v1/models", headers=headers).status == 200
-    assert all("upgrade" not in seen.headers for seen in one.seen)
+    assert all("upgrade" not in seen.headers for seen in first.seen)
 
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as connection:
         connection.sendall(
@@ -209,8 +209,8 @@ def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, one: Backen
         assert connection.recv(4096) == b"to and fro"
 
 
-def test_a_browser_may_ask_before_it_asks(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_a_browser_may_ask_before_it_asks(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     asked = {
         "Origin": "http://chat.example",
         "Access-Control-Request-Method": "POST",
@@ -221,88 +221,88 @@ def test_a_browser_may_ask_before_it_asks(start: Opener, one: Backend) -> None:
     assert answer.headers["access-control-allow-origin"] == "*"
     assert answer.headers["access-control-allow-headers"] == "authorization,x-stainless-lang"
     assert whole(proxy.send("OPTIONS", "/version", key=None, headers=asked)).status == 404
-    assert one.seen == []
+    assert first.seen == []
 
 
 # --- Streams -----------------------------------------------------------------------------------
 
 
-def test_a_stream_comes_chunk_by_chunk(start: Opener, one: Backend) -> None:
-    stream = start(one).send("POST", CHAT, {"stream": 50}, headers={"Accept-Encoding": "gzip"})
+def test_a_stream_comes_chunk_by_chunk(start: Opener, first: Backend) -> None:
+    stream = start(first).send("POST", CHAT, {"stream": 50}, headers={"Accept-Encoding": "gzip"})
     assert stream.status == 200
     assert stream.headers["Content-Type"] == "text/event-stream; charset=utf-8"
     assert stream.headers["Content-Encoding"] is None
     for number in range(50):
         # The replica sends the next chunk only when this one is here: nothing may be kept back.
-        one.go.release()
+        first.go.release()
         assert stream.readline() == f"data: {number} of one\n".encode()
         assert stream.readline() == b"\n"
     assert stream.read() == b""
 
 
-def test_a_long_prompt_arrives_whole(start: Opener, one: Backend) -> None:
+def test_a_long_prompt_arrives_whole(start: Opener, first: Backend) -> None:
     prompt = os.urandom(1 << 20)
-    assert start(one).post(CHAT, prompt).status == 200
-    assert one.seen[0].body == prompt
+    assert start(first).post(CHAT, prompt).status == 200
+    assert first.seen[0].body == prompt
 
 
-def test_a_client_that_leaves_is_not_answered(start: Opener, one: Backend) -> None:
-    proxy = start(one)
+def test_a_client_that_leaves_is_not_answered(start: Opener, first: Backend) -> None:
+    proxy = start(first)
     connection = proxy.connect()
     connection.request("POST", CHAT, b'{"hold": true}', {"Authorization": f"Bearer {KEY}"})
-    assert one.begun.acquire(timeout=PATIENCE)
+    assert first.begun.acquire(timeout=PATIENCE)
     connection.close()
-    assert one.left.wait(PATIENCE)
+    assert first.left.wait(PATIENCE)
 
 
 # --- Replicas ----------------------------------------------------------------------------------
 
 
-def test_requests_go_where_the_fewest_are(start: Opener, one: Backend, two: Backend) -> None:
-    proxy = start(one, two)
+def test_requests_go_where_the_fewest_are(start: Opener, first: Backend, second: Backend) -> None:
+    proxy = start(first, second)
     held = [proxy.send_later(CHAT, {"hold": True}) for _ in range(4)]
-    until(lambda: len(one.seen) + len(two.seen) == 4, "four requests")
-    assert len(one.seen) == len(two.seen) == 2
+    until(lambda: len(first.seen) + len(second.seen) == 4, "four requests")
+    assert len(first.seen) == len(second.seen) == 2
     assert proxy.running("one") == proxy.running("two") == 2
 
-    two.go.release()
-    two.go.release()
+    second.go.release()
+    second.go.release()
     until(lambda: proxy.running("two") == 0, "two of them answered")
     assert {proxy.post(CHAT).data["replica"] for _ in range(6)} == {"two"}
 
-    one.go.release()
-    one.go.release()
+    first.go.release()
+    first.go.release()
     names = [request.result(PATIENCE).data["replica"] for request in held]
     assert sorted(names) == ["one", "one", "two", "two"]
 
 
-def test_every_request_has_a_connection_of_its_own(start: Opener, one: Backend) -> None:
+def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend) -> None:
     """vLLM closes connections that idle for five seconds, a request under way or not."""
-    client = start(one).connect()
+    client = start(first).connect()
     for _ in range(3):
         client.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
         answer = whole(client.getresponse())
         assert answer.status == 200
         assert "connection" not in answer.headers
-    assert [seen.headers["connection"] for seen in one.seen] == ["close"] * 3
+    assert [seen.headers["connection"] for seen in first.seen] == ["close"] * 3
 
 
-def test_health_is_what_the_replicas_can_do(start: Opener, one: Backend, two: Backend) -> None:
-    proxy = start(one, two)
+def test_health_is_what_the_replicas_can_do(start: Opener, first: Backend, second: Backend) -> None:
+    proxy = start(first, second)
     for name in ("one", "two"):
         proxy.until_status(name, "UP")
     assert proxy.get("/health", key=None).status == 200
 
-    one.healthy = False
+    first.healthy = False
     proxy.until_status("one", "DOWN")
     assert proxy.get("/health", key=None).status == 200
     assert {proxy.post(CHAT).data["replica"] for _ in range(6)} == {"two"}
 
-    two.healthy = False
+    second.healthy = False
     proxy.until_status("two", "DOWN")
     assert proxy.get("/health", key=None).status == 503
 
-    one.healthy = True
+    first.healthy = True
     proxy.until_status("one", "UP")
     assert proxy.get("/health", key=None).status == 200
     assert {proxy.post(CHAT).data["replica"] for _ in range(6)} == {"one"}
@@ -310,12 +310,12 @@ def test_health_is_what_the_replicas_can_do(start: Opener, one: Backend, two: Ba
 
 
 def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
-    start: Opener, one: Backend, two: Backend
+    start: Opener, first: Backend, second: Backend
 ) -> None:
-    proxy = start(one, two)
+    proxy = start(first, second)
     stream = proxy.send_later(CHAT, {"stream": 3})
-    until(lambda: one.seen or two.seen, "the stream")
-    busy, other = (one, two) if one.seen else (two, one)
+    until(lambda: first.seen or second.seen, "the stream")
+    busy, other = (first, second) if first.seen else (second, first)
     assert proxy.put(busy.name, "drain") == ""
     assert proxy.state(busy.name).status == "DRAIN"
 
@@ -333,9 +333,9 @@ def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
 
 
 def test_health_of_a_proxy_that_leaves_is_503_and_it_still_takes_requests(
-    start: Opener, one: Backend
+    start: Opener, first: Backend
 ) -> None:
-    proxy = start(one)
+    proxy = start(first)
     assert proxy.get("/health").status == 200
     assert proxy.ask("set server stay-llm/stay state maint").strip() == ""
     assert proxy.get("/health").status == 503
@@ -346,22 +346,22 @@ def test_health_of_a_proxy_that_leaves_is_503_and_it_still_takes_requests(
     assert proxy.get("/health").status == 200
 
 
-def test_a_mistaken_name_is_answered(start: Opener, one: Backend) -> None:
-    assert start(one).put("nosuch", "drain") == "No such server."
+def test_a_mistaken_name_is_answered(start: Opener, first: Backend) -> None:
+    assert start(first).put("nosuch", "drain") == "No such server."
 
 
-def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, one: Backend) -> None:
-    proxy = start(one, wait_seconds=int(PATIENCE))
+def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, first: Backend) -> None:
+    proxy = start(first, wait_seconds=int(PATIENCE))
     proxy.put("one", "drain")
     waiting = [proxy.send_later(CHAT) for _ in range(3)]
     until(lambda: proxy.sessions() == 3, "three that wait")
-    assert one.seen == []
+    assert first.seen == []
     proxy.put("one", "ready")
     assert [request.result(PATIENCE).status for request in waiting] == [200, 200, 200]
 
 
-def test_waiting_ends(start: Opener, one: Backend) -> None:
-    proxy = start(one, wait_seconds=1)
+def test_waiting_ends(start: Opener, first: Backend) -> None:
+    proxy = start(first, wait_seconds=1)
     proxy.put("one", "drain")
     answer = proxy.post(CHAT)
     assert answer.status == 503
@@ -369,10 +369,10 @@ def test_waiting_ends(start: Opener, one: Backend) -> None:
     assert answer.data["error"]["message"] == "No replica is ready."
 
 
-def test_a_replica_that_is_gone_loses_no_new_request(place: Path, one: Backend) -> None:
+def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backend) -> None:
     with contextlib.ExitStack() as mortal:
         others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
-        proxies = proxies_of(place, tuple(map(replica, (*others, one))))
+        proxies = proxies_of(folder, tuple(map(replica, (*others, first))))
         # No health check comes in time: the requests themselves find out.
         with opened(replace(proxies, check_milliseconds=3_600_000)) as proxy:
             names = {proxy.post(CHAT).data["replica"] for _ in range(12)}
@@ -386,52 +386,52 @@ def test_a_replica_that_is_gone_loses_no_new_request(place: Path, one: Backend) 
 
 
 def test_what_a_replica_has_is_not_given_to_another(
-    start: Opener, one: Backend, two: Backend
+    start: Opener, first: Backend, second: Backend
 ) -> None:
-    proxy = start(one, two)
+    proxy = start(first, second)
     answer = proxy.post(CHAT, {"die": True})
     assert answer.status == 502
     assert answer.data["error"]["message"] == "The replica broke off before it answered."
-    assert len(one.seen) + len(two.seen) == 1
+    assert len(first.seen) + len(second.seen) == 1
 
 
 def test_a_question_without_effect_is_asked_again(
-    start: Opener, one: Backend, two: Backend
+    start: Opener, first: Backend, second: Backend
 ) -> None:
-    proxy = start(one, two)
+    proxy = start(first, second)
     assert proxy.get("/v1/models?die").status == 502
-    assert {seen.path for seen in (*one.seen, *two.seen)} == {"/v1/models?die"}
-    assert one.seen
-    assert two.seen
+    assert {seen.path for seen in (*first.seen, *second.seen)} == {"/v1/models?die"}
+    assert first.seen
+    assert second.seen
 
 
 # --- Reloads -----------------------------------------------------------------------------------
 
 
 def test_a_reload_cuts_nobody_off_and_forgets_no_request(
-    start: Opener, one: Backend, two: Backend
+    start: Opener, first: Backend, second: Backend
 ) -> None:
-    proxy = start(one)
+    proxy = start(first)
     stream = proxy.send("POST", CHAT, {"stream": 2})
-    one.go.release()
+    first.go.release()
     assert stream.readline() == b"data: 0 of one\n"
     assert proxy.running("one") == 1
 
-    proxy.change(replicas=(replica(one), replica(two)))
+    proxy.change(replicas=(replica(first), replica(second)))
     assert {proxy.post(CHAT).data["replica"] for _ in range(8)} == {"one", "two"}
     assert len(proxy.workers()) == 2
     assert proxy.state("one").running == 0
     # The former worker still has it.
     assert proxy.running("one") == 1
 
-    one.go.release()
+    first.go.release()
     assert stream.read().endswith(b"data: 1 of one\n\n")
     until(lambda: len(proxy.workers()) == 1, "the end of the former worker")
     assert proxy.running("one") == 0
 
 
-def test_a_reload_keeps_who_is_drained(start: Opener, one: Backend, two: Backend) -> None:
-    proxy = start(one, two)
+def test_a_reload_keeps_who_is_drained(start: Opener, first: Backend, second: Backend) -> None:
+    proxy = start(first, second)
     proxy.put("one", "drain")
     proxy.reload()
     assert proxy.state("one").status == "DRAIN"
@@ -440,14 +440,16 @@ def test_a_reload_keeps_who_is_drained(start: Opener, one: Backend, two: Backend
     proxy.until_status("one", "UP")
 
 
-def test_a_reload_takes_a_replicas_new_port(start: Opener, one: Backend, two: Backend) -> None:
-    proxy = start(one)
-    proxy.change(replicas=(replace(replica(two), name="one"),))
+def test_a_reload_takes_a_replicas_new_port(start: Opener, first: Backend, second: Backend) -> None:
+    proxy = start(first)
+    proxy.change(replicas=(replace(replica(second), name="one"),))
     assert proxy.post(CHAT).data == {"replica": "two"}
 
 
-def test_a_request_that_was_half_there_at_a_reload_is_answered(start: Opener, one: Backend) -> None:
-    proxy = start(one, wait_seconds=3600)
+def test_a_request_that_was_half_there_at_a_reload_is_answered(
+    start: Opener, first: Backend
+) -> None:
+    proxy = start(first, wait_seconds=3600)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\n".encode())
         # Connections are taken in their order: the proxy has the first when it answers the second.
@@ -457,15 +459,15 @@ def test_a_request_that_was_half_there_at_a_reload_is_answered(start: Opener, on
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
 
 
-def test_who_waits_at_a_reload_may_come_again(start: Opener, one: Backend) -> None:
+def test_who_waits_at_a_reload_may_come_again(start: Opener, first: Backend) -> None:
     """The former worker hears of no replica that is back."""
-    proxy = start(one, wait_seconds=3600)
+    proxy = start(first, wait_seconds=3600)
     proxy.put("one", "drain")
     waiting = proxy.send_later(CHAT)
     until(lambda: proxy.sessions() == 1, "one that waits")
     proxy.reload()
     assert waiting.result(PATIENCE).status == 503
-    assert one.seen == []
+    assert first.seen == []
 
 
 # --- Shapes ------------------------------------------------------------------------------------
@@ -474,11 +476,13 @@ def test_who_waits_at_a_reload_may_come_again(start: Opener, one: Backend) -> No
 @pytest.mark.parametrize("bind", ["*", "127.0.0.1", "::", "::1"])
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("at", ["fd00::1", "spark-2.example.invalid"], ids=["number", "dns"])
-def test_haproxy_has_nothing_to_say_against_it(place: Path, bind: str, count: int, at: str) -> None:
+def test_haproxy_has_nothing_to_say_against_it(
+    folder: Path, bind: str, count: int, at: str
+) -> None:
     replicas = tuple(
         Replica(f"spark-{n}", at, 8000 + n, 9000 + n, dns=":" not in at) for n in range(count)
     )
-    proxies = proxies_of(place, replicas)
+    proxies = proxies_of(folder, replicas)
     proxies = replace(proxies, proxies=(replace(proxies.proxies[0], bind=bind),))
     proxy = RunningProxy(proxies)
     proxy.write()

@@ -9,22 +9,22 @@ from tests.host.proxy.conftest import Opener
 
 
 def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
-    start: Opener, one: Backend
+    start: Opener, first: Backend
 ) -> None:
     """Whoever starts it: a stop that left it drained would have a boot serve nobody."""
-    proxy = start(one)
+    proxy = start(first)
     proxy.until_status("one", "UP")
     sockets = Sockets(proxy.proxies.admin_socket, proxy.proxies.master_socket)
     pool = Pool("llm", sockets, 0, 0, replica="one")
     place.leave(pool)
     assert proxy.state("one").status == "DRAIN"
     assert proxy.get("/health").status == 503
-    one.healthy = False
+    first.healthy = False
     place.shut(pool)
     assert proxy.state("one").status == "DOWN"
     assert proxy.get("/health").status == 503
     assert not place.back(pool, seconds=0.1)
-    one.healthy = True
+    first.healthy = True
     assert place.back(pool)
     assert proxy.get("/health").status == 200
     place.leave(pool)

@@ -86,7 +86,7 @@ def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
 def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
     seen = watch.service(WatchedService("chat", "127.0.0.1", 1, 600), tmp_path, {})
-    assert (seen.health, seen.progress) == (200, None)
+    assert (seen.health, seen.metrics) == (200, {})
 
 
 def test_a_rank_has_its_own_failures_for_restarts(

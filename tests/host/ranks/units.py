@@ -66,25 +66,25 @@ sys.exit(rank.main("run", sys.argv[1]))
 """
 
 
-def _engine(place: Path, number: int, answers_at: int | None) -> tuple[str, ...]:
+def _engine(folder: Path, number: int, answers_at: int | None) -> tuple[str, ...]:
     if number == 0 and answers_at is not None:
-        return (sys.executable, "-c", ANSWERING, str(place), str(answers_at))
-    return ("/bin/sh", "-c", ENGINE, str(place))
+        return (sys.executable, "-c", ANSWERING, str(folder), str(answers_at))
+    return ("/bin/sh", "-c", ENGINE, str(folder))
 
 
 class Unit:
     """One rank, and what its unit does: started again whenever it ends, its engine gone with it."""
 
-    def __init__(self, place: Path, service: Service, config: RankConfig, key: str = KEY) -> None:
-        self.place, self.service, self.config = place, replace(service, rank=config), config
+    def __init__(self, folder: Path, service: Service, config: RankConfig, key: str = KEY) -> None:
+        self.place, self.service, self.config = folder, replace(service, rank=config), config
         self.home = Path(service.home)
         self.codes: list[int] = []
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
-        (place / "units").mkdir(parents=True)
-        program(place / "bin", "systemctl", SYSTEMCTL.format(place=place))
-        program(place / "bin", "journalctl", "")
+        (folder / "units").mkdir(parents=True)
+        program(folder / "bin", "systemctl", SYSTEMCTL.format(place=folder))
+        program(folder / "bin", "journalctl", "")
         (self.home / "releases").mkdir(parents=True)
         for secrets in {self.service.rank_secrets, self.service.secrets}:
             Path(secrets).write_text(f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n")
@@ -173,17 +173,17 @@ class Cluster:
     """All ranks of a service."""
 
     def __init__(
-        self, place: Path, ranks: int = 2, port: int = 29501, answers_at: int | None = None
+        self, folder: Path, ranks: int = 2, port: int = 29501, answers_at: int | None = None
     ) -> None:
         net = 1 + os.getpid() % 250
         addresses = tuple(NETWORK.format(net, 11 + number) for number in range(ranks))
         self.units = [
             Unit(
-                place / f"host-{number}",
+                folder / f"host-{number}",
                 kept_service(
                     OLD,
                     "chat",
-                    place / f"host-{number}",
+                    folder / f"host-{number}",
                     port=answers_at or 1,
                     served_names=("chat",),
                     boot_seconds=600 if answers_at is None else 10,
@@ -194,7 +194,7 @@ class Cluster:
                     hosts=tuple(f"spark-{number + 1}" for number in range(ranks)),
                     addresses=addresses,
                     port=port,
-                    command=_engine(place / f"host-{number}/engines", number, answers_at),
+                    command=_engine(folder / f"host-{number}/engines", number, answers_at),
                 ),
             )
             for number in range(ranks)

@@ -17,14 +17,14 @@ __all__ = ["fetch", "hub"]
 UID = 65534
 
 
-def as_user(script: str, *words: object) -> None:
+def as_user(script: str, *arguments: object) -> None:
     """Run a shell script as another user; its arguments are $1, $2, ..."""
-    command = ["/bin/sh", "-euc", script, "sh", *map(str, words)]
+    command = ["/bin/sh", "-euc", script, "sh", *map(str, arguments)]
     subprocess.run(command, user=UID, group=UID, extra_groups=[], cwd="/", check=True)
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A directory of root's that every user can look into."""
     if os.geteuid() != 0:
         pytest.skip("only root can be another user, too")
@@ -35,18 +35,18 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def users(place: Path) -> Path:
+def users(folder: Path) -> Path:
     """A directory of the other user's."""
-    made = place / "home"
+    made = folder / "home"
     made.mkdir()
     os.chown(made, UID, UID)
     return made
 
 
 @pytest.fixture
-def fetching(fetch: Fetch, place: Path) -> Fetch:
+def fetching(fetch: Fetch, folder: Path) -> Fetch:
     """A fetch to where another user can reach."""
-    fetch.root = place
+    fetch.root = folder
     return fetch
 
 

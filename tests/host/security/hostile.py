@@ -54,10 +54,10 @@ def silent(connection: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def serving(attack: object, place: Path | None = None) -> Iterator[int]:
+def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
     """A server that does this to everyone, on a free port or at a path."""
-    server = socket.socket(socket.AF_UNIX if place else socket.AF_INET)
-    server.bind(str(place) if place else ("127.0.0.1", 0))
+    server = socket.socket(socket.AF_UNIX if folder else socket.AF_INET)
+    server.bind(str(folder) if folder else ("127.0.0.1", 0))
     server.listen()
 
     def each(connection: socket.socket) -> None:
@@ -72,14 +72,14 @@ def serving(attack: object, place: Path | None = None) -> Iterator[int]:
 
     threading.Thread(target=accept, daemon=True).start()
     try:
-        yield 0 if place else server.getsockname()[1]
+        yield 0 if folder else server.getsockname()[1]
     finally:
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)
         server.close()
 
 
-def client(code: str, *words: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
+def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
     """What a client prints, run by itself, and the most memory that it had, in bytes."""
     measured = (
         "import sys\n"
@@ -89,7 +89,7 @@ def client(code: str, *words: str, path: str = "", timeout: float = 60) -> tuple
         "print(int(status['VmHWM'].split()[0]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", measured, *words],
+        [sys.executable, "-c", measured, *arguments],
         capture_output=True, text=True, timeout=timeout, check=False,
         env={**os.environ, "NO_PROXY": "*"},
     )  # fmt: skip

@@ -100,8 +100,8 @@ def test_what_is_not_the_promised_archive_is_not_unpacked(tmp_path: Path) -> Non
     assert not home.exists()
 
 
-def test_a_runtime_that_a_user_has_put_there_is_replaced(place: Path) -> None:
-    home = place / "runtime/one"
+def test_a_runtime_that_a_user_has_put_there_is_replaced(folder: Path) -> None:
+    home = folder / "runtime/one"
     evil = home / "packages/hf_transfer/__init__.py"
     evil.parent.mkdir(parents=True)
     evil.write_text("evil()")

@@ -22,13 +22,13 @@ def test_what_another_user_wrote_is_not_believed(users: Path) -> None:
     assert exclusive.sleeping(users) == {}
 
 
-def test_a_file_of_theirs_in_roots_directory_is_not_believed(place: Path) -> None:
-    files.write(place / "exclusive.json", GROUPS, 0o600)
-    (place / "active.json").write_text(ACTIVE)
-    os.chown(place / "active.json", UID, UID)
-    assert exclusive.running(place) == {"evening": "chat"}
-    files.write(place / "active.json", ACTIVE, 0o600)
-    assert exclusive.running(place) == {"evening": "coder"}
+def test_a_file_of_theirs_in_roots_directory_is_not_believed(folder: Path) -> None:
+    files.write(folder / "exclusive.json", GROUPS, 0o600)
+    (folder / "active.json").write_text(ACTIVE)
+    os.chown(folder / "active.json", UID, UID)
+    assert exclusive.running(folder) == {"evening": "chat"}
+    files.write(folder / "active.json", ACTIVE, 0o600)
+    assert exclusive.running(folder) == {"evening": "coder"}
 
 
 def test_it_is_not_written_where_a_user_decides(users: Path) -> None:
@@ -42,6 +42,6 @@ def test_it_is_not_written_where_a_user_decides(users: Path) -> None:
     "text", ["", "[]", "[" * 100000, '{"groups": 5}', '{"groups": {"evening": {"members": []}}}',
              json.dumps({"groups": {"evening": {"members": ["a"], "windows": [[1, 2]]}}})],
 )  # fmt: skip
-def test_what_a_power_cut_tore_is_no_group(place: Path, text: str) -> None:
-    files.write(place / "exclusive.json", text, 0o600)
-    assert exclusive.running(place) == {}
+def test_what_a_power_cut_tore_is_no_group(folder: Path, text: str) -> None:
+    files.write(folder / "exclusive.json", text, 0o600)
+    assert exclusive.running(folder) == {}

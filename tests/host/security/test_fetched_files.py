@@ -44,9 +44,9 @@ def test_the_owner_of_an_adopted_file_cant_rewrite_it(fetching: Fetch, users: Pa
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
 def test_a_file_below_a_directory_of_many_is_copied(
-    fetching: Fetch, place: Path, mode: int
+    fetching: Fetch, folder: Path, mode: int
 ) -> None:
-    shared = place / "shared/models"
+    shared = folder / "shared/models"
     shared.mkdir(parents=True)
     (shared / ONE).write_bytes(fetching.hub.files[ONE])
     shared.parent.chmod(mode)
@@ -54,11 +54,11 @@ def test_a_file_below_a_directory_of_many_is_copied(
     assert not (fetching.destination / ONE).samefile(shared / ONE)
 
 
-def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, place: Path) -> None:
-    (place / "mine").mkdir()
-    (place / "mine" / ONE).write_bytes(fetching.hub.files[ONE])
-    fetching.complete(adopt=[str(place / "mine")])
-    assert (fetching.destination / ONE).samefile(place / "mine" / ONE)
+def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / ONE).write_bytes(fetching.hub.files[ONE])
+    fetching.complete(adopt=[str(folder / "mine")])
+    assert (fetching.destination / ONE).samefile(folder / "mine" / ONE)
 
 
 def _hard_linked(fetching: Fetch, users: Path) -> Path:
@@ -127,8 +127,8 @@ def test_a_stage_that_was_made_before_and_a_forged_note_are_removed(fetching: Fe
     assert fetching.destination.parent.stat().st_uid == 0
 
 
-def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, place: Path) -> None:
-    victim = place / "victim"
+def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, folder: Path) -> None:
+    victim = folder / "victim"
     victim.mkdir()
     (victim / "holder.json").write_text("root's own")
     _users_parent(fetching)
@@ -140,9 +140,9 @@ def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, place: Path) -> N
 
 
 def test_a_state_directory_that_a_user_has_linked_is_not_written_to(
-    fetching: Fetch, users: Path, place: Path
+    fetching: Fetch, users: Path, folder: Path
 ) -> None:
-    victim = place / "victim"
+    victim = folder / "victim"
     victim.mkdir()
     (victim / "progress.json").write_text("root's own")
     as_user('ln -s "$1" "$2"', victim, users / "state")

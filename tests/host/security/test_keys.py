@@ -16,11 +16,11 @@ from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
 from tests.host.proxy.backend import PATIENCE, Backend
-from tests.host.proxy.conftest import one, place
+from tests.host.proxy.conftest import first, folder
 from tests.host.proxy.haproxy import ENGINE, HAPROXY, KEY, RunningProxy, opened, proxies_of, replica
 from tests.host.serving import free_port
 
-__all__ = ["one", "place"]
+__all__ = ["first", "folder"]
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
 CHAT = "/v1/chat/completions"
 OPENCLAW = "sk-the-key-of-openclaw-0123456789"
@@ -39,23 +39,25 @@ def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator
 
 
 @pytest.fixture
-def proxy(place: Path, one: Backend) -> Iterator[RunningProxy]:
+def proxy(folder: Path, first: Backend) -> Iterator[RunningProxy]:
     """A host's own proxy."""
-    with own_proxy(place, one) as result:
+    with own_proxy(folder, first) as result:
         yield result
 
 
-def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, one: Backend) -> None:
+def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, first: Backend) -> None:
     for key in (KEY, OPENCLAW, LAPTOP):
         assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
-    assert {seen.headers["authorization"] for seen in one.seen} == {f"Bearer {ENGINE.value}"}
+    assert {seen.headers["authorization"] for seen in first.seen} == {f"Bearer {ENGINE.value}"}
     assert proxy.send("GET", "/v1/realtime", key=LAPTOP).status < 500
     two_headers = (
         f"POST {CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {LAPTOP}\r\n"
         f"Authorization: Bearer {OPENCLAW}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
     )
     proxy.raw(two_headers.encode())
-    assert not any(key in str(seen.headers) for seen in one.seen for key in (KEY, LAPTOP, OPENCLAW))
+    assert not any(
+        key in str(seen.headers) for seen in first.seen for key in (KEY, LAPTOP, OPENCLAW)
+    )
 
 
 def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
@@ -88,7 +90,7 @@ def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> N
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, one: Backend) -> None:
+def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
     """Another address of this machine stands for another machine: it is not the one asked."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
@@ -99,16 +101,16 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, one: B
         elsewhere.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {key}"})
         seen.append(elsewhere.getresponse().status)
     assert seen == [401, 200]
-    assert len(one.seen) == 2
+    assert len(first.seen) == 2
 
 
-def test_a_load_balancer_passes_the_clients_key_on(place: Path, one: Backend) -> None:
+def test_a_load_balancer_passes_the_clients_key_on(folder: Path, first: Backend) -> None:
     """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
-    with opened(proxies_of(place, (replica(one),))) as balancer:
+    with opened(proxies_of(folder, (replica(first),))) as balancer:
         balancer.write(named={"openclaw": OPENCLAW})
         balancer.reload()
         assert balancer.post(CHAT, key=OPENCLAW).status == 200
-    assert one.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
+    assert first.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
 
 
 # --- The program that changes keys alone --------------------------------------------------------
@@ -138,9 +140,9 @@ def named(**keys: str) -> str:
 
 
 def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
-    known = program.main(request(managed.proxies, None))
-    assert sorted(line.split()[1] for line in known) == ["default", *sorted(NAMED)]
-    assert not any(key in json.dumps(known) for key in (KEY, OPENCLAW, LAPTOP))
+    expected = program.main(request(managed.proxies, None))
+    assert sorted(line.split()[1] for line in expected) == ["default", *sorted(NAMED)]
+    assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
 def test_what_it_writes_is_what_opens(managed: RunningProxy) -> None:

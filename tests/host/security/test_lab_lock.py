@@ -30,26 +30,26 @@ def _link(folder: Path) -> None:
 
 @pytest.mark.parametrize("trap", [_for_all, _users, _link])
 def test_a_lock_where_others_could_hold_it_is_refused(
-    place: Path, trap: Callable[[Path], None]
+    folder: Path, trap: Callable[[Path], None]
 ) -> None:
-    file = place / "lab/holder"
+    file = folder / "lab/holder"
     trap(file.parent)
     with pytest.raises(SystemExit, match=f"{file.parent} .*: remove it"):
         lock_file.opened(file)
     with pytest.raises(SystemExit, match="remove it"), held("tests", file=file):
         pass
-    assert not list(place.glob("victim/*"))
+    assert not list(folder.glob("victim/*"))
 
 
-def test_a_lock_that_is_a_link_is_not_followed(place: Path) -> None:
-    victim = place / "victim"
+def test_a_lock_that_is_a_link_is_not_followed(folder: Path) -> None:
+    victim = folder / "victim"
     victim.write_text("root's own")
-    (place / "lab").mkdir(mode=0o700)
+    (folder / "lab").mkdir(mode=0o700)
     for name in ("lab/holder", "lock"):
-        (place / name).symlink_to(victim)
+        (folder / name).symlink_to(victim)
     with pytest.raises(OSError, match="symbolic links"):
-        lock_file.opened(place / "lab/holder")
-    with pytest.raises(OSError, match="symbolic links"), build._only_one(place):
+        lock_file.opened(folder / "lab/holder")
+    with pytest.raises(OSError, match="symbolic links"), build._only_one(folder):
         pass
     assert victim.read_text() == "root's own"
 

@@ -54,9 +54,9 @@ TRAPS = [
 def test_a_mark_of_another_user_is_none(
     users: Path, trap: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = trap(users)
-    assert json.loads(place.read_text())["by"] == "root"
-    monkeypatch.setattr(homes, "MAINTENANCE", str(place))
+    position = trap(users)
+    assert json.loads(position.read_text())["by"] == "root"
+    monkeypatch.setattr(homes, "MAINTENANCE", str(position))
     assert homes.maintenance() is None
     seen = observe.as_root(ObservationRequest(services_root=str(users)))
     assert seen["maintenance"] is None
@@ -72,10 +72,10 @@ def test_a_mark_is_not_written_where_a_user_decides(
         maintenance.main(request)
 
 
-def test_who_stopped_a_service_is_roots_to_say(users: Path, place: Path) -> None:
+def test_who_stopped_a_service_is_roots_to_say(users: Path, folder: Path) -> None:
     as_user(WRITE, MARK, users / homes.STOPPED)
     assert homes.stopped(users) is None
-    files.write(place / homes.STOPPED, MARK, 0o644)
-    result = homes.stopped(place)
+    files.write(folder / homes.STOPPED, MARK, 0o644)
+    result = homes.stopped(folder)
     assert result is not None
     assert result.why == "it is mine now"

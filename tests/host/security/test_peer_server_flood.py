@@ -118,9 +118,9 @@ def test_who_reads_nothing_loses_the_connection(
     tmp_path: Path,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(peer_server, "_PIECE_TIME", 1.0)
-    place = tmp_path / "models/org--model" / COMMIT / "large"
-    place.parent.mkdir(parents=True)
-    with place.open("wb") as file:
+    folder = tmp_path / "models/org--model" / COMMIT / "large"
+    folder.parent.mkdir(parents=True)
+    with folder.open("wb") as file:
         file.truncate(8 * MIB)
     seed.port = served[1]
     connection = seed.connect()

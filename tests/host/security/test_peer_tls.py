@@ -48,9 +48,9 @@ class Tapped:
         for pair in ((mine, its), (its, mine)):
             threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(self, row: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
-            while block := one.recv(1 << 16):
+            while block := row.recv(1 << 16):
                 self.heard += block
                 other.sendall(block)
             other.shutdown(socket.SHUT_WR)
@@ -112,13 +112,13 @@ def test_who_listens_in_reads_no_weights_and_no_names(
     assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
     heard = bytes(served.tap.heard)
     assert len(heard) > leech.progress()["bytes_peers"]
-    for told in (PIECE, b"safetensors", PEER.encode(), b"Authorization: Sparkwright"):
-        assert (told in heard) is not tls, told
+    for message in (PIECE, b"safetensors", PEER.encode(), b"Authorization: Sparkwright"):
+        assert (message in heard) is not tls, message
 
 
-@pytest.mark.parametrize("wrong", ["another CA", "another name", "a public CA"])
+@pytest.mark.parametrize("mistake", ["another CA", "another name", "a public CA"])
 def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
-    serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, wrong: str
+    serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
     """Nor is it told what is wanted: the run's key is shown to nobody else."""
     served = serving(True)
@@ -129,7 +129,7 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
             "another CA": TlsIdentity(NAME, other.pem),
             "another name": TlsIdentity(own_name("other"), served.ca.pem),
             "a public CA": TlsIdentity(NAME, None),
-        }[wrong],
+        }[mistake],
     )
     assert leech.progress()["bytes_peers"] == 0
     assert f"the peer {served.tap.address} fails (its certificate: " in output

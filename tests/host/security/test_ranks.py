@@ -27,11 +27,11 @@ def serving(tmp_path: Path) -> Iterator[Cluster]:
     cluster.stop()
 
 
-def _connected(one: Cluster, source: str) -> socket.socket:
-    return socket.create_connection(one.address, timeout=5, source_address=(source, 0))
+def _connected(row: Cluster, source: str) -> socket.socket:
+    return socket.create_connection(row.address, timeout=5, source_address=(source, 0))
 
 
-def _said(connection: socket.socket) -> Any:
+def _received(connection: socket.socket) -> Any:
     try:
         line = connection.makefile("rb").readline()
     except OSError:
@@ -43,21 +43,21 @@ def test_another_address_is_not_even_greeted(serving: Cluster) -> None:
     session = serving.session
     for _ in range(200):
         with _connected(serving, "127.0.0.1") as connection:
-            assert _said(connection) is None
+            assert _received(connection) is None
     assert serving.session == session
 
 
 JOINS = safe_load(Path(__file__).with_name("tables.yaml").read_text())["joins"]
 
 
-@pytest.mark.parametrize("said", [*JOINS, "x" * 100_000])
-def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, said: object) -> None:
+@pytest.mark.parametrize("answer", [*JOINS, "x" * 100_000])
+def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
     """From a rank's own address, as another user of its host has it."""
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
-        assert "nonce" in _said(connection)
-        connection.sendall(json.dumps(said).encode() + b"\n")
-        assert _said(connection) is None
+        assert "nonce" in _received(connection)
+        connection.sendall(json.dumps(answer).encode() + b"\n")
+        assert _received(connection) is None
     time.sleep(1)
     assert serving.session == session
 
@@ -65,13 +65,13 @@ def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, said: 
 def test_a_proof_that_was_overheard_is_worth_nothing(serving: Cluster) -> None:
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
-        nonce = _said(connection)["nonce"]
+        nonce = _received(connection)["nonce"]
         overheard = follower_proof(KEY, "chat", 1, nonce)
     with _connected(serving, serving.head.config.addresses[1]) as connection:
-        _said(connection)
+        _received(connection)
         arguments = {"rank": 1, "nonce": "n", "mac": overheard}
         connection.sendall(json.dumps(arguments).encode() + b"\n")
-        assert _said(connection) is None
+        assert _received(connection) is None
     time.sleep(1)
     assert serving.session == session
 
@@ -103,7 +103,7 @@ def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path:
             connection, _ = server.accept()
             with connection:
                 connection.sendall(b'{"nonce": "n"}\n')
-                assert KEY not in str(_said(connection))
+                assert KEY not in str(_received(connection))
                 false = {"session": "s", "release": "../../../tmp", "mac": "0" * 64}
                 connection.sendall(json.dumps(false).encode() + b"\n")
                 until(lambda: "does not know the ranks' key" in str(follower.state))
@@ -151,10 +151,10 @@ class Kernel:
         self.input: list[str] = []
         self.fails = ""
 
-    def run(self, *words: str, timeout: float | None = None) -> Any:
-        self.told.append(words)
-        out = "\n".join(self.input) if "-S" in words else ""
-        code = 1 if self.fails and self.fails in words else 0
+    def run(self, *arguments: str, timeout: float | None = None) -> Any:
+        self.told.append(arguments)
+        out = "\n".join(self.input) if "-S" in arguments else ""
+        code = 1 if self.fails and self.fails in arguments else 0
         return Outcome(code, out, "no such table" if code else "")
 
 

@@ -18,8 +18,8 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]
     """What Docker was told; systemd's units are in a folder of the test's."""
     texts: list[tuple[str, ...]] = []
 
-    def command(*words: str, **_: object) -> Outcome:
-        texts.append(words)
+    def command(*arguments: str, **_: object) -> Outcome:
+        texts.append(arguments)
         return Outcome(0)
 
     for name in ("units", "run"):

@@ -21,10 +21,10 @@ from sparkwright.proxy.haproxy import Replica, ReplicaTls
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.proxy.backend import Backend, serving
-from tests.host.proxy.conftest import one, place
+from tests.host.proxy.conftest import first, folder
 from tests.host.proxy.haproxy import HAPROXY, KEY, RunningProxy, opened, proxies_of, replica, until
 
-__all__ = ["one", "place"]
+__all__ = ["first", "folder"]
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
 
 CHAT = "/v1/chat/completions"
@@ -34,15 +34,15 @@ NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
 
 
 @pytest.fixture
-def ca(place: Path) -> Authority:
+def ca(folder: Path) -> Authority:
     """The site's CA."""
-    return authority(NOW, place / "ca")
+    return authority(NOW, folder / "ca")
 
 
 @pytest.fixture
-def other(place: Path) -> Authority:
+def other(folder: Path) -> Authority:
     """A CA of an attacker's."""
-    return authority(NOW, place / "other-ca")
+    return authority(NOW, folder / "other-ca")
 
 
 def pem(signer: Authority, host: str = "spark-1", names: tuple[str, ...] = NAMES) -> SecretText:
@@ -50,9 +50,9 @@ def pem(signer: Authority, host: str = "spark-1", names: tuple[str, ...] = NAMES
     return host_certificate(signer, host, names, NOW)
 
 
-def served(text: str, place: Path) -> ssl.SSLContext:
+def served(text: str, folder: Path) -> ssl.SSLContext:
     """A server's side of TLS."""
-    file = place / "served.pem"
+    file = folder / "served.pem"
     file.touch(mode=0o600)
     file.write_text(text)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -68,9 +68,9 @@ def trusting(signer: Authority) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def proxy(place: Path, one: Backend, ca: Authority) -> Iterator[RunningProxy]:
+def proxy(folder: Path, first: Backend, ca: Authority) -> Iterator[RunningProxy]:
     """A proxy that serves https, and a client that knows its CA."""
-    with opened(proxies_of(place, (replica(one),), tls=pem(ca))) as running:
+    with opened(proxies_of(folder, (replica(first),), tls=pem(ca))) as running:
         running.context = trusting(ca)
         yield running
 
@@ -91,19 +91,19 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 @pytest.mark.parametrize("name", NAMES)
 def test_clients_that_know_the_ca_get_in(
-    proxy: RunningProxy, ca: Authority, one: Backend, name: str
+    proxy: RunningProxy, ca: Authority, first: Backend, name: str
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}
     assert proxy.post(CHAT, key="wrong").status == 401
     assert handshake(proxy, trusting(ca), name)[0] == "TLSv1.3"
-    assert len(one.seen) == 1
+    assert len(first.seen) == 1
 
 
-def test_nothing_is_answered_in_clear(proxy: RunningProxy, one: Backend) -> None:
+def test_nothing_is_answered_in_clear(proxy: RunningProxy, first: Backend) -> None:
     request = f"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n\r\n"
     assert b"HTTP/" not in proxy.raw(request.encode())
     assert b"HTTP/" not in proxy.raw(b"GET /health HTTP/1.0\r\n\r\n")
-    assert one.seen == []
+    assert first.seen == []
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -135,18 +135,18 @@ def test_a_certificate_is_for_its_host_alone(proxy: RunningProxy, ca: Authority)
             handshake(proxy, trusting(ca), name)
 
 
-def test_a_stolen_host_key_signs_for_nobody(place: Path, one: Backend, ca: Authority) -> None:
+def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Authority) -> None:
     stolen = pem(ca)
     key = serialization.load_pem_private_key(stolen.encode(), None)
     signer = Authority(
-        place / "forged/ca.pem",
+        folder / "forged/ca.pem",
         x509.load_pem_x509_certificate(stolen.encode()),
         key,  # type: ignore[arg-type]
     )
-    (place / "forged").mkdir()
+    (folder / "forged").mkdir()
     forged = SecretText(pem(signer, "spark-2", ("localhost",)) + signer.pem)
     with (
-        opened(proxies_of(place, (replica(one),), tls=forged)) as posing,
+        opened(proxies_of(folder, (replica(first),), tls=forged)) as posing,
         pytest.raises(ssl.SSLCertVerificationError),
     ):
         handshake(posing, trusting(ca))
@@ -175,27 +175,27 @@ def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica
     return replace(replica(backend), tls=ReplicaTls(own_name(host), ca.pem))
 
 
-def test_a_replica_of_this_ca_gets_requests(place: Path, ca: Authority) -> None:
-    with serving("right", served(pem(ca), place)) as right:
+def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None:
+    with serving("right", served(pem(ca), folder)) as right:
         settings = {"tls": pem(ca)}
-        with opened(proxies_of(place, (balancing(right, ca),), **settings)) as proxy:
+        with opened(proxies_of(folder, (balancing(right, ca),), **settings)) as proxy:
             proxy.context = trusting(ca)
             proxy.until_status("right", "UP")
             assert proxy.post(CHAT).data == {"replica": "right"}
 
 
 def test_a_replica_that_nobody_can_verify_gets_no_request(
-    place: Path, ca: Authority, other: Authority
+    folder: Path, ca: Authority, other: Authority
 ) -> None:
     """One of another CA, one of another host's certificate, one in clear: none is ever asked."""
     with ExitStack() as stack:
-        right = stack.enter_context(serving("right", served(pem(ca), place)))
-        alien = stack.enter_context(serving("alien", served(pem(other), place)))
-        posing = served(pem(ca, "spark-9", ("localhost", own_name("spark-9"))), place)
+        right = stack.enter_context(serving("right", served(pem(ca), folder)))
+        alien = stack.enter_context(serving("alien", served(pem(other), folder)))
+        posing = served(pem(ca, "spark-9", ("localhost", own_name("spark-9"))), folder)
         neighbour = stack.enter_context(serving("neighbour", posing))
         clear = stack.enter_context(serving("clear"))
         replicas = tuple(balancing(item, ca) for item in (right, alien, neighbour, clear))
-        proxy = stack.enter_context(opened(proxies_of(place, replicas)))
+        proxy = stack.enter_context(opened(proxies_of(folder, replicas)))
         for bad in ("alien", "neighbour", "clear"):
             proxy.until_status(bad, "DOWN")
         assert {proxy.post(CHAT).data["replica"] for _ in range(8)} == {"right"}
@@ -203,14 +203,14 @@ def test_a_replica_that_nobody_can_verify_gets_no_request(
 
 
 def test_who_takes_a_replica_s_port_gets_no_request(
-    place: Path, ca: Authority, other: Authority
+    folder: Path, ca: Authority, other: Authority
 ) -> None:
     """Between two checks: each connection is verified, too."""
-    with serving("one", served(pem(ca), place)) as first:
+    with serving("one", served(pem(ca), folder)) as first:
         replicas = (balancing(first, ca),)
-    with serving("one", served(pem(other), place), first.port) as thief:
+    with serving("one", served(pem(other), folder), first.port) as thief:
         settings = {"check_milliseconds": 60_000, "wait_seconds": 1}
-        with opened(proxies_of(place, replicas, **settings)) as proxy:
+        with opened(proxies_of(folder, replicas, **settings)) as proxy:
             assert proxy.post(CHAT).status == 503
         assert thief.seen == []
 
@@ -219,23 +219,23 @@ def test_who_takes_a_replica_s_port_gets_no_request(
 
 
 def test_a_certificate_is_renewed_while_a_stream_runs(
-    proxy: RunningProxy, one: Backend, ca: Authority
+    proxy: RunningProxy, first: Backend, ca: Authority
 ) -> None:
     stream = proxy.send("POST", CHAT, {"stream": 2})
-    one.go.release()
+    first.go.release()
     assert stream.readline() == b"data: 0 of one\n"
     _, before = handshake(proxy, trusting(ca))
     proxy.change(tls=pem(ca, names=(*NAMES, "spark-1")))
     assert handshake(proxy, trusting(ca))[1] != before
     assert proxy.post(CHAT).status == 200
-    one.go.release()
+    first.go.release()
     assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
-def test_turning_it_on_and_off_cuts_nobody_off(place: Path, one: Backend, ca: Authority) -> None:
-    with opened(proxies_of(place, (replica(one),))) as proxy:
+def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca: Authority) -> None:
+    with opened(proxies_of(folder, (replica(first),))) as proxy:
         clear = proxy.send("POST", CHAT, {"stream": 2})
-        one.go.release()
+        first.go.release()
         assert clear.readline() == b"data: 0 of one\n"
         proxy.change(tls=pem(ca))
         proxy.context = trusting(ca)
@@ -244,17 +244,20 @@ def test_turning_it_on_and_off_cuts_nobody_off(place: Path, one: Backend, ca: Au
         proxy.context = None
         assert proxy.post(CHAT).status == 200
         for _ in range(2):
-            one.go.release()
+            first.go.release()
         assert clear.read().endswith(b"data: 1 of one\n\n")
         assert secured.read().endswith(b"data: 0 of one\n\n")
 
 
-def test_replicas_turn_it_on_and_off_with_their_load_balancer(place: Path, ca: Authority) -> None:
+def test_replicas_turn_it_on_and_off_with_their_load_balancer(folder: Path, ca: Authority) -> None:
     """Its reload keeps who is drained, and not in which way the replicas were spoken to."""
     with serving("one") as clear:
         plain = (replica(clear),)
-    with opened(proxies_of(place, plain)) as balancer:
-        for replicas, context in (((balancing(clear, ca),), served(pem(ca), place)), (plain, None)):
+    with opened(proxies_of(folder, plain)) as balancer:
+        for replicas, context in (
+            ((balancing(clear, ca),), served(pem(ca), folder)),
+            (plain, None),
+        ):
             balancer.change(replicas=replicas)
             with serving("one", context, clear.port, clear.health_port):
                 balancer.until_status("one", "UP")
@@ -265,9 +268,9 @@ def test_replicas_turn_it_on_and_off_with_their_load_balancer(place: Path, ca: A
 
 
 @pytest.fixture
-def asked(place: Path) -> SmokeRequest:
+def asked(folder: Path) -> SmokeRequest:
     """What a host's smoke test is asked for."""
-    secrets = place / "secrets.env"
+    secrets = folder / "secrets.env"
     secrets.touch(mode=0o600)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     return SmokeRequest("llm", "x.service", "127.0.0.1", 1, str(secrets), ("m",), 1, 1)
@@ -279,14 +282,14 @@ def test_the_smoke_test_speaks_https(proxy: RunningProxy, asked: SmokeRequest) -
 
 
 def test_the_smoke_test_shows_its_key_to_nobody_else(
-    place: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
+    folder: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A local user takes the proxy's port while it is away, with a certificate of the same CA."""
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
-    mine = place / "host.pem"
+    mine = folder / "host.pem"
     mine.touch(mode=0o600)
     mine.write_text(pem(ca))
-    with serving("thief", served(pem(ca, "spark-2"), place)) as thief:
+    with serving("thief", served(pem(ca, "spark-2"), folder)) as thief:
         asked = replace(asked, proxy=("127.0.0.1", thief.port), certificate=str(mine))
         assert "certificate verify failed" in (check.proxy_fault(asked) or "")
     with serving("thief") as thief:

@@ -17,9 +17,9 @@ from tests.libyaml import safe_load
 
 
 @pytest.fixture
-def victim(place: Path) -> Path:
+def victim(folder: Path) -> Path:
     """A directory of root's with a file that nobody else may read or change."""
-    made = place / "victim"
+    made = folder / "victim"
     made.mkdir(mode=0o700)
     (made / "file").write_text("root's own")
     return made
@@ -74,21 +74,21 @@ def test_nothing_is_written_where_a_user_decides(
     assert unharmed(victim)
 
 
-def test_a_file_that_is_a_link_is_replaced_and_not_followed(place: Path, victim: Path) -> None:
+def test_a_file_that_is_a_link_is_replaced_and_not_followed(folder: Path, victim: Path) -> None:
     for name in ("file", ".file.new"):
-        (place / name).symlink_to(victim / "file")
-    assert files.write(place / "file", "new", 0o644)
-    assert not (place / "file").is_symlink()
-    assert (place / "file").read_text() == "new"
-    assert not files.write(place / "file", "new", 0o644)
-    (place / "log").symlink_to(victim / "file")
+        (folder / name).symlink_to(victim / "file")
+    assert files.write(folder / "file", "new", 0o644)
+    assert not (folder / "file").is_symlink()
+    assert (folder / "file").read_text() == "new"
+    assert not files.write(folder / "file", "new", 0o644)
+    (folder / "log").symlink_to(victim / "file")
     with pytest.raises(OSError, match="log"):
-        files.append(place / "log", "more")
+        files.append(folder / "log", "more")
     assert unharmed(victim)
 
 
-def test_a_file_of_a_users_is_neither_believed_nor_kept(place: Path) -> None:
-    file = place / "file"
+def test_a_file_of_a_users_is_neither_believed_nor_kept(folder: Path) -> None:
+    file = folder / "file"
     file.write_text("new")
     file.chmod(0o644)
     os.chown(file, UID, UID)
@@ -98,11 +98,11 @@ def test_a_file_of_a_users_is_neither_believed_nor_kept(place: Path) -> None:
     assert files.read(file) == "new"
 
 
-def test_a_pipe_does_not_hold_root_up(place: Path) -> None:
-    os.mkfifo(place / "file")
-    assert files.read(place / "file") is None
-    assert files.write(place / "file", "new", 0o600)
-    assert (place / "file").read_text() == "new"
+def test_a_pipe_does_not_hold_root_up(folder: Path) -> None:
+    os.mkfifo(folder / "file")
+    assert files.read(folder / "file") is None
+    assert files.write(folder / "file", "new", 0o600)
+    assert (folder / "file").read_text() == "new"
 
 
 def test_a_jobs_directory_is_not_made_where_a_user_decides(
@@ -121,11 +121,11 @@ def test_a_jobs_directory_is_not_made_where_a_user_decides(
 
 
 @pytest.mark.parametrize("path", ["mine", "mine/below", "mine/below/file", "link/file", "none/x"])
-def test_what_is_roots_alone_is_not_exposed(place: Path, path: str) -> None:
-    (place / "mine/below").mkdir(parents=True)
-    (place / "mine/below/file").touch()
-    (place / "link").symlink_to("mine/below")
-    assert trusted.exposed(place / path) is None
+def test_what_is_roots_alone_is_not_exposed(folder: Path, path: str) -> None:
+    (folder / "mine/below").mkdir(parents=True)
+    (folder / "mine/below/file").touch()
+    (folder / "link").symlink_to("mine/below")
+    assert trusted.exposed(folder / path) is None
 
 
 EXPOSED = safe_load(Path(__file__).with_name("tables.yaml").read_text())["exposed"]
@@ -133,28 +133,28 @@ EXPOSED = safe_load(Path(__file__).with_name("tables.yaml").read_text())["expose
 
 @pytest.mark.parametrize(("path", "where"), EXPOSED.items())
 def test_what_another_user_can_change_is_named(
-    place: Path, users: Path, path: str, where: str
+    folder: Path, users: Path, path: str, where: str
 ) -> None:
     for name, mode in {"all": 0o777, "group": 0o775, "tmp": 0o1777, "mine": 0o755}.items():
-        (place / name).mkdir()
-        (place / name).chmod(mode)
-    (place / "link").symlink_to(users)
-    as_user('mkdir "$1/theirs" && ln -s / "$1/to-root"', place / "tmp")
+        (folder / name).mkdir()
+        (folder / name).chmod(mode)
+    (folder / "link").symlink_to(users)
+    as_user('mkdir "$1/theirs" && ln -s / "$1/to-root"', folder / "tmp")
     for name in ("theirs", "for-all"):
-        (place / "mine" / name).touch()
-    os.chown(place / "mine/theirs", UID, UID)
-    (place / "mine/for-all").chmod(0o666)
-    result = trusted.exposed(place / path)
+        (folder / "mine" / name).touch()
+    os.chown(folder / "mine/theirs", UID, UID)
+    (folder / "mine/for-all").chmod(0o666)
+    result = trusted.exposed(folder / path)
     assert result is not None
-    assert result.path == str(place / where)
+    assert result.path == str(folder / where)
     assert result.why
 
 
-def test_what_lies_in_tmp_is_roots_if_root_made_it(place: Path) -> None:
-    place.chmod(0o1777)
-    (place / "mine").mkdir()
-    assert files.write(place / "mine/state/file", "text", 0o600)
-    assert trusted.exposed(place / "mine/state/file") is None
+def test_what_lies_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
+    folder.chmod(0o1777)
+    (folder / "mine").mkdir()
+    assert files.write(folder / "mine/state/file", "text", 0o600)
+    assert trusted.exposed(folder / "mine/state/file") is None
 
 
 def test_a_directory_is_given_to_root_with_nobody_else_left_in(users: Path) -> None:

@@ -35,18 +35,18 @@ def request(**service: Any) -> DeepRequest:
     return deep_request(decided, rendered.gate, catalog())
 
 
-def at(port: int, place: Path, asked: DeepRequest | None = None, **changes: Any) -> DeepRequest:
+def at(port: int, folder: Path, asked: DeepRequest | None = None, **changes: Any) -> DeepRequest:
     """A request for what listens on a port, with its key in a directory."""
-    secrets = place / "secrets.env"
+    secrets = folder / "secrets.env"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     own: dict[str, Any] = {"address": "127.0.0.1", "port": port, "secrets": str(secrets)}
     return replace(asked or request(), **own, **changes)
 
 
 def ask(
-    server: Server, place: Path, asked: DeepRequest, **changes: Any
+    server: Server, folder: Path, asked: DeepRequest, **changes: Any
 ) -> dict[str, DeepCheckResult]:
     """Every check's result, by name."""
     limits = {"boot_seconds": 1, "first_answer_seconds": 20, "unit": "sparkwright-none.service"}
-    answer = deep.run(replace(at(server.port, place, asked), **{**limits, **changes}))
+    answer = deep.run(replace(at(server.port, folder, asked), **{**limits, **changes}))
     return {check.name: check for check in answer.checks}

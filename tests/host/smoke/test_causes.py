@@ -79,9 +79,9 @@ CHECKS: dict[str, Callable[[DeepClient], str]] = {
 CASES = safe_load(Path(__file__).with_name("causes.yaml").read_text())
 
 
-@pytest.mark.parametrize(("check", "answers", "cause", "words"), CASES)
+@pytest.mark.parametrize(("check", "answers", "cause", "message"), CASES)
 def test_an_answer_is_of_its_own_cause(
-    check: str, answers: list[Any], cause: str, words: str
+    check: str, answers: list[Any], cause: str, message: str
 ) -> None:
     def answered(path: str, body: Any) -> Reply:
         if path == "/tokenize":
@@ -91,7 +91,7 @@ def test_an_answer_is_of_its_own_cause(
 
     text = fault(CHECKS[check], scripted(answered))
     assert text[0] == cause
-    assert words in text[1]
+    assert message in text[1]
 
 
 class Streaming(Scripted):
@@ -125,7 +125,7 @@ def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "cause", "words"),
+    ("events", "cause", "message"),
     [
         ([delta(content="a")] * 3, "cut", "ends after 3 events without [DONE]"),
         ([delta(role="assistant", content=""), USAGE, "[DONE]"], "empty", "has no text"),
@@ -134,10 +134,10 @@ def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
         ([*[delta(content="a")] * 3, "[DONE]"], "usage", "ends without usage"),
     ],
 )
-def test_stream(events: list[Any], cause: str, words: str) -> None:
+def test_stream(events: list[Any], cause: str, message: str) -> None:
     text = fault(routes.stream, streaming(*events))
     assert text[0] == cause
-    assert words in text[1]
+    assert message in text[1]
 
 
 def test_a_name_that_says_nothing() -> None:

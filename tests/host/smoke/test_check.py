@@ -25,11 +25,11 @@ def _fault(name: str) -> dict[str, str]:
     return {"FAKE_VLLM_FAULT": name} if name else {"VLLM_API_KEY": ""}
 
 
-def ask(server: Server, place: Path, **changes: Any) -> SmokeAnswer:
-    (place / "secrets.env").write_text(f"VLLM_API_KEY={KEY}\n")
+def ask(server: Server, folder: Path, **changes: Any) -> SmokeAnswer:
+    (folder / "secrets.env").write_text(f"VLLM_API_KEY={KEY}\n")
     request = SmokeRequest(
         name="qwen36", unit="sparkwright-none.service", address="127.0.0.1", port=server.port,
-        secrets=str(place / "secrets.env"), served_names=("tiny", "tiny2"), boot_seconds=2,
+        secrets=str(folder / "secrets.env"), served_names=("tiny", "tiny2"), boot_seconds=2,
         first_answer_seconds=5, warm_ups=1, speculates=True, metric_names=metric_names(),
     )  # fmt: skip
     return check.run(replace(request, **changes))
@@ -52,7 +52,7 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
 
 
 @pytest.mark.parametrize(
-    ("fault", "name", "words"),
+    ("fault", "name", "message"),
     [
         ("no-alias", "models", "not served: tiny2; served: tiny"),
         ("", "key", "it must be 401"),
@@ -63,13 +63,13 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     ],
 )
 def test_a_fault_fails_the_check_that_is_about_it(
-    model: Path, tmp_path: Path, fault: str, name: str, words: str
+    model: Path, tmp_path: Path, fault: str, name: str, message: str
 ) -> None:
     with launched(model, *WORDS, healthy=True, **_fault(fault)) as server:
         last = ask(server, tmp_path, first_answer_seconds=2).checks[-1]
         well = ask(server, tmp_path, speculates=False, first_answer_seconds=2).checks[-1]
     assert (last.name, last.ok) == (name, False)
-    assert words in last.detail
+    assert message in last.detail
     # A recipe that does not speculate is not asked for it.
     assert well.ok == (name == "speculation")
 

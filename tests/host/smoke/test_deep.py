@@ -137,18 +137,18 @@ def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "skipped"),
+    ("changes", "arguments", "skipped"),
     [
         ({"prefix_caching": None}, ("--no-enable-prefix-caching",), "the engine's default"),
         ({"context": None}, ("--max-model-len", "512"), "do not fit a context of 512"),
     ],
 )
 def test_what_the_plan_leaves_open_the_server_is_asked(
-    model: Path, tmp_path: Path, changes: dict[str, Any], words: tuple[str, ...], skipped: str
+    model: Path, tmp_path: Path, changes: dict[str, Any], arguments: tuple[str, ...], skipped: str
 ) -> None:
     keep = ("prefix-cache", "long-2k", "context-limit")
     skip = {name: "not now" for name in ALL if name not in keep}
-    with launched(model, *WORDS, *words) as server:
+    with launched(model, *WORDS, *arguments) as server:
         result = ask(server, tmp_path, request(), skip=skip, **changes)
     assert result["prefix-cache"].verdict == "skipped"
     assert skipped in result["prefix-cache"].detail

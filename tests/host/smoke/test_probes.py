@@ -47,7 +47,7 @@ SCHEMA = _schema(
 
 
 @pytest.mark.parametrize(
-    ("value", "wrong"),
+    ("value", "mistake"),
     [
         ({"name": "x", "size": 1, "kind": "b"}, []),
         ([], ["$ is list, not object"]),
@@ -59,8 +59,8 @@ SCHEMA = _schema(
          ["$.more is not in the schema", "$.name is int, not string"]),
     ],
 )  # fmt: skip
-def test_the_validator_says_what_does_not_fit(value: Any, wrong: list[str]) -> None:
-    assert misfits(value, SCHEMA) == wrong
+def test_the_validator_says_what_does_not_fit(value: Any, mistake: list[str]) -> None:
+    assert misfits(value, SCHEMA) == mistake
 
 
 JSON = st.recursive(

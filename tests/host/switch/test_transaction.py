@@ -156,12 +156,12 @@ class Host:
         return dict(json.loads((self.place / "state/switch/progress.json").read_text()))
 
 
-def _docker(place: Path, path: str) -> Any:
+def _docker(folder: Path, path: str) -> Any:
     """What Docker's API says: the images are there, and what the files say runs."""
     _, kind, name, *_ = path.split("/")
     if kind == "images":
         return {"Id": "an-id"}
-    running = place / f"running-{name.removeprefix('sparkwright-')}"
+    running = folder / f"running-{name.removeprefix('sparkwright-')}"
     if not running.exists():
         return None
     labels = {"sparkwright.release": running.read_text().strip()}

@@ -61,9 +61,9 @@ def _question(name: str) -> Callable[[FakeHost, Any], Any]:
     return lambda host, run: _asked(host, lambda: question(host, run))
 
 
-def _smoke(host: FakeHost, one: Any) -> Any:
-    gates = [service.gate for service in one.services]
-    return run(host, smoke.answers, gates, judged=one.smoke.__setitem__, execute=True)
+def _smoke(host: FakeHost, row: Any) -> Any:
+    gates = [service.gate for service in row.services]
+    return run(host, smoke.answers, gates, judged=row.smoke.__setitem__, execute=True)
 
 
 def _jobs(host: FakeHost, _: Any) -> Any:

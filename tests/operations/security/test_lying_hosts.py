@@ -63,8 +63,8 @@ class Endless(str):
         return f"{marked('@')!r}.replace('@', {str(self)!r} * {MOST_TEXT + 1})"
 
 
-@pytest.mark.parametrize("words", [("status",), ("history",), ("models", "list")], ids=" ".join)
-def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("status",), ("history",), ("models", "list")], ids=" ".join)
+def test_what_hosts_say_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """Escapes, an endless answer and wrong types, beside a host that is honest."""
     evil = EVIL.replace("\ud800", "")
     seen = encode(status(root="/opt/sparkwright"))
@@ -80,7 +80,7 @@ def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...])
         host("typed", status=marked('{"now": []}'), disk_usage=marked('{"things": 5}')),
         group_data__all="x = (\n",
     )
-    done = sparkwright(tmp_path, *words)
+    done = sparkwright(tmp_path, *arguments)
     assert done.returncode == 1
     assert "@fake/honest" in done.stdout
     for name in ("endless", "typed"):

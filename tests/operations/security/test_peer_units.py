@@ -43,8 +43,8 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
     """What systemctl was asked for; it has room for everything."""
     asked: list[tuple[str, ...]] = []
 
-    def systemctl(*words: str) -> Outcome:
-        asked.append(words)
+    def systemctl(*arguments: str) -> Outcome:
+        asked.append(arguments)
         return Outcome(0)
 
     monkeypatch.setattr(systemd, "TRANSIENT", tmp_path / "units")

@@ -10,7 +10,7 @@ from sparkwright.bootstrap.decide import request_of
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
 from sparkwright.host.observation import Distribution
-from tests.tables import table, tables
+from tests.tables import Tables
 from tests.unit.bootstrap.states import (
     ALL,
     BOOKWORM,
@@ -24,13 +24,15 @@ from tests.unit.bootstrap.states import (
 )
 from tests.unit.builders import plan
 
+cases = Tables(__file__)
+
 BOXES = {"dgx": DGX, "gb10": GB10, "ubuntu": UBUNTU, "jammy": JAMMY, "trixie": TRIXIE,
          "bookworm": BOOKWORM}  # fmt: skip
 TOOLKIT = "nvidia-container-toolkit"
 UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
 
-@table
+@cases("base", "changes", "kind")
 def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
     state = but(BOXES[base], **changes)
     box = box_of(state)
@@ -39,7 +41,7 @@ def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
     assert box.architecture == {"x86_64": "amd64", "aarch64": "arm64"}[state.observed.architecture]
 
 
-@table
+@cases("base", "changes")
 def test_another_one_is_refused_with_what_it_is(base: str, changes: dict[str, Any]) -> None:
     if "distribution" in changes:
         changes = {**changes, "distribution": Distribution(*changes["distribution"])}
@@ -57,7 +59,7 @@ def test_nothing_is_done_unasked(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
-@table
+@cases("base", "packages")
 def test_docker_and_toolkit_come_from_where_the_box_has_them(
     base: str, packages: list[str]
 ) -> None:
@@ -80,7 +82,7 @@ def test_docker_and_toolkit_come_from_where_the_box_has_them(
     assert there.undo.packages == there.packages == docker[1:]
 
 
-@table
+@cases("base", "changes", "asked", "packages", "ids")
 def test_packages_that_are_left_to_install(
     base: str, changes: dict[str, Any], asked: list[str], packages: list[list[str]], ids: list[str]
 ) -> None:
@@ -119,7 +121,7 @@ class TestOnDgxOs:
 class TestDriver:
     """Only where packages can do it, and nobody is needed at the console."""
 
-    @table
+    @cases("base", "packages")
     def test_it_is_installed_and_wants_a_reboot(self, base: str, packages: list[str]) -> None:
         state = BOXES[base]
         for driver in (None, "550.1"):
@@ -149,15 +151,15 @@ class TestDriver:
         # Installed before this boot, and silent: another reboot cures nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
-    @table
+    @cases("base", "changes", "message")
     def test_what_is_in_its_way_is_named(
-        self, base: str, changes: dict[str, Any], words: str
+        self, base: str, changes: dict[str, Any], message: str
     ) -> None:
         state = but(BOXES[base], **changes)
         result = decided(state, "driver")
         assert (result.steps, result.reboot) == ((), False)
         (finding,) = result.findings
-        assert words in f"{finding.observed} {finding.remedy}"
+        assert message in f"{finding.observed} {finding.remedy}"
 
 
 def test_sudo_without_a_password_comes_first_or_nothing_does() -> None:
@@ -249,7 +251,7 @@ class TestFirewall:
 
 
 def test_sources_of_the_users_own_go_before() -> None:
-    mine, text = tables("bootstrap")["sources"], tables("bootstrap")["text"]
+    mine, text = cases.data["sources"], cases.data["text"]
     docker, earlyoom = decided(TRIXIE, "docker", "earlyoom", sources=mine).steps
     assert docker.packages == ("docker-ce",)
     assert docker.repository is not None

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 from sparkwright.bootstrap import gpu_question
 from sparkwright.host.lib.gpu import parse
-from tests.tables import table, tables
+from tests.tables import Tables
 
-SAID = tables("bootstrap")["SAID"]
+cases = Tables(__file__)
+
+SAID = cases.data["SAID"]
 
 
-def run(words: Sequence[str]) -> tuple[int, str, str]:
-    code, out, err = SAID[words[-2]]
+def run(arguments: Sequence[str]) -> tuple[int, str, str]:
+    code, out, err = SAID[arguments[-2]]
     return code, out, err
 
 
@@ -28,7 +30,7 @@ def test_what_each_is() -> None:
     assert gpu_question.boxes({}, run) == []
 
 
-@table
+@cases("line", "kind")
 def test_its_name_for_init(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 

@@ -27,9 +27,9 @@ def test_its_fingerprint_and_both_forms(tmp_path: Path) -> None:
     assert openpgp.binary(text.encode()) == packets
     binary = tmp_path / "key.gpg"
     binary.write_bytes(packets)
-    for place in (KEY, binary):
+    for position in (KEY, binary):
         for wanted in (FINGERPRINT, FINGERPRINT.lower(), None):
-            assert openpgp.key_text(repository(place, wanted)) == text
+            assert openpgp.key_text(repository(position, wanted)) == text
 
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="compares with gpg")

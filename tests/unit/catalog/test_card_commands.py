@@ -41,12 +41,12 @@ def _differences(recipe: str, tag: str) -> frozenset[Difference]:
     return frozenset(differences(of_card(ENTRIES[recipe]), of_service(recipe, tag)))
 
 
-def _declares(one: dict[str, Any], recipe: str, found: Difference) -> bool:
+def _declares(row: dict[str, Any], recipe: str, findings: Difference) -> bool:
     return (
-        recipe in concerned(one, list(ENTRIES))
-        and any(fnmatchcase(found.key, key) for key in one["keys"])
-        and any(fnmatchcase(found.card, value) for value in one.get("from", ["*"]))
-        and any(fnmatchcase(found.here, value) for value in one.get("to", ["*"]))
+        recipe in concerned(row, list(ENTRIES))
+        and any(fnmatchcase(findings.key, key) for key in row["keys"])
+        and any(fnmatchcase(findings.card, value) for value in row.get("from", ["*"]))
+        and any(fnmatchcase(findings.here, value) for value in row.get("to", ["*"]))
     )
 
 
@@ -57,20 +57,20 @@ def test_every_difference_is_declared_once(recipe: str) -> None:
         assert len(declared) == 1, (difference, declared)
 
 
-@pytest.mark.parametrize("one", DECLARED, ids=[item["card"][:40] for item in DECLARED])
-def test_every_declared_deviation_is_there(one: dict[str, Any]) -> None:
-    assert one["why"]
-    for recipe in concerned(one, list(ENTRIES)):
+@pytest.mark.parametrize("row", DECLARED, ids=[item["card"][:40] for item in DECLARED])
+def test_every_declared_deviation_is_there(row: dict[str, Any]) -> None:
+    assert row["why"]
+    for recipe in concerned(row, list(ENTRIES)):
         result = [
             difference
             for difference in _differences(recipe, ENTRIES[recipe]["tag"])
-            if _declares(one, recipe, difference)
+            if _declares(row, recipe, difference)
         ]
-        assert result, f"{recipe} does not differ in {one['keys']}"
-    for pattern in one["keys"]:
+        assert result, f"{recipe} does not differ in {row['keys']}"
+    for pattern in row["keys"]:
         assert any(
             fnmatchcase(difference.key, pattern)
-            for recipe in concerned(one, list(ENTRIES))
+            for recipe in concerned(row, list(ENTRIES))
             for difference in _differences(recipe, ENTRIES[recipe]["tag"])
         ), pattern
 

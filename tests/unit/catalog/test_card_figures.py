@@ -80,17 +80,17 @@ def _figures(key: str, value: Any) -> list[tuple[str, float]]:
 def cited(source: str) -> Iterator[tuple[str, str]]:
     """Card and section, of every section that a source names."""
     for part in source.split("; "):
-        for card, known in CARDS.items():
+        for card, expected in CARDS.items():
             if card not in part:
                 continue
             arguments = part.replace("card of vllm-dflash", "").lower()
-            for section in known["sections"]:
+            for section in expected["sections"]:
                 if section.lower() in arguments:
                     yield card, section
 
 
 @cache
-def known(source: str) -> frozenset[float]:
+def figures_of(source: str) -> frozenset[float]:
     """The figures of the sections that a source names, and those that it quotes itself."""
     result = set(figures(source.replace("card of ", "")))
     for card, section in cited(source):
@@ -140,7 +140,7 @@ def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
         f"{item.where}: {key}: {value:g} ({item.source})"
         for item in _all(path)
         for key, value in item.found
-        if not holds(key, value, known(item.source))
+        if not holds(key, value, figures_of(item.source))
     ]
     assert missing == []
 
@@ -172,9 +172,9 @@ def _tags() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("image", "tag"), _tags())
 def test_a_version_is_in_the_section_that_its_source_names(image: str, tag: str) -> None:
     own = catalog().images[image].tags[tag]
-    known = set(versions(own.source))
+    expected = set(versions(own.source))
     for card, section in cited(own.source):
-        known |= set(CARDS[card]["sections"][section]["versions"].split())
+        expected |= set(CARDS[card]["sections"][section]["versions"].split())
     named = [*own.components.values(), *filter(None, [own.vllm])]
-    missing = [version for text in named for version in versions(text) if version not in known]
+    missing = [version for text in named for version in versions(text) if version not in expected]
     assert missing == []

@@ -16,7 +16,7 @@ def _cards() -> Path:
     """The directory with the cards: SPARKWRIGHT_CARDS, or shared/seeds beside the checkout."""
     named = os.environ.get("SPARKWRIGHT_CARDS")
     places = [Path(named)] if named else [parent / "shared/seeds" for parent in ROOT.parents]
-    path = next((place for place in places if place.is_dir()), None)
+    path = next((folder for folder in places if folder.is_dir()), None)
     if path is None:
         pytest.skip("the cards are not here: SPARKWRIGHT_CARDS names their directory")
     return path

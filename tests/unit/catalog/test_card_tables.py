@@ -68,20 +68,20 @@ def _rows(names: list[str]) -> list[tuple[str, int, Row]]:
     return [(name, at, row) for name in names for at, row in enumerate(tables[name].rows)]
 
 
-def _matching(one: dict[str, Any], columns: list[str], cells: list[str]) -> set[tuple[str, int]]:
+def _matching(entry: dict[str, Any], columns: list[str], cells: list[str]) -> set[tuple[str, int]]:
     """Rows of the measurements that hold every figure of a row of the card."""
     given = {
         header: cell
         for header, cell in zip(columns, cells, strict=False)
-        if header in one["columns"] and cell
+        if header in entry["columns"] and cell
     }
     return {
         (name, at)
-        for name, at, row in _rows(one["measurements"])
+        for name, at, row in _rows(entry["measurements"])
         if all(
             _same(
-                row, one["columns"][header], cell,
-                rounded=one["columns"][header] in one.get("rounded", ()),
+                row, entry["columns"][header], cell,
+                rounded=entry["columns"][header] in entry.get("rounded", ()),
             )
             for header, cell in given.items()
         )
@@ -108,47 +108,47 @@ def _matched() -> Iterator[tuple[str, int]]:
         yield from _of_squashed(entry)
 
 
-@pytest.mark.parametrize("one", of("columns"))
-def test_each_row_of_a_card_is_one_of_the_catalogs(one: dict[str, Any]) -> None:
-    table = TABLES[tuple(one["at"])]
-    assert set(one["columns"]) <= set(table["columns"])
+@pytest.mark.parametrize("row", of("columns"))
+def test_each_row_of_a_card_is_one_of_the_catalogs(row: dict[str, Any]) -> None:
+    table = TABLES[tuple(row["at"])]
+    assert set(row["columns"]) <= set(table["columns"])
     for cells in table["rows"]:
         if len(cells) < 3:
             continue  # the text was cut off here, before the first figure
-        assert len(_matching(one, table["columns"], cells)) == 1, cells
+        assert len(_matching(row, table["columns"], cells)) == 1, cells
 
 
 def _in_matrix(
-    one: dict[str, Any], table: dict[str, Any], cells: list[str]
+    entry: dict[str, Any], table: dict[str, Any], cells: list[str]
 ) -> Iterator[tuple[tuple[str, int], bool]]:
     """Rows for concurrency and category, and whether each holds the cell's figure."""
     for header, cell in zip(table["columns"][1:], cells[1:], strict=True):
-        for name, at, row in _rows(one["measurements"]):
+        for name, at, row in _rows(entry["measurements"]):
             if row.concurrency == int(cells[0]) and _same(row, "category", header, rounded=False):
-                yield (name, at), held(row, one["matrix"]) == numbers(cell, one["matrix"])
+                yield (name, at), held(row, entry["matrix"]) == numbers(cell, entry["matrix"])
 
 
-@pytest.mark.parametrize("one", of("matrix"))
-def test_each_cell_of_a_matrix_is_a_row(one: dict[str, Any]) -> None:
-    table = TABLES[tuple(one["at"])]
+@pytest.mark.parametrize("row", of("matrix"))
+def test_each_cell_of_a_matrix_is_a_row(row: dict[str, Any]) -> None:
+    table = TABLES[tuple(row["at"])]
     for cells in table["rows"]:
-        result = list(_in_matrix(one, table, cells))
+        result = list(_in_matrix(row, table, cells))
         assert len(result) == len(cells) - 1
         assert all(holds for _, holds in result), cells
 
 
-@pytest.mark.parametrize("one", of("transposed"))
-def test_each_statistic_is_a_key(one: dict[str, Any]) -> None:
-    row = catalog().measurements[one["measurements"][0]].rows[0]
-    rows = {cells[0]: cells[1] for cells in TABLES[tuple(one["at"])]["rows"]}
-    assert rows.keys() == one["transposed"].keys()
-    for name, key in one["transposed"].items():
+@pytest.mark.parametrize("entry", of("transposed"))
+def test_each_statistic_is_a_key(entry: dict[str, Any]) -> None:
+    row = catalog().measurements[entry["measurements"][0]].rows[0]
+    rows = {cells[0]: cells[1] for cells in TABLES[tuple(entry["at"])]["rows"]}
+    assert rows.keys() == entry["transposed"].keys()
+    for name, key in entry["transposed"].items():
         assert held(row, key) == numbers(rows[name], key)
 
 
-@pytest.mark.parametrize("one", of("gates"))
-def test_each_gate_is_in_its_measurement(one: dict[str, Any]) -> None:
-    for column, names in one["gates"].items():
+@pytest.mark.parametrize("entry", of("gates"))
+def test_each_gate_is_in_its_measurement(entry: dict[str, Any]) -> None:
+    for column, names in entry["gates"].items():
         own = {
             figure
             for _, _, row in _rows(names)
@@ -156,20 +156,20 @@ def test_each_gate_is_in_its_measurement(one: dict[str, Any]) -> None:
             for figure in (*held(row, key), *(100 * item for item in held(row, key)))
         }
         own |= {number for _, _, row in _rows(names) for number in numbers(row.label or "", "")}
-        for cells in TABLES[tuple(one["at"])]["rows"]:
+        for cells in TABLES[tuple(entry["at"])]["rows"]:
             for figure in numbers(cells[column], ""):
-                assert any(figure == pytest.approx(known) for known in own), cells
+                assert any(figure == pytest.approx(expected) for expected in own), cells
 
 
-def _of_squashed(one: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    for name, at, row in _rows(one["measurements"]):
-        if "transposed" in one:
-            if all(f"{key}{held(row, value)[0]:.1f}" in one["rows"]
-                   for key, value in one["transposed"].items()):  # fmt: skip
+def _of_squashed(entry: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, at, row in _rows(entry["measurements"]):
+        if "transposed" in entry:
+            if all(f"{key}{held(row, value)[0]:.1f}" in entry["rows"]
+                   for key, value in entry["transposed"].items()):  # fmt: skip
                 yield name, at
             continue
-        cells = [list(_as_written(row, key)) for key in one["cells"]]
-        if {"".join(arguments) for arguments in itertools.product(*cells)} & set(one["rows"]):
+        cells = [list(_as_written(row, key)) for key in entry["cells"]]
+        if {"".join(arguments) for arguments in itertools.product(*cells)} & set(entry["rows"]):
             yield name, at
 
 
@@ -183,19 +183,19 @@ def _as_written(row: Row, key: str) -> Iterator[str]:
             yield f"{value:.1f}"
 
 
-@pytest.mark.parametrize("one", compared()["squashed"], ids=lambda item: item["measurements"][0])
-def test_each_row_without_columns_is_the_cells_of_one(one: dict[str, Any]) -> None:
-    expected = 1 if "transposed" in one else len(one["rows"])
-    assert len(list(_of_squashed(one))) == expected
+@pytest.mark.parametrize("row", compared()["squashed"], ids=lambda item: item["measurements"][0])
+def test_each_row_without_columns_is_the_cells_of_one(row: dict[str, Any]) -> None:
+    expected = 1 if "transposed" in row else len(row["rows"])
+    assert len(list(_of_squashed(row))) == expected
 
 
-@pytest.mark.parametrize("one", of("components"))
-def test_each_component_of_a_tag_is_the_cards(one: dict[str, Any]) -> None:
-    image, tag = one["components"]
+@pytest.mark.parametrize("row", of("components"))
+def test_each_component_of_a_tag_is_the_cards(row: dict[str, Any]) -> None:
+    image, tag = row["components"]
     own = catalog().images[image].tags[tag]
     given = {
         name.lower(): version
-        for name, version in TABLES[tuple(one["at"])]["rows"]
+        for name, version in TABLES[tuple(row["at"])]["rows"]
         if re.match(r"\d+\.\d", version)
     }
     vllm = given.pop("vllm")
@@ -208,13 +208,13 @@ def _named(variables: Variables) -> set[str]:
     return {value for value in variables.model_dump().values() if isinstance(value, str)}
 
 
-@pytest.mark.parametrize("one", of("variables"))
-def test_each_variable_has_the_cards_default(one: dict[str, Any]) -> None:
-    image, recipe = catalog().images[one["variables"][0]], catalog().recipes[one["variables"][1]]
+@pytest.mark.parametrize("row", of("variables"))
+def test_each_variable_has_the_cards_default(row: dict[str, Any]) -> None:
+    image, recipe = catalog().images[row["variables"][0]], catalog().recipes[row["variables"][1]]
     assert image.variables is not None
     settings = {setting.name: setting for setting in image.settings}
     argument = {variable: name for name, variable in image.variables.arguments.items()}
-    for name, default in TABLES[tuple(one["at"])]["rows"]:
+    for name, default in TABLES[tuple(row["at"])]["rows"]:
         if name in argument:
             assert str(recipe.arguments[argument[name]]) == default
         elif name == image.variables.num_speculative_tokens:
@@ -227,9 +227,9 @@ def test_each_variable_has_the_cards_default(one: dict[str, Any]) -> None:
             assert name in settings.keys() | _named(image.variables)
 
 
-@pytest.mark.parametrize("one", of("sampling"))
-def test_each_row_of_advised_sampling_is_the_models(one: dict[str, Any]) -> None:
-    table = TABLES[tuple(one["at"])]
+@pytest.mark.parametrize("entry", of("sampling"))
+def test_each_row_of_advised_sampling_is_the_models(entry: dict[str, Any]) -> None:
+    table = TABLES[tuple(entry["at"])]
     given = {
         ("thinking" if cells[0] == "Thinking" else "instruct", _USES[header],
          *(float(part) for part in re.findall(r"[\d.]+", cell)))
@@ -239,16 +239,16 @@ def test_each_row_of_advised_sampling_is_the_models(one: dict[str, Any]) -> None
     }  # fmt: skip
     own = {
         (row.mode, row.use, row.temperature, row.top_p, row.top_k, row.presence_penalty)
-        for row in catalog().models[one["sampling"]].sampling
+        for row in catalog().models[entry["sampling"]].sampling
         if row.mode != "any"
     }
     assert own == given
 
 
-@pytest.mark.parametrize("one", of("kv"))
-def test_layers_that_keep_keys_are_the_cards(one: dict[str, Any]) -> None:
-    name, line = one["kv"]
-    (cells,) = [cells for cells in TABLES[tuple(one["at"])]["rows"] if cells[0] == line]
+@pytest.mark.parametrize("row", of("kv"))
+def test_layers_that_keep_keys_are_the_cards(row: dict[str, Any]) -> None:
+    name, line = row["kv"]
+    (cells,) = [cells for cells in TABLES[tuple(row["at"])]["rows"] if cells[0] == line]
     (layer,) = catalog().models[name].kv
     assert numbers(cells[1], "")[0] == layer.layers
     assert numbers(cells[2], "")[1] == layer.heads

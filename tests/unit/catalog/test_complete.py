@@ -40,15 +40,15 @@ def test_every_image_of_a_card_has_the_gpus_that_it_names() -> None:
     assert dflash["RTX 5090"] == "listed"
 
 
-@pytest.mark.parametrize("words", ["flashinfer_b12x", "Dynamic SD", "async scheduling"])
-def test_the_newest_tag_says_what_it_adds(words: str) -> None:
-    assert any(words in added for added in AEON.tags[AEON.newest_tag].adds)
-    assert words in PAGE
+@pytest.mark.parametrize("message", ["flashinfer_b12x", "Dynamic SD", "async scheduling"])
+def test_the_newest_tag_says_what_it_adds(message: str) -> None:
+    assert any(message in added for added in AEON.tags[AEON.newest_tag].adds)
+    assert message in PAGE
 
 
-@cases("words")
-def test_the_page_has_it(words: str) -> None:
-    assert words in PAGE
+@cases("message")
+def test_the_page_has_it(message: str) -> None:
+    assert message in PAGE
 
 
 def test_every_system_has_a_section_with_what_is_known() -> None:

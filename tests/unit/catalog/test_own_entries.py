@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sparkwright.catalog import Model, Recipe
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.entries import Format
-from sparkwright.checks.configuration.model import QUANTIZATION
+from sparkwright.engines.vllm.model_checks import QUANTIZATION
 from tests.tables import Tables
 
 cases = Tables(__file__)

@@ -14,17 +14,18 @@ from sparkwright.checks.configuration import RULES
 from sparkwright.checks.fabric import judge as fabric
 from sparkwright.checks.host import judge as preflight
 from sparkwright.checks.service import diagnose as doctor
-from sparkwright.checks.service.logs import patterns
+from sparkwright.checks.service.logs import FILES
 from sparkwright.findings.check import Checks, Symptom, check, load
 from sparkwright.findings.finding import Severity
 from tests.unit.builders import ROOT
 
 #: Checks that only the watch finds, over hours; see sparkwright/host/watch.
 WATCHED = {"acceptance-decays", "disk-fills", "drift", "watch-asleep"}
+ENGINE_CAUSES = {id_ for path in FILES for id_ in load(path)}
 TABLES: dict[str, tuple[Checks[Any], set[str]]] = {
     "rules": (RULES, set()),
     "preflight": (preflight.CHECKS, set()),
-    "doctor": (doctor.CHECKS, {*patterns(), *WATCHED, *doctor.BETWEEN_HOSTS.ids}),
+    "doctor": (doctor.CHECKS, {*ENGINE_CAUSES, *WATCHED, *doctor.BETWEEN_HOSTS.ids}),
     "fabric": (fabric.CHECKS, set()),
 }
 

@@ -63,8 +63,8 @@ def silent(answers: Mapping[str, Any], *hosts: str) -> Answers[Any]:
     return Answers(dict(answers), dict.fromkeys(hosts, "no answer"))
 
 
-def run(*words: str, **options: Any) -> Result:
+def run(*arguments: str, **options: Any) -> Result:
     """A command's output and exit code; it never ends with a traceback."""
-    done = CliRunner().invoke(main, list(words), prog_name="sparkwright", **options)
+    done = CliRunner().invoke(main, list(arguments), prog_name="sparkwright", **options)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done

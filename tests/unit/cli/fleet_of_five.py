@@ -23,7 +23,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.maintenance import MaintenanceAnswer
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.site.fleet import plan_fleet
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.builders import ROOT, locked
 from tests.unit.checks.fabric import states as fabric
 from tests.unit.checks.service import builders as ill
@@ -34,7 +34,7 @@ SPARKS = ("spark-1", "spark-2", "spark-3")
 HOSTS = (*SPARKS, "rtx-1", "rtx-2")
 _INVENTORY = f'sparks = {list(SPARKS)!r}\nrtx50 = ["rtx-1", ("rtx-2", {{"keep_releases": 5}})]\n'
 _PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-_DATA = tables("cli")
+_DATA = Tables(__file__).data
 LONG = _DATA["SMOKE"]["checks"][1]["detail"]
 #: Answer of a host to each question.
 ANSWERS: dict[str, Any] = {
@@ -97,11 +97,11 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     boxes.append(Box("nas", "~/.ssh/config", None, why="word " * 20))
     if "discover" in COMMANDS:
         for name in ("command", "names"):
-            place = f"sparkwright.extras.discover.{name}.discovered"
-            monkeypatch.setattr(place, lambda **_: boxes)
+            position = f"sparkwright.extras.discover.{name}.discovered"
+            monkeypatch.setattr(position, lambda **_: boxes)
     return tmp_path
 
 
-def run(*words: str) -> Result:
+def run(*arguments: str) -> Result:
     """A command whose words have blanks between them."""
-    return sessions.run(*(part for word in words for part in word.split(" ")))
+    return sessions.run(*(part for word in arguments for part in word.split(" ")))

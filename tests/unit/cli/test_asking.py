@@ -26,13 +26,13 @@ def test_a_rollback_is_done_or_looked_at(became: list[Asked], option: str) -> No
 
 
 @pytest.mark.parametrize(
-    "words", [("rollback", "inventory/lab.py"), ("models", "prune", "inventory/lab.py"),
+    "arguments", [("rollback", "inventory/lab.py"), ("models", "prune", "inventory/lab.py"),
               ("remove", "inventory/lab.py")], ids=" ".join,
 )  # fmt: skip
 def test_where_nobody_can_answer_nothing_is_done(
-    became: list[Asked], words: tuple[str, ...]
+    became: list[Asked], arguments: tuple[str, ...]
 ) -> None:
-    done = run(*words)
+    done = run(*arguments)
     assert (done.exit_code, became) == (2, [])
     assert "add --yes" in done.output
 

@@ -27,8 +27,8 @@ def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Asked]:
     return answering(monkeypatch, answer)
 
 
-def _call(*words: str) -> tuple[int, str]:
-    done = run("bootstrap", "inventory.py", *words)
+def _call(*arguments: str) -> tuple[int, str]:
+    done = run("bootstrap", "inventory.py", *arguments)
     return done.exit_code, done.output
 
 

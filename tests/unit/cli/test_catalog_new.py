@@ -27,8 +27,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str, code: int = 0) -> Result:
-    done = answering.run(*words)
+def run(*arguments: str, code: int = 0) -> Result:
+    done = answering.run(*arguments)
     assert done.exit_code == code, done.output
     return done
 
@@ -137,7 +137,7 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
 
 
 @pytest.mark.parametrize(
-    ("entries", "words"),
+    ("entries", "message"),
     [
         ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "no such recipe: 'nothing'"),
         ([{"kind": "recipe", "name": "a", "extends": "a"}], "'a' extends this entry"),
@@ -151,9 +151,9 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
     ],
 )  # fmt: skip
 def test_an_entry_that_extends_nothing_or_lacks_a_key_is_told(
-    here: Path, entries: list[dict[str, Any]], words: str
+    here: Path, entries: list[dict[str, Any]], message: str
 ) -> None:
     for entry in entries:
         (here / f"{entry['name']}.yaml").write_text(yaml.safe_dump(entry))
-    with pytest.raises(Exception, match=words):
+    with pytest.raises(Exception, match=message):
         load_catalog([ROOT / "catalog", here])

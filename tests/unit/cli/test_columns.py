@@ -14,16 +14,16 @@ __all__ = ["fleet"]
 _DATA = {"ca", "catalog schema", "catalog show", "endpoints"}
 
 
-def _words(text: str) -> list[str]:
+def _cells(text: str) -> list[str]:
     return click.unstyle(text).split()
 
 
-@pytest.mark.parametrize("words", [command for command in COMMANDS if command not in _DATA])
+@pytest.mark.parametrize("command_line", [command for command in COMMANDS if command not in _DATA])
 def test_nothing_is_wider_than_the_terminal(
-    words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
+    command_line: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    output = run(COMMANDS[words]).output
+    output = run(COMMANDS[command_line]).output
     for line in output.splitlines():
         unbreakable = len(line.split()) <= 1 or (
             len(line.split()) == 2 and len(line.split()[0]) < 12
@@ -31,27 +31,27 @@ def test_nothing_is_wider_than_the_terminal(
         assert len(line) <= 80 or unbreakable, line
 
 
-@pytest.mark.parametrize("words", ["check", "plan", "doctor", "models list", "diff", "smoke"])
-def test_no_word_is_broken(words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", ["check", "plan", "doctor", "models list", "diff", "smoke"])
+def test_no_word_is_broken(command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "4000")
-    wide = set(_words(run(COMMANDS[words]).output))
+    wide = set(_cells(run(COMMANDS[command]).output))
     monkeypatch.setenv("COLUMNS", "80")
-    assert set(_words(run(COMMANDS[words]).output)) == wide
+    assert set(_cells(run(COMMANDS[command]).output)) == wide
 
 
 @pytest.mark.parametrize(
-    "words", ["plan", "check", "status", "diff", "doctor", "models list", "smoke"]
+    "command", ["plan", "check", "status", "diff", "doctor", "models list", "smoke"]
 )
-def test_equal_hosts_are_folded(words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_hosts_are_folded(command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    output = run(COMMANDS[words]).output
+    output = run(COMMANDS[command]).output
     assert "spark-1, spark-2, spark-3" in output
     assert not re.search(r"^(error: \S+ )?spark-3", output, re.M)
 
 
 @pytest.mark.parametrize(
-    ("words", "command"), [(arguments, item) for arguments, item, _ in commands()]
+    ("command_line", "command"), [(arguments, item) for arguments, item, _ in commands()]
 )
-def test_help_has_80_columns(words: str, command: click.Command) -> None:
-    context = click.Context(command, info_name=f"sparkwright {words}", terminal_width=80)
+def test_help_has_80_columns(command_line: str, command: click.Command) -> None:
+    context = click.Context(command, info_name=f"sparkwright {command_line}", terminal_width=80)
     assert all(len(line) <= 80 for line in command.get_help(context).splitlines())

@@ -12,8 +12,10 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from sparkwright.cli import main, sections
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT
+
+cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "service", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
@@ -36,18 +38,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def completed(*words: str) -> list[str]:
+def completed(*arguments: str) -> list[str]:
     """As bash asks: the last word is what was begun."""
     shell_complete = ShellComplete(main, {}, "sparkwright", "_X")
     return [
         completion.value
-        for completion in shell_complete.get_completions(list(words[:-1]), words[-1])
+        for completion in shell_complete.get_completions(list(arguments[:-1]), arguments[-1])
     ]
 
 
-@table
+@cases("arguments", "names")
 def test_names(
-    site: Path, words: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
+    site: Path, arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*_: object) -> None:
         networks.append(None)
@@ -59,7 +61,7 @@ def test_names(
     (site / ".sparkwright/status.json").write_text(json.dumps(history))
     before = sorted(site.rglob("*"))
     monkeypatch.setattr(socket.socket, "connect", asked)
-    assert completed(*words) == names
+    assert completed(*arguments) == names
     assert networks == []
     assert sorted(path for path in site.rglob("*") if "__pycache__" not in str(path)) == before
 
@@ -96,12 +98,12 @@ def test_what_is_wrong_completes_to_nothing_and_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("words", ["status --limit ", "stauts --limit ", "key list --", "'"])
-def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize("command", ["status --limit ", "stauts --limit ", "key list --", "'"])
+def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright"], cwd=tmp_path, capture_output=True, text=True,
         check=False, env={
-            **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {words}",
+            **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {command}",
             "COMP_CWORD": "3", "_SPARKWRIGHT_COMPLETE": "bash_complete",
         },
     )  # fmt: skip

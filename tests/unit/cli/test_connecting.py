@@ -12,8 +12,8 @@ from pyinfra.api.config import Config
 from pyinfra.api.inventory import Inventory
 
 from docs.generate.commands import commands
-from sparkwright.cli import asks_hosts, module_of
 from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
+from sparkwright.cli.lib.extras import all_commands
 from sparkwright.cli.lib.hosts import given
 from sparkwright.run import session
 from tests.unit.builders import ROOT
@@ -33,20 +33,21 @@ _AS_IT_IS = {"deploy"}
 def _going_to_hosts() -> dict[str, click.Command]:
     """Commands whose module starts pyinfra, by their words; of groups, all."""
     result = {}
-    for words, command, _ in commands():
-        file = ROOT / f"{module_of(words.split()[0]).replace('.', '/')}.py"
+    for parts, command, _ in commands():
+        module = all_commands()[parts.split()[0]].module.partition(":")[0]
+        file = ROOT / f"{module.replace('.', '/')}.py"
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
                  for name in node.names}  # fmt: skip
         if names & _REACHES:
-            result[words] = command
+            result[parts] = command
     return {arguments: item for arguments, item in result.items() if arguments not in _AS_IT_IS}
 
 
 def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
     commands = _going_to_hosts()
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(commands)
-    assert all(asks_hosts(command.split()[0]) for command in commands)
+    assert all(all_commands()[command.split()[0]].asks_hosts for command in commands)
 
 
 def test_a_command_that_loads_ssl_is_patched_first() -> None:
@@ -62,9 +63,9 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
     assert done.stdout.splitlines()[-1] == "True"
 
 
-@pytest.mark.parametrize("words", _going_to_hosts())
-def test_every_command_that_goes_to_hosts_takes_them(words: str) -> None:
-    named = {name for param in _going_to_hosts()[words].params for name in param.opts}
+@pytest.mark.parametrize("message", _going_to_hosts())
+def test_every_command_that_goes_to_hosts_takes_them(message: str) -> None:
+    named = {name for param in _going_to_hosts()[message].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 

@@ -15,9 +15,11 @@ from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, run, silent
+
+cases = Tables(__file__)
 
 SITE = "inventory/lab.py"
 DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
@@ -65,27 +67,27 @@ def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, acti
 
 
 @pytest.mark.parametrize(
-    ("found", "silent"), [({}, ()), ({"spark-1": DONE}, ("rtx-1",)), ({"spark-1": WRONG}, ())]
+    ("expected", "silent"), [({}, ()), ({"spark-1": DONE}, ("rtx-1",)), ({"spark-1": WRONG}, ())]
 )
 def test_nothing_but_all_well_ends_with_0(
-    having: Having, found: dict[str, Any], silent: tuple[str, ...]
+    having: Having, expected: dict[str, Any], silent: tuple[str, ...]
 ) -> None:
-    having(found, silent)
+    having(expected, silent)
     done = run("restart", SITE, "--yes")
     assert done.exit_code == 1
-    if "spark-1" in found and not silent:
+    if "spark-1" in expected and not silent:
         assert "spark-1: qwen36: health: no answer" in done.stderr
 
 
-@pytest.mark.parametrize("words", [("stop", SITE, "--yes"), ("logs", SITE)])
+@pytest.mark.parametrize("arguments", [("stop", SITE, "--yes"), ("logs", SITE)])
 def test_a_service_that_no_host_has_is_told_with_the_nearest(
-    having: Having, words: tuple[str, ...]
+    having: Having, arguments: tuple[str, ...]
 ) -> None:
-    first, other = (DONE, NOTHING) if words[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
+    first, other = (DONE, NOTHING) if arguments[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
     having({"spark-1": first, "rtx-1": other})
     # Another host has no such service: nothing is wrong with that.
-    assert run(*words, "--service", "qwen36").exit_code == 0
-    done = run(*words, "--service", "qwen63")
+    assert run(*arguments, "--service", "qwen36").exit_code == 0
+    done = run(*arguments, "--service", "qwen63")
     assert done.exit_code == 1
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
 
@@ -115,20 +117,22 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"), [("30s", "-30s"), ("2h ago", "-7200s"), ("1w", "-604800s")]
+    ("message", "asked"), [("30s", "-30s"), ("2h ago", "-7200s"), ("1w", "-604800s")]
 )
-def test_times_that_are_meant(having: Having, said: str, asked: str) -> None:
+def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
     requests = having({"spark-1": LOGS})
-    assert run("logs", SITE, "--since", said).exit_code == 0
+    assert run("logs", SITE, "--since", message).exit_code == 0
     assert requests[0].arguments["since"] == asked
     assert run("logs", SITE, "--since", "2026-01-31 14:00").exit_code == 0
     assert re.fullmatch(r"@1769\d{6}", str(requests[1].arguments["since"]))
 
 
-@pytest.mark.parametrize("said", ["yesterday", "-1h; id", "10", "2026-02-30", "9" * 400 + "s", ""])
-def test_times_that_are_none(having: Having, said: str) -> None:
+@pytest.mark.parametrize(
+    "message", ["yesterday", "-1h; id", "10", "2026-02-30", "9" * 400 + "s", ""]
+)
+def test_times_that_are_none(having: Having, message: str) -> None:
     asked = having({"spark-1": LOGS})
-    done = run("logs", SITE, "--since", said)
+    done = run("logs", SITE, "--since", message)
     assert (done.exit_code, asked) == (2, [])
     assert "is no time: write 30s, 10m" in done.stderr
 
@@ -153,9 +157,11 @@ def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     assert run("maintenance", SITE, "spark-1", "off").exit_code == 1
 
 
-@table
-def test_what_is_no_host_in_maintenance(having: Having, words: tuple[str, ...], told: str) -> None:
+@cases("arguments", "message")
+def test_what_is_no_host_in_maintenance(
+    having: Having, arguments: tuple[str, ...], message: str
+) -> None:
     asked = having({})
-    done = run("maintenance", *words)
+    done = run("maintenance", *arguments)
     assert (done.exit_code, asked) == (2, [])
-    assert told in done.stderr
+    assert message in done.stderr

@@ -8,16 +8,18 @@ import pytest
 
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.removal import RemovalAnswer
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.checks.service import builders as ill
 from tests.unit.cli.answering import answering, silent
 from tests.unit.cli.fleet_of_five import run
 from tests.unit.results.test_status import answer
 
+TABLES = Tables(__file__)
+
 RECIPE = '"recipe": "gemma4-26b-a4b-dflash-agentic"'
 SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
-planning = pytest.mark.parametrize("words", tables("cli")["PLANNING"])
+planning = pytest.mark.parametrize("command", TABLES.data["PLANNING"])
 USAGE = DiskUsage((), ())
 #: A command that asks hosts -> the answer of a healthy one.
 ASKING = {
@@ -46,40 +48,40 @@ def test_what_is_right_has_0(site: Path) -> None:
 
 
 @planning
-def test_a_wrong_setting_limit_or_inventory_has_2(words: str, site: Path) -> None:
-    if "key" not in words:
-        assert run(words, "--limit", "nobody").exit_code == 2
+def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> None:
+    if "key" not in command:
+        assert run(command, "--limit", "nobody").exit_code == 2
     (site / "group_data/all.py").write_text("keep_releases = -1\n")
-    assert run(words).exit_code == 2
+    assert run(command).exit_code == 2
     (site / "group_data/all.py").unlink()
     (site / "inventory/lab.py").unlink()
-    assert run(words).exit_code == 2
+    assert run(command).exit_code == 2
     assert not (site / "out").exists()
 
 
-@pytest.mark.parametrize("words", ["check", "plan", "check --json", "plan --json"])
-def test_a_known_mistake_in_the_plan_has_2(words: str, site: Path) -> None:
+@pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
+def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
     (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, problems))
-    done = run(words)
+    done = run(command)
     assert done.exit_code == 2
-    if "json" in words:
+    if "json" in command:
         data = json.loads(done.output)
-        findings = data[0]["findings"] if words.startswith("plan") else data
+        findings = data[0]["findings"] if command.startswith("plan") else data
         assert "error" in {finding["severity"] for finding in findings}
 
 
 @pytest.mark.parametrize("missing", [[], ["rtx-1"]], ids=["all answer", "one is silent"])
-@pytest.mark.parametrize(("words", "well"), ASKING.items(), ids=ASKING)
+@pytest.mark.parametrize(("command", "well"), ASKING.items(), ids=ASKING)
 def test_a_silent_host_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, well: Any, missing: list[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, well: Any, missing: list[str]
 ) -> None:
     """Nobody knows what it runs."""
     monkeypatch.chdir(tmp_path)
     answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
-    done = run(words, "inventory/lab.py")
+    done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output
-    if words == "diff":
+    if command == "diff":
         assert "no difference: spark-1\n" in done.output
-    if words.startswith("remove") and missing:
+    if command.startswith("remove") and missing:
         assert "rtx-1: nothing was removed; run this again" in done.output

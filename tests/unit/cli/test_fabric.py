@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.fabric.groups import FabricLook, on_connectx
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.checks.fabric.states import pair
 from tests.unit.checks.service.builders import spark
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.fleet_of_five import run
+
+cases = Tables(__file__)
 
 _SITE = 'sparks = ["spark-1", "spark-2", "spark-3"]\n'
 
@@ -55,12 +57,12 @@ def test_clusters_that_are_none_do_not_stop_the_doctor(clusters: object) -> None
     assert on_connectx({"spark-1": {"clusters": clusters}}) == ()
 
 
-@table
-def test_addresses_of_nobody(site: Path, written: str, said: str) -> None:
+@cases("written", "message")
+def test_addresses_of_nobody(site: Path, written: str, message: str) -> None:
     (site / "group_data/all.py").write_text(written)
     done = run("fabric", "addresses")
     assert done.exit_code == 2
-    assert done.output.count(said) == 1
+    assert done.output.count(message) == 1
 
 
 def test_a_host_that_says_something_else_is_told_by_check_too(site: Path) -> None:

@@ -23,37 +23,37 @@ _AS_IT_IS = {"deploy"}
 _STREAMS = {"logs", "shell", "top"}
 
 
-def _closed(found: Any) -> Any:
+def _closed(findings: Any) -> Any:
     """A schema that allows no key but those that it names."""
-    if isinstance(found, dict):
-        inner = {key: _closed(item) for key, item in found.items()}
-        return {**inner, "additionalProperties": False} if "properties" in found else inner
-    return [_closed(item) for item in found] if isinstance(found, list) else found
+    if isinstance(findings, dict):
+        inner = {key: _closed(item) for key, item in findings.items()}
+        return {**inner, "additionalProperties": False} if "properties" in findings else inner
+    return [_closed(item) for item in findings] if isinstance(findings, list) else findings
 
 
-def judge(words: str, document: Any) -> None:
-    jsonschema.validate(document, _closed(schema(words)))
+def judge(message: str, document: Any) -> None:
+    jsonschema.validate(document, _closed(schema(message)))
 
 
 def test_every_command_has_it_and_a_type() -> None:
-    for words, command, _ in commands():
+    for parts, command, _ in commands():
         names = {name for option in command.params for name in option.opts
                  if isinstance(option, click.Option)}  # fmt: skip
-        assert "--json" in names or words in _AS_IT_IS | _STREAMS, words
+        assert "--json" in names or parts in _AS_IT_IS | _STREAMS, parts
     there = {arguments for arguments, _, _ in commands()}
     assert there - _STREAMS == {*documents(), *PYINFRAS}
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_what_is_printed_is_what_the_page_says(words: str, fleet: Path) -> None:
-    plain = run(COMMANDS[words])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_printed_is_what_the_page_says(command: str, fleet: Path) -> None:
+    plain = run(COMMANDS[command])
     for made in ("new", "out"):
         if (fleet / made).exists():
             (fleet / made).rename(fleet / f"{made}-before")
     for left in fleet.glob(".sparkwright/*.old"):
         left.unlink()
-    done = run(COMMANDS[words], "--json")
+    done = run(COMMANDS[command], "--json")
     assert done.exit_code == plain.exit_code, done.output
     document = json.loads(done.stdout)
     assert document
-    judge(words, document)
+    judge(command, document)

@@ -10,8 +10,10 @@ import pytest
 from sparkwright.catalog import load_catalog
 from sparkwright.findings.user_error import UserError
 from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import locked, plan
+
+cases = Tables(__file__)
 
 OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
 
@@ -21,38 +23,38 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
     files = {"group_data/all.py": OWN, "fleet.lock": locked(plan())}
-    with site(tmp_path, files) as place:
-        assert run(place, "check").exit_code == 0
-        assert run(place, "plan").exit_code == 0
-        assert run(place, "lock", "--check").exit_code == 0
-        assert run(place, "render", "inventory/lab.py", "out", outputs=["out"]).exit_code == 0
-        assert run(place, "monitoring", "--output", "out", outputs=["out"]).exit_code == 0
-        assert {"spark-1", "spark-2"} < {path.name for path in (place / "out").iterdir()}
+    with site(tmp_path, files) as position:
+        assert run(position, "check").exit_code == 0
+        assert run(position, "plan").exit_code == 0
+        assert run(position, "lock", "--check").exit_code == 0
+        assert run(position, "render", "inventory/lab.py", "out", outputs=["out"]).exit_code == 0
+        assert run(position, "monitoring", "--output", "out", outputs=["out"]).exit_code == 0
+        assert {"spark-1", "spark-2"} < {path.name for path in (position / "out").iterdir()}
 
 
 def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
     """In a process of its own: this one may be told to write none."""
     files = {"machines.py": 'NAMES = ["spark-1"]\n', "inventory/lab.py":
              "import machines\nsparks = machines.NAMES\n"}  # fmt: skip
-    with site(tmp_path, files) as place:
-        before = contents(place)
+    with site(tmp_path, files) as position:
+        before = contents(position)
         done = subprocess.run(
-            [sys.executable, "-m", "sparkwright", "check"], cwd=place, capture_output=True,
+            [sys.executable, "-m", "sparkwright", "check"], cwd=position, capture_output=True,
             text=True, check=False,
             env={k: v for k, v in ENVIRONMENT.items() if k != "PYTHONDONTWRITEBYTECODE"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        assert contents(place) == before
+        assert contents(position) == before
 
 
-@table
-def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, ...]) -> None:
+@cases("arguments")
+def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with (
-        site(tmp_path, {"fleet.lock": locked(plan())}) as place,
+        site(tmp_path, {"fleet.lock": locked(plan())}) as position,
         Path("/dev/full").open("w") as full,
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "sparkwright", *words], cwd=place, stdout=full,
+            [sys.executable, "-m", "sparkwright", *arguments], cwd=position, stdout=full,
             stderr=subprocess.PIPE, text=True, check=False, env=ENVIRONMENT,
         )  # fmt: skip
     assert done.returncode == 2, done.stderr
@@ -61,22 +63,24 @@ def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, 
     assert "Exception ignored" not in done.stderr
 
 
-@table
-def test_a_place_that_can_not_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    with site(tmp_path, {"fleet.lock": locked(plan())}) as place:
-        result = run(place, *words)
+@cases("arguments")
+def test_a_place_that_can_not_be_written_is_named(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    with site(tmp_path, {"fleet.lock": locked(plan())}) as position:
+        result = run(position, *arguments)
     assert result.exit_code == 2, result.output
-    assert any(word.partition("/x")[0] in result.output for word in words[1:])
+    assert any(word.partition("/x")[0] in result.output for word in arguments[1:])
 
 
 def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None:
     name = f"../../../{tmp_path.name}-outside"
     files = {"inventory/lab.py": f"sparks = [{name!r}]\n", "fleet.lock": locked(plan())}
-    with site(tmp_path, files) as place:
-        result = run(place, "render", "inventory/lab.py", "out", outputs=["out"])
+    with site(tmp_path, files) as position:
+        result = run(position, "render", "inventory/lab.py", "out", outputs=["out"])
         assert result.exit_code == 2
         assert "no name of a host" in result.output
-        assert not (place / "out").exists()
+        assert not (position / "out").exists()
     assert not list(tmp_path.parent.glob("*-outside"))
 
 

@@ -41,16 +41,16 @@ def data(count: int = 2, **changes: Any) -> dict[str, Any]:
     }
 
 
-def of_ranks(place: Path, **ranks: int) -> dict[str, Any]:
+def of_ranks(folder: Path, **ranks: int) -> dict[str, Any]:
     """The same for another number of ranks, by a recipe of the user's own."""
     count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
     message = ", ".join(f"{name}: {size}" for name, size in ranks.items())
     text = f"kind: recipe\nname: many\nextends: {RECIPE}\nranks: {{tensor: 1, {message}}}\n"
-    (place / "many.yaml").write_text(text.replace("tensor: 1, tensor", "tensor"))
+    (folder / "many.yaml").write_text(text.replace("tensor: 1, tensor", "tensor"))
     return data(
         count,
         services={"chat": {**SERVICE, "recipe": "many"}},
-        catalog_directories=(str(ROOT / "lab/catalog"), str(place)),
+        catalog_directories=(str(ROOT / "lab/catalog"), str(folder)),
     )
 
 

@@ -22,9 +22,9 @@ KEYS = Keys(
 )
 
 
-def compose(one: Desired) -> dict[str, Any]:
+def compose(row: Desired) -> dict[str, Any]:
     """The container of a host's first service."""
-    result: dict[str, Any] = safe_load(one.services[0].compose)["services"]["engine"]
+    result: dict[str, Any] = safe_load(row.services[0].compose)["services"]["engine"]
     return result
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import cluster_problems, left_out, unlike_releases
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.clusters.fleets import (
     SERVICE,
@@ -22,8 +22,10 @@ from tests.unit.clusters.fleets import (
     planned,
 )
 
+cases = Tables(__file__)
 
-def _told(hosts: dict[str, Any]) -> str:
+
+def _message(hosts: dict[str, Any]) -> str:
     """What is said of a fleet that is not right."""
     fleet = planned(hosts)
     result = [*fleet.problems, *cluster_problems(hosts)]
@@ -46,22 +48,22 @@ def _changed(
 
 
 def test_a_cluster_that_is_right_says_nothing() -> None:
-    assert _told(_both()) == ""
+    assert _message(_both()) == ""
 
 
-@table
-def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], words: str) -> None:
+@cases("changes", "message")
+def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], message: str) -> None:
     hosts = _both(**_changed(**changes))
-    assert words in _told(hosts)
+    assert message in _message(hosts)
     list(left_out(["spark-1"], hosts))
 
 
-@table
+@cases("hosts", "arguments")
 def test_mistakes_between_hosts_are_told_at_once(
-    hosts: dict[str, dict[str, Any]], words: list[str]
+    hosts: dict[str, dict[str, Any]], arguments: list[str]
 ) -> None:
-    message = _told({name: data(**_changed(**changes)) for name, changes in hosts.items()})
-    assert [word for word in words if word not in message] == []
+    message = _message({name: data(**_changed(**changes)) for name, changes in hosts.items()})
+    assert [word for word in arguments if word not in message] == []
 
 
 def test_a_run_has_all_of_a_cluster_or_none() -> None:
@@ -72,7 +74,7 @@ def test_a_run_has_all_of_a_cluster_or_none() -> None:
     assert list(left_out(hosts, hosts)) == []
 
 
-@table
+@cases("changes")
 def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> None:
     assert list(unlike_releases(pair())) == []
     hosts = desired({"spark-1": data(), "spark-2": data(**_changed(**changes))})

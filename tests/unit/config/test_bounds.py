@@ -23,7 +23,7 @@ cases = Tables(__file__)
 BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))])
 
 
-def said(step: Callable[[], object]) -> str:
+def refusal(step: Callable[[], object]) -> str:
     """What a mistake is told as."""
     with pytest.raises(UserError) as raised:
         step()
@@ -32,7 +32,7 @@ def said(step: Callable[[], object]) -> str:
 
 @cases(
     "text",
-    "words",
+    "message",
     more=[
         ("x = " + "[" * 100_000, "not valid Python"),
         ("x = " + "-" * 100_000 + "1", "nested too deep"),
@@ -40,21 +40,21 @@ def said(step: Callable[[], object]) -> str:
     ],
 )
 def test_an_inventory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setattr(python_files, "COMPUTING", 0.3)
     file = tmp_path / "lab.py"
     file.write_text(text, encoding="utf-8")
-    result = said(lambda: read_inventory(file))
-    assert words in result
+    result = refusal(lambda: read_inventory(file))
+    assert message in result
     assert str(file) in result
 
 
 def test_an_inventory_in_another_encoding_names_its_line(tmp_path: Path) -> None:
     file = tmp_path / "lab.py"
     file.write_bytes("# -*- coding: latin-1 -*-\n# Küche\n".encode("latin-1"))
-    assert f"{file}: line 2" in said(lambda: read_inventory(file))
-    assert "a directory" in said(lambda: read_inventory(tmp_path))
+    assert f"{file}: line 2" in refusal(lambda: read_inventory(file))
+    assert "a directory" in refusal(lambda: read_inventory(tmp_path))
 
 
 def test_what_an_inventory_prints_is_not_on_standard_output(
@@ -73,7 +73,7 @@ def test_settings_of_ansibles_kind_are_not_passed_over(
     Path("lab.py").write_text("sparks = ['spark-1']\n")
     Path("group_data").mkdir()
     Path("group_data/sparks.yml").write_text("a: 1\n")
-    result = said(lambda: read_inventory(Path("lab.py")))
+    result = refusal(lambda: read_inventory(Path("lab.py")))
     assert "group_data/sparks.yml" in result
     assert "sparks.py" in result
 
@@ -82,14 +82,14 @@ def test_settings_of_ansibles_kind_are_not_passed_over(
 def test_data_of_the_command_line_without_a_value(tmp_path: Path, word: str) -> None:
     file = tmp_path / "lab.py"
     file.write_text("sparks = ['spark-1']\n")
-    assert "KEY=VALUE" in said(lambda: read_inventory(file, [word]))
+    assert "KEY=VALUE" in refusal(lambda: read_inventory(file, [word]))
 
 
 def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
     file = tmp_path / "lab.py"
     file.write_text("sparks = ['spark-1']\n")
     for value in ("[" * 100_000, "[" * 60 + "]" * 60, "NaN", "[1e999]"):
-        assert "--data a=" in said(partial(read_inventory, file, [f"a={value}"]))
+        assert "--data a=" in refusal(partial(read_inventory, file, [f"a={value}"]))
 
 
 @cases(
@@ -137,7 +137,7 @@ def test_values_of_any_depth() -> None:
 
 @cases(
     "text",
-    "words",
+    "message",
     "line",
     more=[
         ("[" * 100_000, "within each other", 1),
@@ -147,10 +147,10 @@ def test_values_of_any_depth() -> None:
         ("x: " + "9" * 6000, "no valid value", 1),
     ],
 )
-def test_yaml(text: str, words: str, line: int | None) -> None:
+def test_yaml(text: str, message: str, line: int | None) -> None:
     with pytest.raises(Unusable) as raised:
         yaml_text.load(text)
-    assert words in raised.value.what
+    assert message in raised.value.what
     if line is not None:
         assert raised.value.line == line
 
@@ -170,33 +170,33 @@ def test_json(text: str) -> None:
 LOCK = cases.data["LOCK"]
 
 
-@cases("old", "new", "words")
+@cases("old", "new", "message")
 def test_a_lock_that_is_none_is_never_made_anew(
-    tmp_path: Path, old: str, new: str, words: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     file = tmp_path / "fleet.lock"
     file.write_text(json.dumps(LOCK))
     assert read_lock(file) is not None
     assert old in json.dumps(LOCK)
     file.write_text(json.dumps(LOCK).replace(old, new))
-    result = said(lambda: read_lock(file))
-    assert words in result
+    result = refusal(lambda: read_lock(file))
+    assert message in result
     assert "--upgrade" not in result  # which would unpin everything
 
 
 def test_a_lock_that_can_not_be_read(tmp_path: Path) -> None:
     file = tmp_path / "fleet.lock"
     file.write_bytes(b"images: {}\nmodels: {\xff}\n")
-    result = said(lambda: read_lock(file))
+    result = refusal(lambda: read_lock(file))
     assert f"{file}: line 2" in result
     assert "git restore" in result
     assert "--upgrade" not in result
     file.write_text("images: {}\n<<<<<<< ours\nmodels: {}\n")
-    assert f"{file}: line 2" in said(lambda: read_lock(file))
-    assert "a directory" in said(lambda: read_lock(tmp_path))
+    assert f"{file}: line 2" in refusal(lambda: read_lock(file))
+    assert "a directory" in refusal(lambda: read_lock(tmp_path))
 
 
 def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fleet.lock")
-    assert "no regular file" in said(lambda: read_lock(tmp_path / "fleet.lock"))
-    assert "no regular file" in said(lambda: read_lock(Path("/dev/zero")))
+    assert "no regular file" in refusal(lambda: read_lock(tmp_path / "fleet.lock"))
+    assert "no regular file" in refusal(lambda: read_lock(Path("/dev/zero")))

@@ -88,9 +88,9 @@ def test_the_origin_of_a_key_is_the_file_with_the_last_word(
     assert (host.data["d"], host.data["e"]) == (4, "text")
 
 
-@cases("text", "what")
+@cases("text", "reason")
 def test_a_file_that_is_no_inventory_is_a_located_problem(
-    tmp_path: Path, text: str, what: str
+    tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "hosts.py"
     file.write_text(text)
@@ -98,4 +98,4 @@ def test_a_file_that_is_no_inventory_is_a_located_problem(
         read_inventory(file)
     (problem,) = raised.value.findings
     assert problem.subject.place.startswith(str(file))
-    assert what in problem.observed
+    assert reason in problem.observed

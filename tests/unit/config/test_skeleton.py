@@ -29,8 +29,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _init(*words: str) -> Result:
-    return CliRunner().invoke(main, ["init", *words])
+def _init(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["init", *arguments])
 
 
 def _files(folder: Path) -> set[str]:
@@ -141,9 +141,9 @@ def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
-@cases("words", "what")
-def test_hosts_that_can_not_be_meant(here: Path, words: tuple[str, ...], what: str) -> None:
-    text = _init("my-lab", *words)
+@cases("arguments", "reason")
+def test_hosts_that_can_not_be_meant(here: Path, arguments: tuple[str, ...], reason: str) -> None:
+    text = _init("my-lab", *arguments)
     assert text.exit_code == 2
-    assert what in text.output
+    assert reason in text.output
     assert list(here.iterdir()) == []

@@ -12,29 +12,29 @@ from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import SPARK
 
 
-def key(folder: Path, *words: str, phrase: str = "") -> str:
+def key(folder: Path, *arguments: str, phrase: str = "") -> str:
     """A key of ssh-keygen's."""
-    place = str(folder / "id")
-    subprocess.run(["ssh-keygen", "-q", "-N", phrase, "-f", place, *words], check=True)
-    return place
+    path = str(folder / "id")
+    subprocess.run(["ssh-keygen", "-q", "-N", phrase, "-f", path, *arguments], check=True)
+    return path
 
 
 @pytest.mark.parametrize("phrase", ["", "open sesame"])
 @pytest.mark.parametrize(
-    "words", [("-t", "ed25519"), ("-t", "ecdsa"), ("-t", "rsa", "-m", "PEM")], ids=" ".join
+    "answer", [("-t", "ed25519"), ("-t", "ecdsa"), ("-t", "rsa", "-m", "PEM")], ids=" ".join
 )
-def test_a_private_key_is_one(tmp_path: Path, words: Any, phrase: str) -> None:
-    place = key(tmp_path, *words, phrase=phrase)
-    assert fault(place) is None
-    assert is_encrypted(place) is bool(phrase)
+def test_a_private_key_is_one(tmp_path: Path, answer: Any, phrase: str) -> None:
+    path = key(tmp_path, *answer, phrase=phrase)
+    assert fault(path) is None
+    assert is_encrypted(path) is bool(phrase)
 
 
 def test_what_is_no_private_key(tmp_path: Path) -> None:
-    place = key(tmp_path, "-t", "ed25519")
+    path = key(tmp_path, "-t", "ed25519")
     garbage = tmp_path / "garbage"
     garbage.write_bytes(bytes(range(256)) * 300)
     problems = {
-        f"{place}.pub": f"name the private one ('{place}' if that is its path)",
+        f"{path}.pub": f"name the private one ('{path}' if that is its path)",
         str(garbage): "name one (ssh-keygen makes it)",
         str(tmp_path): "it must be a file of yours: chmod 600",
         f"{tmp_path}/none": "name an existing private key",

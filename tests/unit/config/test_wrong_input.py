@@ -76,13 +76,13 @@ def test_the_same_mistake_on_many_hosts_is_reported_once() -> None:
 CATALOG_MISTAKES = cases.data["CATALOG_MISTAKES"]
 
 
-@pytest.mark.parametrize(("text", "what"), CATALOG_MISTAKES.items())
-def test_a_mistake_in_a_catalog_file_names_the_file(tmp_path: Path, text: str, what: str) -> None:
+@pytest.mark.parametrize(("text", "reason"), CATALOG_MISTAKES.items())
+def test_a_mistake_in_a_catalog_file_names_the_file(tmp_path: Path, text: str, reason: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     with pytest.raises(UserError) as raised:
         load_catalog([tmp_path])
-    assert any(what in f"{p.observed} {p.remedy}" for p in raised.value.findings)
+    assert any(reason in f"{p.observed} {p.remedy}" for p in raised.value.findings)
     assert all(str(file) in p.subject.place for p in raised.value.findings)
 
 

@@ -14,12 +14,14 @@ import click
 import pytest
 
 from sparkwright.cli import main
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
 
+TABLES = Tables(__file__)
+
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
-REFUSED = tables("docs")["REFUSED"]
-ACCEPTED = tables("docs")["ACCEPTED"]
+REFUSED = TABLES.data["REFUSED"]
+ACCEPTED = TABLES.data["ACCEPTED"]
 #: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so apart.
 _PYINFRA = """
 import json, sys
@@ -64,7 +66,7 @@ def _commands(line: str) -> Iterator[list[str]]:
     yield arguments
 
 
-def wrong(shown: Page) -> list[str]:
+def mistakes(shown: Page) -> list[str]:
     """Command lines of a page that would not be accepted, with the reason."""
     result = []
     lines = [(line, False) for line in command_lines(shown.code)]
@@ -88,7 +90,7 @@ def wrong(shown: Page) -> list[str]:
     return result
 
 
-def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
+def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
     """What click says against a command line of sparkwright's.
 
     Args:
@@ -96,7 +98,7 @@ def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
     """
     command: click.Command = main
     context = click.Context(main, info_name="sparkwright")
-    rest = list(words)
+    rest = list(arguments)
     while isinstance(command, click.Group):
         if rest[:1] in (["--help"], ["--version"]):
             return None
@@ -113,10 +115,10 @@ def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
     return None
 
 
-def _refused_by_pyinfra(words: list[str]) -> str | None:
-    line = json.dumps(words)
-    known = _of_all_pages()
-    return known[line] if line in known else _parsed([line])[line]
+def _refused_by_pyinfra(arguments: list[str]) -> str | None:
+    line = json.dumps(arguments)
+    expected = _of_all_pages()
+    return expected[line] if line in expected else _parsed([line])[line]
 
 
 @cache
@@ -136,9 +138,9 @@ def _parsed(lines: list[str]) -> dict[str, str | None]:
     return {**dict.fromkeys(lines), **json.loads(done.stdout)}
 
 
-def _not_there(words: Sequence[str], shown: Page) -> str | None:
+def _not_there(arguments: Sequence[str], shown: Page) -> str | None:
     """What a pyinfra command line names that neither exists nor is made by the page itself."""
-    for word in words:
+    for word in arguments:
         if re.fullmatch(r"[\w/-]+\.py", word):
             if not (ROOT / word).exists() and f"> {word}" not in shown.text:
                 return f"no such file: {word}"
@@ -159,7 +161,7 @@ def _functions(source: str) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_line_is_accepted(name: str) -> None:
-    assert wrong(read(name)) == []
+    assert mistakes(read(name)) == []
 
 
 def test_the_main_commands_are_among_them() -> None:
@@ -169,16 +171,16 @@ def test_the_main_commands_are_among_them() -> None:
 
 @pytest.mark.parametrize("line", REFUSED)
 def test_what_is_refused_is_found(line: str) -> None:
-    assert len(wrong(page(f"    {line}\n"))) == 1
-    assert len(wrong(page(f"as in `{line}`"))) == 1
+    assert len(mistakes(page(f"    {line}\n"))) == 1
+    assert len(mistakes(page(f"as in `{line}`"))) == 1
 
 
 def test_only_running_text_may_leave_arguments_out() -> None:
-    assert len(wrong(page("    sparkwright render --json\n"))) == 1
-    assert wrong(page("what `sparkwright render --json` prints")) == []
+    assert len(mistakes(page("    sparkwright render --json\n"))) == 1
+    assert mistakes(page("what `sparkwright render --json` prints")) == []
 
 
 @pytest.mark.parametrize("line", ACCEPTED)
 def test_pipes_comments_and_variables_are_tolerated(line: str) -> None:
     assert command_lines([line])
-    assert wrong(page(f"    {line}\n")) == []
+    assert mistakes(page(f"    {line}\n")) == []

@@ -14,11 +14,11 @@ def test_twelve_systems_and_several_sparks_have_a_recipe() -> None:
 
 def test_known_issues_name_rules_that_exist() -> None:
     entries = safe_load((ROOT / "docs/known-issues.yaml").read_text())
-    known = rule_ids(catalog())
+    expected = rule_ids(catalog())
     cards = tuple(name for name, *_ in CARDS)
     for entry in entries:
         assert entry["source"].startswith((*cards, "reports"))
         if entry["by"] == "rule":
-            assert entry["how"] in known
+            assert entry["how"] in expected
         assert set(entry.get("doctor", ())) <= set(CHECKS.texts)
         assert entry["by"] != "doctor" or entry["doctor"]

@@ -4,8 +4,10 @@ import re
 
 import pytest
 
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
+
+cases = Tables(__file__)
 
 #: Folders whose paths pages name in code spans.
 _OURS = re.compile(r"(sparkwright|lab|tests|docs|catalog|templates)/[\w./-]+")
@@ -18,9 +20,9 @@ def broken(links: Page, name: str) -> list[str]:
         if target.startswith(("http://", "https://")):
             continue
         path, _, anchor = target.partition("#")
-        place = (ROOT / name).parent / path if path else ROOT / name
-        relative = str(place.resolve().relative_to(ROOT))
-        if not place.exists() or (anchor and anchor not in read(relative).anchors):
+        folder = (ROOT / name).parent / path if path else ROOT / name
+        relative = str(folder.resolve().relative_to(ROOT))
+        if not folder.exists() or (anchor and anchor not in read(relative).anchors):
             problems.append(target)
     problems += [
         span for span in links.spans if _OURS.fullmatch(span) and not (ROOT / span).exists()
@@ -38,7 +40,7 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {name for name in NAMES if name.startswith("docs/")} <= linked
 
 
-@table
+@cases("text")
 def test_what_leads_nowhere_is_found(text: str) -> None:
     assert len(broken(page(text), "README.md")) == 1
 

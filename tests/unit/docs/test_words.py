@@ -5,11 +5,13 @@ import re
 
 import pytest
 
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.docs.markdown import NAMES, read
 
+TABLES = Tables(__file__)
+
 #: Private word -> what the field says.
-PRIVATE = tables("docs")["PRIVATE"]
+PRIVATE = TABLES.data["PRIVATE"]
 #: What is generated says so; README.md is tested besides, generated table and all.
 WRITTEN = [
     name

@@ -38,11 +38,11 @@ def test_no_two_engines_share_the_name_of_a_metric() -> None:
 
 
 def test_an_image_with_an_unknown_engine_is_refused() -> None:
-    known = catalog()
+    expected = catalog()
     images = {
-        name: image.model_copy(update={"engine": "vlm"}) for name, image in known.images.items()
+        name: image.model_copy(update={"engine": "vlm"}) for name, image in expected.images.items()
     }
     settings = parse_settings("spark-1", {"services": SPARK}, origin)
-    changed = known.model_copy(update={"images": images})
+    changed = expected.model_copy(update={"images": images})
     with pytest.raises(UserError, match=r"(?s)no such engine: 'vlm'.*did you mean 'vllm'\?"):
         plan_host("spark-1", settings, changed, origin)

@@ -43,7 +43,7 @@ def test_what_several_hosts_have_is_one_block_with_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "said"),
+    ("subject", "message"),
     [
         (Subject(), ""),
         (Subject("spark-1"), "spark-1"),
@@ -53,8 +53,8 @@ def test_what_several_hosts_have_is_one_block_with_all_of_them() -> None:
         (Subject(file="--limit spark-9"), "--limit spark-9"),
     ],
 )  # fmt: skip
-def test_a_subject_is_said_in_one_way(subject: Subject, said: str) -> None:
-    assert str(subject) == said
+def test_a_subject_is_said_in_one_way(subject: Subject, message: str) -> None:
+    assert str(subject) == message
 
 
 def test_what_is_silenced_stops_nothing_and_shows_the_users_reason() -> None:
@@ -111,12 +111,14 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
     assert first["ruleId"] == "kv-cache"
     assert first["level"] == "error"
     assert "Remedy: max_model_len: 189440" in first["message"]["text"]
-    (place,) = first["locations"]
-    assert place["physicalLocation"]["artifactLocation"]["uri"] == "group_data/sparks.py"
+    (position,) = first["locations"]
+    assert position["physicalLocation"]["artifactLocation"]["uri"] == "group_data/sparks.py"
     # A recipe is no file: scanners would look for it.
-    (place,) = second["locations"]
-    assert "physicalLocation" not in place
-    assert place["logicalLocations"][0]["fullyQualifiedName"].startswith("spark-1: qwen36: recipe")
+    (position,) = second["locations"]
+    assert "physicalLocation" not in position
+    assert position["logicalLocations"][0]["fullyQualifiedName"].startswith(
+        "spark-1: qwen36: recipe"
+    )
     assert second["suppressions"] == [{"kind": "external", "justification": "on purpose"}]
     assert "suppressions" not in first
     assert third["level"] == "warning"

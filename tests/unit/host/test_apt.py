@@ -45,9 +45,9 @@ def _called(apt: Path) -> list[str]:
     return (apt / "called").read_text().splitlines()
 
 
-@pytest.mark.parametrize("said", LOCKED)
-def test_a_lock_of_apts_is_waited_for(apt: Path, said: str) -> None:
-    (apt / "fails").write_text(f"{said}\n{said}\n")
+@pytest.mark.parametrize("message", LOCKED)
+def test_a_lock_of_apts_is_waited_for(apt: Path, message: str) -> None:
+    (apt / "fails").write_text(f"{message}\n{message}\n")
     install.main(InstallRequest())
     assert len(_called(apt)) == 3
     assert all("install" in line and "update" not in line for line in _called(apt))

@@ -69,15 +69,15 @@ def test_the_unchanged_settings_are_a_plan() -> None:
     assert fleet.problems == ()
 
 
-_words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20)
+_texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 
 
 @given(
     st.sampled_from(sorted(alone())),
-    st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _words, max_size=3),
+    st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _texts, max_size=3),
     # One that begins with a dash is refused: tests/unit/security/test_ways_around.py.
     st.lists(
-        _words.filter(lambda word: not word.startswith("-") and word == word.lstrip()),
+        _texts.filter(lambda word: not word.startswith("-") and word == word.lstrip()),
         min_size=1, max_size=3, unique=True,
     ),
 )  # fmt: skip

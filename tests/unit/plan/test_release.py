@@ -155,9 +155,9 @@ def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
     assert release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"}).release == release().release
 
 
-@cases("key", "value", "words")
-def test_arguments_as_words(key: str, value: Any, words: list[str]) -> None:
-    assert argument_words(key, value) == words
+@cases("key", "value", "arguments")
+def test_arguments_as_words(key: str, value: Any, arguments: list[str]) -> None:
+    assert argument_words(key, value) == arguments
 
 
 def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None:

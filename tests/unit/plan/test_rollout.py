@@ -20,11 +20,11 @@ def test_turns(settings: dict[str, object], expected: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"batch": 0}, {"batch": "0%"}, {"batch": "101%"}, {"batch": "x"}, {"canaries": -1}]
+    "mistake", [{"batch": 0}, {"batch": "0%"}, {"batch": "101%"}, {"batch": "x"}, {"canaries": -1}]
 )
-def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+def test_what_makes_no_sense_is_refused(mistake: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        RolloutSettings.model_validate(wrong)
+        RolloutSettings.model_validate(mistake)
 
 
 @given(

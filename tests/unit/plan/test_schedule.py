@@ -77,9 +77,9 @@ def test_within_its_hours_it_runs_and_outside_the_first_one_does() -> None:
     assert due(Group(("chat",), group.windows), _minute(0, "08:00")) == "chat"
 
 
-@cases("written", "said")
-def test_what_can_not_be_is_a_mistake(written: dict[str, str], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+@cases("written", "message")
+def test_what_can_not_be_is_a_mistake(written: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         plan(EVENING, schedule=written)
 
 

@@ -107,17 +107,17 @@ def test_sockets_are_for_root_alone() -> None:
     assert "RuntimeDirectory=sparkwright-gateway\nRuntimeDirectoryMode=0700\n" in files.unit
 
 
-@cases("part", "changes", "what")
-def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], what: str) -> None:
+@cases("part", "changes", "reason")
+def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], reason: str) -> None:
     if part == "replica":
         changes = {"replicas": (replace(SPARK_1, **changes),)}
     gateway = replace(GATEWAY, **changes) if part == "gateway" else None
-    with pytest.raises(UserError, match=re.escape(what)):
+    with pytest.raises(UserError, match=re.escape(reason)):
         render_proxies(gateway or Proxies((replace(QWEN, **changes),)))
 
 
 @pytest.mark.parametrize(
-    ("proxies", "what"),
+    ("proxies", "reason"),
     [
         ((), "it has no proxy"),
         ((QWEN, QWEN), "proxy qwen36 is there 2 times"),
@@ -127,9 +127,9 @@ def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], w
     ],
 )
 def test_a_gateway_with_nothing_or_something_twice_is_refused(
-    proxies: tuple[Proxy, ...], what: str
+    proxies: tuple[Proxy, ...], reason: str
 ) -> None:
-    with pytest.raises(UserError, match=re.escape(what)):
+    with pytest.raises(UserError, match=re.escape(reason)):
         render_proxies(Proxies(proxies))
 
 

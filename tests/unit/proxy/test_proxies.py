@@ -69,9 +69,9 @@ def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
     assert [replica.name for replica in only.proxies[0].replicas] == ["spark-2"]
 
 
-@cases("gateway", "words")
-def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=words):
+@cases("gateway", "message")
+def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         proxies_of(plan(load_balancer=gateway), EVERYONE)
 
 

@@ -27,20 +27,20 @@ class _Answer:
 def test_attestations_are_neither_fetched_nor_locked(tmp_path: Path) -> None:
     tag = next(tag for tag in TAGS if not tag.docker_types and len(tag.architectures) > 1)
     image = build.image_of(tag, [file_layer(build.identity_files(tag), tmp_path / "layer")])
-    known = {manifest.digest: manifest.content for manifest in image.manifests}
+    expected = {manifest.digest: manifest.content for manifest in image.manifests}
     asked: list[str] = []
 
     class Session:
         def get(self, url: str, **_: Any) -> _Answer:
             asked.append(url.rpartition("/")[2])
-            return _Answer(known[asked[-1]])
+            return _Answer(expected[asked[-1]])
 
     index = json.loads(image.index.content)
     assert len(index["manifests"]) == 2 * len(tag.architectures)
     own = {image.index.digest: len(image.index.content)}
     result = registry._platforms(Session(), "http://registry/v2/me/vllm", index, own)  # type: ignore[arg-type]
     assert list(result) == list(tag.architectures)
-    assert sorted(asked) == sorted(known)
+    assert sorted(asked) == sorted(expected)
     digests = {attestation.manifest.digest for attestation in image.attestations}
     digests |= {blob.digest for attestation in image.attestations for blob in attestation.blobs}
     for platform, manifest in zip(result.values(), image.manifests, strict=True):

@@ -39,9 +39,9 @@ def test_gemma_has_two_kinds_of_layers() -> None:
     )
 
 
-@cases("config", "found")
-def test_what_is_unknown_is_not_guessed(config: Any, found: list[dict[str, int]]) -> None:
-    assert kv_layers(config) == tuple(KvLayers(**layer) for layer in found)
+@cases("config", "expected")
+def test_what_is_unknown_is_not_guessed(config: Any, expected: list[dict[str, int]]) -> None:
+    assert kv_layers(config) == tuple(KvLayers(**layer) for layer in expected)
 
 
 _json = st.recursive(

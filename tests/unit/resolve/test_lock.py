@@ -81,11 +81,13 @@ def test_pins_that_nobody_needs_are_named() -> None:
     ]
 
 
-@cases("text", "what")
-def test_a_file_that_is_no_lock_is_a_located_problem(tmp_path: Path, text: str, what: str) -> None:
+@cases("text", "reason")
+def test_a_file_that_is_no_lock_is_a_located_problem(
+    tmp_path: Path, text: str, reason: str
+) -> None:
     file = tmp_path / "fleet.lock"
     file.write_text(text)
     with pytest.raises(UserError) as raised:
         read_lock(file)
-    assert what in raised.value.findings[0].observed
+    assert reason in raised.value.findings[0].observed
     assert raised.value.findings[0].subject.place.startswith(str(file))

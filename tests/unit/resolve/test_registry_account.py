@@ -33,9 +33,9 @@ def test_each_registry_gets_its_own_account_and_no_other(tmp_path: Path) -> None
     assert account(None, "https://ghcr.io") is None
 
 
-@cases("data", "words")
-def test_a_file_that_can_not_be_used_is_reported(tmp_path: Path, data: Any, words: str) -> None:
-    with pytest.raises(UserError, match=words):
+@cases("data", "message")
+def test_a_file_that_can_not_be_used_is_reported(tmp_path: Path, data: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         account(file(tmp_path, data), "https://ghcr.io")
 
 

@@ -16,15 +16,17 @@ from sparkwright.results.status import (
     well,
 )
 from sparkwright.text.lock_owner import age, described
-from tests.tables import table, tables
+from tests.tables import Tables
 from tests.unit.builders import kept_service
+
+cases = Tables(__file__)
 
 NOW = 1_800_000_000.0
 
 
 def answer(**changes: Any) -> Deployment:
     """A healthy host's; ``service`` and ``planned`` change keys of its service's."""
-    data = deepcopy(tables("results")["ANSWER"])
+    data = deepcopy(cases.data["ANSWER"])
     service = data["services"]["qwen36"]
     for name, kept in service["releases"].items():
         kept["service"] = encode(replace(kept_service(name), tag=kept["service"]))
@@ -33,7 +35,7 @@ def answer(**changes: Any) -> Deployment:
     return decode(Deployment, {**data, **changes})
 
 
-@table
+@cases("changes", "healthy", "contains", "absent")
 def test_status_shows_and_judges_a_service(
     changes: dict[str, Any], healthy: bool, contains: list[str], absent: str
 ) -> None:

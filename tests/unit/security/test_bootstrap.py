@@ -10,9 +10,11 @@ from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.bootstrap.steps import sudoers_file
 from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.bootstrap.states import ALL, BOOKWORM, GB10, TRIXIE, UBUNTU, but, decided
 from tests.unit.builders import RTX, origin
+
+cases = Tables(__file__)
 
 KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
 FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
@@ -48,12 +50,12 @@ def test_every_key_that_is_fetched_is_pinned() -> None:
                 assert "rusted" not in step.repository.text
 
 
-@table
-def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], words: str) -> None:
+@cases("source", "message")
+def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], message: str) -> None:
     data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
     with pytest.raises(UserError) as result:
         parse_settings("rtx-1", data, origin)
-    assert words in str(result.value)
+    assert message in str(result.value)
     assert "bootstrap_sources" in str(result.value)
 
 
@@ -63,12 +65,12 @@ def test_steps_that_there_are_not(steps: Any) -> None:
         parse_settings("rtx-1", {"services": RTX, "bootstrap": steps}, origin)
 
 
-@table
+@cases("user", "file", "text")
 def test_sudoers_names_that_user_and_no_other(
     user: str, file: str | None, text: str | None
 ) -> None:
-    place, line = sudoers_file(user)
-    name = place.removeprefix("/etc/sudoers.d/")
+    position, line = sudoers_file(user)
+    name = position.removeprefix("/etc/sudoers.d/")
     assert "/" not in name
     assert "." not in name
     assert line.endswith(" ALL=(ALL) NOPASSWD: ALL\n")

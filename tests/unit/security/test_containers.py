@@ -9,8 +9,10 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.host.service import Service
 from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import alone, catalog, plan, resolution
+
+cases = Tables(__file__)
 
 RECIPES = sorted(alone())
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
@@ -46,7 +48,7 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     kept = "/opt/sparkwright/services/s/caches/current"
     assert writable == ([] if hardening == "strict" else [kept])
     places = {item["source"] for item in result["volumes"] if item["type"] == "bind"}
-    assert all(place.startswith(("/opt/models/", "/opt/sparkwright/")) for place in places)
+    assert all(position.startswith(("/opt/models/", "/opt/sparkwright/")) for position in places)
 
 
 def test_strict_takes_the_rest() -> None:
@@ -89,7 +91,7 @@ def test_a_reason_can_not_break_out_of_its_comment() -> None:
     assert "privileged" not in result
 
 
-@table
+@cases("settings", "key", "why")
 def test_a_setting_that_asks_for_the_host_is_refused(
     settings: dict[str, Any], key: str, why: str
 ) -> None:

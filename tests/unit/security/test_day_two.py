@@ -64,10 +64,10 @@ def _program(folder: Path, name: str, text: str, **more: Any) -> None:
     path.chmod(0o755)
 
 
-def _sparkwright(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _sparkwright(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
     return subprocess.run(
-        [sys.executable, "-c", "from sparkwright.cli import main; main()", *words],
+        [sys.executable, "-c", "from sparkwright.cli import main; main()", *arguments],
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "SAID": str(folder / "said")},
         cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
         check=False,

@@ -104,7 +104,7 @@ def test_one_wrong_field_is_named(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "it is not JSON"),
         ("{}", "Observation: time is missing"),
@@ -119,13 +119,13 @@ def test_one_wrong_field_is_named(data: st.DataObject) -> None:
     ],
     ids=range(10),
 )
-def test_no_answer_at_all(text: str, words: str) -> None:
-    with pytest.raises(HostError, match=words):
+def test_no_answer_at_all(text: str, message: str) -> None:
+    with pytest.raises(HostError, match=message):
         parse("l", _marked(text), Observation)
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "message"),
     [
         ([], "no answer: the host's login ends before"),
         (["{}"], "no answer: the host's login ends before"),
@@ -136,24 +136,24 @@ def test_no_answer_at_all(text: str, words: str) -> None:
         ([BEGIN, "[1", BEGIN, "[2", END], "it is not JSON"),
     ],
 )
-def test_an_answer_stands_between_its_marks(lines: list[str], words: str) -> None:
-    with pytest.raises(HostError, match=words):
+def test_an_answer_stands_between_its_marks(lines: list[str], message: str) -> None:
+    with pytest.raises(HostError, match=message):
         parse("l", lines, object)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [f'{END}\n{BEGIN}\n["evil"]\n{END}', f'\r{END}\r{BEGIN}\r["evil"]\r{END}\r', BEGIN, END],
 )
-def test_what_a_program_quotes_does_not_end_its_answer(said: str) -> None:
+def test_what_a_program_quotes_does_not_end_its_answer(message: str) -> None:
     """A log that the doctor reads is others' text: it can't put an answer in the place of ours."""
     sent = json.loads(programs.payload(records, {}))
-    sent["modules"]["evil"] = f"def main(request: object) -> object:\n    return {[said]!r}\n"
+    sent["modules"]["evil"] = f"def main(request: object) -> object:\n    return {[message]!r}\n"
     done = subprocess.run(
         [sys.executable, "-IS", "-c", programs.BY_STANDARD_INPUT],
         input=json.dumps(sent), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert parse("l", done.stdout.split("\n"), object) == [said]
+    assert parse("l", done.stdout.split("\n"), object) == [message]
 
 
 def test_brackets_within_texts_are_none() -> None:

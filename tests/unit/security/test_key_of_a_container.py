@@ -23,22 +23,22 @@ exec "${CMD[@]}"
 class Container:
     """A folder in place of an image."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.secrets = place / "engine.env"
+    def __init__(self, folder: Path) -> None:
+        self.place = folder
+        self.secrets = folder / "engine.env"
         for name, text in (("bin/vllm", VLLM), ("entry.sh", ENTRY_POINT)):
-            (place / name).parent.mkdir(exist_ok=True)
-            (place / name).write_text(text)
-            (place / name).chmod(0o755)
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
 
     def start(self, *, variables: bool) -> subprocess.CompletedProcess[str]:
         entrypoint = str(self.place / "entry.sh") if variables else "vllm"
-        words = container_entrypoint(entrypoint, program="vllm" if variables else None)
-        words = [word.replace(SECRETS_MOUNT, str(self.secrets)) for word in words]
+        parts = container_entrypoint(entrypoint, program="vllm" if variables else None)
+        parts = [word.replace(SECRETS_MOUNT, str(self.secrets)) for word in parts]
         environment = {"PATH": f"{self.place}/bin:/usr/bin:/bin", "TMPDIR": str(self.place)}
         arguments = [] if variables else ["serve", "/model", "--a", "two words", "$(id)"]
         return subprocess.run(
-            [*words, *arguments], env=environment, capture_output=True, text=True, timeout=20,
+            [*parts, *arguments], env=environment, capture_output=True, text=True, timeout=20,
             check=False,
         )  # fmt: skip
 

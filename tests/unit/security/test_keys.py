@@ -17,9 +17,11 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.haproxy import key_map
 from sparkwright.results.answers import Answers
 from sparkwright.site.fleet import Fleet, PlannedHost
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, plan
 from tests.unit.cli import answering as session
+
+cases = Tables(__file__)
 
 SERVICES = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 DATA: dict[str, Any] = {"keys": {"openclaw": {}, "laptop": {}}}
@@ -69,9 +71,9 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     return result
 
 
-def run(*words: str) -> Result:
+def run(*arguments: str) -> Result:
     """``sparkwright key …``; whatever it prints has no key."""
-    result = session.run("key", *words)
+    result = session.run("key", *arguments)
     for file in Path(".sparkwright").rglob("*"):
         if file.is_file() and (text := file.read_text().strip()):
             assert text not in result.output
@@ -218,13 +220,13 @@ def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
     assert not any(line.split()[0] in result.output for line in everything(hosts))
 
 
-@table
+@cases("arguments", "message")
 def test_what_is_no_key_is_refused(
-    hosts: Hosts, site: Path, words: tuple[str, ...], said: str
+    hosts: Hosts, site: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    result = run(*words)
+    result = run(*arguments)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert (site / "api_key").exists()
 
 

@@ -20,7 +20,7 @@ from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
 from tests.host.serving import listening
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.engines.derivation.repositories import (
     CONFIG,
     REPOSITORY,
@@ -29,6 +29,8 @@ from tests.unit.engines.derivation.repositories import (
     planned,
     repository,
 )
+
+cases = Tables(__file__)
 
 COMMIT = "c0ffee" + "0" * 34
 TOKENIZER = {"chat_template": "{{ messages }}"}
@@ -69,7 +71,7 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         (b"[" * 200_000, "config.json"),
         (b'{"a":' * 200_000, "config.json"),
@@ -82,10 +84,12 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     ],
     ids=range(8),
 )
-def test_a_configuration_that_is_none_is_told_and_names_the_file(config: bytes, words: str) -> None:
+def test_a_configuration_that_is_none_is_told_and_names_the_file(
+    config: bytes, message: str
+) -> None:
     with pytest.raises(UserError) as error:
         asked(config)
-    assert words in error.value.findings[0].observed
+    assert message in error.value.findings[0].observed
     assert "config.json" in error.value.findings[0].observed
     assert len(str(error.value)) < 1000
 
@@ -218,7 +222,7 @@ def test_a_chat_template_is_searched_and_never_run(
     assert not any("cycler" in text for text in texts)
 
 
-@table
+@cases("setting", "name")
 def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name: str) -> None:
     with on_the_hub() as hub_was_asked:
         (problem,) = planned({setting: name}).problems

@@ -15,8 +15,10 @@ from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.pickles import fetched, pickle_symptom
 from sparkwright.resolve.resolution import Resolution
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import COMMIT, SPARK, plan, probe, resolution, wanted
+
+cases = Tables(__file__)
 
 BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
@@ -25,7 +27,7 @@ def _model(*paths: str) -> ResolvedModel:
     return ResolvedModel("org/name", COMMIT, None, dict.fromkeys(paths, PinnedFile(10, "d" * 64)))
 
 
-@table
+@cases("path")
 def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
     assert is_pickle(path)
     model = _model("model.safetensors", path)
@@ -56,13 +58,13 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
     assert pickle_symptom(model, {"org/other/*": "made by ourselves"}) is not None
 
 
-def _with_pickle(found: Resolution) -> Resolution:
+def _with_pickle(findings: Resolution) -> Resolution:
     evil = {"training_args.bin": PinnedFile(10, "e" * 64)}
     models = {
         key: replace(model, files={**model.files, **evil}) if key.startswith(BODY) else model
-        for key, model in found.models.items()
+        for key, model in findings.models.items()
     }
-    return Resolution(images=found.images, models=models)
+    return Resolution(images=findings.images, models=models)
 
 
 def _desired(**settings: Any) -> Desired:

@@ -37,13 +37,13 @@ def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, Plan
 def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
     """Once the commits' files are known: ``body`` and ``drafter`` have these."""
     (host,) = hosts.values()
-    known = resolution(host.plan)
+    expected = resolution(host.plan)
     models = {}
-    for key, model in known.models.items():
+    for key, model in expected.models.items():
         names = files.get("body" if model.repository == BODY else "drafter", [])
         more = dict.fromkeys(names, PinnedFile(1, None, COMMIT))
         models[key] = replace(model, files={**model.files, **more})
-    (host,) = with_geometry(hosts, Resolution(images=known.images, models=models)).values()
+    (host,) = with_geometry(hosts, Resolution(images=expected.images, models=models)).values()
     return [violation for violation in host.violations if violation.id == "remote-code"]
 
 

@@ -15,15 +15,17 @@ from sparkwright.config.secrets import VARIABLE, api_key
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.credentials import account, hub_token
-from tests.tables import table
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 KEY = "sk-the-key-of-a-password-store-0123456789"
 SETTING = "api_key_command"
 
 
-def python(program: str, *words: str) -> tuple[str, ...]:
+def python(program: str, *arguments: str) -> tuple[str, ...]:
     """A command that runs a program of Python's."""
-    return (sys.executable, "-c", program, *words)
+    return (sys.executable, "-c", program, *arguments)
 
 
 def refused(command: tuple[str, ...]) -> str:
@@ -74,10 +76,10 @@ def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
     assert line(python(f"print('sk-' + 'x' * 30 in ''.join({files}))"), SETTING) == "False"
 
 
-@table
-def test_what_is_no_secret_is_refused(program: str, said: str) -> None:
+@cases("program", "text")
+def test_what_is_no_secret_is_refused(program: str, text: str) -> None:
     message = refused(python(program))
-    assert said in message.replace(program, "")
+    assert text in message.replace(program, "")
     assert KEY not in message.replace(repr(program), "").replace(shlex.quote(program), "")
 
 
@@ -116,11 +118,11 @@ def test_an_unusable_key_of_a_command_is_not_shown() -> None:
         account(("echo", "nothing"), "https://registry.lab")
 
 
-@pytest.mark.parametrize("wrong", ["pass show lab/key", [], [""], [1], {"pass": "show"}])
+@pytest.mark.parametrize("mistake", ["pass show lab/key", [], [""], [1], {"pass": "show"}])
 @pytest.mark.parametrize("key", ["api_key", "hub_token", "registry_auth"])
-def test_a_command_is_a_list_of_words(key: str, wrong: object) -> None:
+def test_a_command_is_a_list_of_words(key: str, mistake: object) -> None:
     with pytest.raises(UserError, match=f"{key}_command"):
-        parse_settings("a", {"services": {}, f"{key}_command": wrong}, lambda _: "all.py")
+        parse_settings("a", {"services": {}, f"{key}_command": mistake}, lambda _: "all.py")
 
 
 def test_a_command_goes_before_the_file() -> None:

@@ -28,17 +28,19 @@ from sparkwright.results.run_summary import Row, render
 from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
 from sparkwright.text.visible import visible, visible_but_colours
-from tests.tables import tables
+from tests.tables import Tables
+
+TABLES = Tables(__file__)
 
 #: Clears the screen, names the window, writes to the clipboard; a CSI of one byte; a line that is
 #: overwritten; text that runs backwards; a zero-width space; half a pair.
 EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\ud800\U000e0041"
 
 
-def harmless(said: str) -> bool:
+def harmless(message: str) -> bool:
     """Whether a terminal shows this text and does nothing else."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return not any(unicodedata.category(item) in kinds for item in said if item != "\n")
+    return not any(unicodedata.category(item) in kinds for item in message if item != "\n")
 
 
 def test_everything_that_is_no_letter_is_visible() -> None:
@@ -59,7 +61,7 @@ def test_findings() -> None:
 
 
 STATUS: dict[str, Any] = json.loads(
-    json.dumps(tables("security")["STATUS"]).replace("EVIL", json.dumps(EVIL)[1:-1])
+    json.dumps(TABLES.data["STATUS"]).replace("EVIL", json.dumps(EVIL)[1:-1])
 )
 
 

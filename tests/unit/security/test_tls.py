@@ -273,14 +273,14 @@ def test_a_good_certificate_is_taken(users: _Files) -> None:
     assert result.tls is not None
     assert result.tls.count("BEGIN CERTIFICATE") == result.tls.count("BEGIN PRIVATE KEY") == 1
     assert not CA_DIRECTORY.exists()
-    known = identity("spark-1", {"lan_address": "spark-1.home.arpa"}, plan(BEHIND, tls=OURS)
+    expected = identity("spark-1", {"lan_address": "spark-1.home.arpa"}, plan(BEHIND, tls=OURS)
                      .settings.tls)  # fmt: skip
-    assert known
-    assert (known.name, known.ca) == ("spark-1.home.arpa", Path("ca.pem").read_text())
+    assert expected
+    assert (expected.name, expected.ca) == ("spark-1.home.arpa", Path("ca.pem").read_text())
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (lambda files: files.issue(end=NOW - dt.timedelta(hours=1)),
          "tls.certificate: host.pem expired on"),
@@ -303,10 +303,10 @@ def test_a_good_certificate_is_taken(users: _Files) -> None:
          "missing", "no certificate", "another CA"],
 )  # fmt: skip
 def test_a_certificate_that_would_not_work_stops_the_run(
-    users: _Files, spoil: Any, told: str
+    users: _Files, spoil: Any, message: str
 ) -> None:
     spoil(users)
-    assert f"group_data/all.py: {told}" in checked()
+    assert f"group_data/all.py: {message}" in checked()
 
 
 def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:

@@ -10,13 +10,15 @@ from sparkwright.host.lib import sandbox
 from sparkwright.proxy.haproxy import render_proxies
 from sparkwright.proxy.proxies import health_unit, proxies_of
 from tests import systemd
-from tests.tables import tables
+from tests.tables import Tables
 from tests.unit.builders import SPARK, plan, wanted
+
+TABLES = Tables(__file__)
 
 ROOT = Path(__file__).resolve().parents[3]
 
 #: The most that `systemd-analyze security` may say of each.
-MOST = tables("security")["MOST"]
+MOST = TABLES.data["MOST"]
 
 
 def rendered() -> dict[str, str]:
@@ -28,12 +30,12 @@ def rendered() -> dict[str, str]:
     watch = watch_of(planned, services_)
     assert proxies is not None
     assert watch is not None
-    place = "/opt/sparkwright/state/switch"
+    path = "/opt/sparkwright/state/switch"
     recover = template("serving/recover.service.j2")
     return {
         "serving/unit.service.j2": services_[0].unit_text,
         "serving/recover.service.j2": recover.render(
-            place=place, program="pass", services_root="/opt/sparkwright"
+            place=path, program="pass", services_root="/opt/sparkwright"
         ),
         "gateway/unit.service.j2": render_proxies(proxies).unit,
         "gateway/health.service.j2": health_unit(planned),
@@ -47,7 +49,7 @@ def rendered() -> dict[str, str]:
         ),
         **{
             f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
-                place=place, services_root="/opt/sparkwright"
+                place=path, services_root="/opt/sparkwright"
             )
             for name in ("schedule", "wake")
         },

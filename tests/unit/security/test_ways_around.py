@@ -11,8 +11,10 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
-from tests.tables import table
+from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, origin, plan
+
+cases = Tables(__file__)
 
 RECIPE = SPARK["qwen36"]["recipe"]
 
@@ -58,12 +60,12 @@ def test_an_argument_has_a_name(name: str) -> None:
     assert (problem.subject.key or "").startswith("services.s.arguments")
 
 
-@table
+@cases("services", "data", "message")
 def test_a_port_of_the_hosts_own_is_not_taken(
-    services: dict[str, Any], data: dict[str, Any], said: str
+    services: dict[str, Any], data: dict[str, Any], message: str
 ) -> None:
     (problem,) = _problems(services={"s": {"recipe": RECIPE, **services}}, **data)
-    assert said in problem.observed
+    assert message in problem.observed
     assert problem.remedy.startswith("another port")
 
 
@@ -87,7 +89,7 @@ def test_extra_arguments_go_past_no_rule(extra: str) -> None:
         plan({"s": {"recipe": "qwen35-27b-dflash", "environment": {"EXTRA_ARGS": extra}}})
 
 
-@table
+@cases("argument", "setting")
 @pytest.mark.parametrize("recipe", [RECIPE, "qwen36-35b-a3b-heretic-omni-v2"])
 def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, setting: str) -> None:
     (problem,) = _problems(services={"s": {"recipe": recipe, "arguments": {argument: "x"}}})
@@ -102,7 +104,7 @@ def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
     assert problem.subject.place == f"recipe {RECIPE}: arguments.api-key"
 
 
-@table
+@cases("kind", "name", "change")
 def test_a_catalog_of_ones_own_has_no_negative_sizes_and_no_ways_out(
     kind: str, name: str, change: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -236,14 +236,14 @@ def test_an_nvfp4_kv_cache_is_refused_on_stock_vllm_and_consumer_blackwell() -> 
     assert "stock-nvfp4-kv" not in result["10.0"]
 
 
-@cases("gpus", "arguments", "there", "found")
+@cases("gpus", "arguments", "there", "expected")
 def test_gpus_are_counted_where_they_are_known(
-    gpus: list[int] | None, arguments: dict[str, Any], there: int | None, found: bool
+    gpus: list[int] | None, arguments: dict[str, Any], there: int | None, expected: bool
 ) -> None:
     service = {"recipe": QWEN_RTX, "arguments": arguments, **({"gpus": gpus} if gpus else {})}
     host = plan({"s": service})
     hardware = Hardware("12.0", 64, 31.8, "amd64", gpus=there)
-    assert ("gpu-count" in {item.id for item in check_host(host, catalog(), hardware)}) is found
+    assert ("gpu-count" in {item.id for item in check_host(host, catalog(), hardware)}) is expected
 
 
 @pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])

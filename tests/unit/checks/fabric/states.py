@@ -11,12 +11,12 @@ from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rail, Rdma
 def state(spark: Spark) -> FabricState:
     """What ``host/fabric.py`` reads of its tree."""
     rails = []
-    for place, (name, hca, _) in DEVICES.items():
-        port = spark.ports.get(place, Port())
+    for position, (name, hca, _) in DEVICES.items():
+        port = spark.ports.get(position, Port())
         gids = (Gid(3, str(ip_interface(port.address).ip), "RoCE v2"),) if port.address else ()
         rails.append(
             Rail(
-                name, *place, spark.mac(*place), port.up, port.mtu,
+                name, *position, spark.mac(*position), port.up, port.mtu,
                 port.speed if port.up else None, (port.address,) if port.address else (),
                 Rdma(hca, "ACTIVE" if port.up else "DOWN", 200.0, gids),
                 tuple(Neighbour(mac, "kernel") for mac in port.sees),

@@ -55,10 +55,10 @@ def test_each_cable_of_a_ring_has_two_networks_of_its_own(number: int) -> None:
             network = entry.address.rpartition(".")[0]
             ends.setdefault(network, []).append((name, entry.rail.cage, entry.rail.twin))
     assert len(ends) == 2 * number
-    for place, name in enumerate(names):
-        after = names[(place + 1) % number]
+    for position, name in enumerate(names):
+        after = names[(position + 1) % number]
         for twin in (0, 1):
-            network = f"192.168.{177 + 2 * place + twin}"
+            network = f"192.168.{177 + 2 * position + twin}"
             assert sorted(ends[network]) == sorted([(name, 0, twin), (after, 1, twin)])
 
 
@@ -129,10 +129,10 @@ def test_the_way_in_is_never_changed(came: str | None) -> None:
 
 @cases(
     "given",
-    "said",
+    "message",
     more=[({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, and 5 are named")],
 )
-def test_a_setting_that_can_not_be(given: dict[str, object], said: str) -> None:
+def test_a_setting_that_can_not_be(given: dict[str, object], message: str) -> None:
     whole = {"shape": "pair", "hosts": ("a", "b"), **given}
-    with pytest.raises(ValidationError, match=re.escape(said)):
+    with pytest.raises(ValidationError, match=re.escape(message)):
         FabricAddresses.model_validate(whole)

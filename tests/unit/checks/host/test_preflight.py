@@ -38,13 +38,13 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
     assert findings() == {}
 
 
-@pytest.mark.parametrize(("check", "changes", "words"), FAULTS["errors"])
+@pytest.mark.parametrize(("check", "changes", "message"), FAULTS["errors"])
 def test_each_fault_is_found_with_its_words_and_a_remedy(
-    check: str, changes: dict[str, Any], words: str
+    check: str, changes: dict[str, Any], message: str
 ) -> None:
     result = findings(**changes)[check]
     assert result.severity is Severity.ERROR
-    assert words in result.observed
+    assert message in result.observed
     assert result.remedy
     assert result.reason
 
@@ -54,16 +54,16 @@ def test_another_host_in_order_has_none_either(changes: dict[str, Any]) -> None:
     assert findings(**changes) == {}
 
 
-@cases("name", "version", "found")
+@cases("name", "version", "expected")
 def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
-    tmp_path: Path, name: str, version: str, found: list[str]
+    tmp_path: Path, name: str, version: str, expected: list[str]
 ) -> None:
     lock = Lock(images={}, models={}, packages={name: PinnedFile(size=1, sha256="0" * 64)})
     (tmp_path / "fleet.lock").write_text(render_lock(lock))
     planned = plan(bundle=str(tmp_path), lock_file=str(tmp_path / "fleet.lock"))
     alone = probe(packages={"haproxy": {"unreachable": "no internet"}})
     judged = judge(wanted(planned), alone, NOW)
-    assert [item.id for item in judged] == found
+    assert [item.id for item in judged] == expected
     assert all(version in item.observed for item in judged)
 
 

@@ -53,12 +53,12 @@ def test_every_finding_has_the_remedy_of_its_host() -> None:
     assert result["nvidia-container-toolkit"] == install("toolkit", BOOKWORM)
 
 
-@cases("text", "found")
+@cases("text", "expected")
 def test_what_a_host_runs(
-    text: str | None, found: list[Any], monkeypatch: pytest.MonkeyPatch
+    text: str | None, expected: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "text", lambda _: text)
     monkeypatch.setattr(Path, "exists", lambda _: False)
     seen = observe.distribution()
-    assert [seen.id, seen.version, seen.major] == found
+    assert [seen.id, seen.version, seen.major] == expected
     assert not seen.dgx

@@ -110,15 +110,15 @@ APART: dict[str, list[tuple[Facts, str]]] = {
 
 
 @pytest.mark.parametrize(
-    ("name", "other", "said"),
+    ("name", "other", "message"),
     [(name, *item) for name, ones in APART.items() for item in ones],
 )
-def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, said: str) -> None:
+def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: str) -> None:
     result = diagnose_all({"spark-1": _rank(0), "spark-2": other})
     assert {host: [item.id for item in ones] for host, ones in result.items()} == {
         "spark-1": [name], "spark-2": [name],
     }  # fmt: skip
-    assert result["spark-1"][0].observed.startswith(said)
+    assert result["spark-1"][0].observed.startswith(message)
 
 
 def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:

@@ -9,11 +9,11 @@ import pytest
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.command import CACHES
+from sparkwright.findings.thresholds import THRESHOLDS
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample
-from sparkwright.host.watch.thresholds import THRESHOLDS
 from sparkwright.plan.container import BOOT_CACHES_MOUNT
 from tests.tables import Tables
 from tests.unit.builders import ROOT
@@ -28,14 +28,14 @@ def lines(name: str) -> list[str]:
     return (CAPTURES / name).read_text().splitlines()
 
 
-def found(**changes: Any) -> list[str]:
+def diagnoses(**changes: Any) -> list[str]:
     return [item.id for item in diagnose("spark-1", spark(service=service(**changes)))]
 
 
 @cases("name", "diagnosis")
 def test_a_failure_has_its_own_diagnosis(name: str, diagnosis: str) -> None:
     log = lines(f"failed/{name}.log")
-    names = found(log=log, health={"code": None, "said": "refused"}, metrics=[])
+    names = diagnoses(log=log, health={"code": None, "said": "refused"}, metrics=[])
     assert names[0] == diagnosis
     assert set(names[1:]) <= {"not-serving"}
 
@@ -46,7 +46,7 @@ def test_every_failure_is_judged() -> None:
 
 @pytest.mark.parametrize("name", ["8b-first", "8b-second", "pair-first", "pair-second"])
 def test_a_good_start_has_none(name: str) -> None:
-    assert found(log=lines(f"{name}.log")) == []
+    assert diagnoses(log=lines(f"{name}.log")) == []
 
 
 @pytest.mark.parametrize(("name", "running"), [("8b-metrics-load", 32), ("pair-metrics", 0)])
@@ -57,15 +57,15 @@ def test_real_counters_are_those_of_a_service_that_is_well(name: str, running: i
     now = {**before, metrics.GENERATED: before[metrics.GENERATED] + 1}
     looks = [{"at": NOW - 5, "values": before}, {"at": NOW, "values": now}]
     # All of the load's answers end by their length.
-    assert set(found(metrics=looks)) <= {"answers-cut", "no-drafts"}
+    assert set(diagnoses(metrics=looks)) <= {"answers-cut", "no-drafts"}
     assert int(metrics.texts(text, metric_names())[metrics.BLOCKS]) > 1000
 
 
 def test_drafts_of_the_pair_are_counted() -> None:
-    known = metrics.totals((CAPTURES / "pair-metrics.txt").read_text(), metric_names())
-    assert 0 < known[metrics.ACCEPTED] < known[metrics.DRAFTED]
+    expected = metrics.totals((CAPTURES / "pair-metrics.txt").read_text(), metric_names())
+    assert 0 < expected[metrics.ACCEPTED] < expected[metrics.DRAFTED]
     # A draft that a JSON schema leaves nothing of counts as one without tokens: 255 of them.
-    assert known[metrics.DRAFTED] == 11 * (known[metrics.DRAFTS] - 255)
+    assert expected[metrics.DRAFTED] == 11 * (expected[metrics.DRAFTS] - 255)
 
 
 def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
@@ -79,7 +79,7 @@ def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
         }
         for item in hang["metrics"]
     ]
-    assert "wedge" in found(health=hang["health"], metrics=looks)
+    assert "wedge" in diagnoses(health=hang["health"], metrics=looks)
     assert hang["gate"][-1]["detail"].endswith("while /health answers: the engine hangs")
     assert hang["proxy"] == [False, "no token within 8 s"]
     assert hang["proxy_after"] == [True, "answers"]
@@ -95,7 +95,7 @@ def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
     ring.append(Sample(at=240.0, services={"q": last}))
     (wedge,) = evaluation.judge(ring, watched, THRESHOLDS)
     assert (wedge.name, wedge.seen) == ("wedge", "4 requests run, and no token for 4 min")
-    moved = replace(last, progress=(last.progress or 0) + 1)
+    moved = replace(last, metrics={**last.metrics, "progress": last.metrics["progress"] + 1})
     assert (
         evaluation.judge([*ring, Sample(300.0, services={"q": moved})], watched, THRESHOLDS) == []
     )

@@ -1,12 +1,11 @@
 """One set of thresholds: a changed one changes doctor and watch alike."""
 
-from dataclasses import replace
-
 import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.facts import Facts
-from sparkwright.host.watch import evaluation, thresholds
+from sparkwright.findings import thresholds
+from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample
 from tests.unit.checks.service.builders import NOW, look, service, spark
 from tests.unit.checks.service.test_verdicts import SERVICES, ring
@@ -23,8 +22,7 @@ def _watch(sample: list[Sample]) -> set[str]:
 
 
 def _changed(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
-    changed = replace(thresholds.THRESHOLDS, **changes)  # type: ignore[arg-type]
-    monkeypatch.setattr(thresholds, "THRESHOLDS", changed)
+    monkeypatch.setattr(thresholds, "THRESHOLDS", thresholds.THRESHOLDS | changes)
 
 
 @pytest.mark.parametrize(

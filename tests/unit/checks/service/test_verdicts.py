@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS
+from sparkwright.findings.thresholds import THRESHOLDS
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation as verdicts
 from sparkwright.host.watch.state import Sample, WatchFinding
-from sparkwright.host.watch.thresholds import THRESHOLDS
 
 SERVICES = {"qwen36": 900.0}
 TIB = 1024**4
 NOW = 1_800_000_000.0
-#: What the GPU says when nothing ails it.
-WELL = {"silent": "", "heat": "", "brake": "", "low": ""}
+COUNTERS = ("running", "waiting", "cache_used", "progress", "drafted", "accepted")
 
 Change = Callable[[int], dict[str, Any]]
 
@@ -27,15 +26,17 @@ def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {
         {
             "at": NOW - 60 * left,
             "switching": False,
-            "gpu": WELL,
+            "gpu": {},
             "disks": {"/": [TIB, 3 * TIB]},
             "services": {
-                "qwen36": {
-                    "health": 200, "active": "active", "restarts": 0, "running": 2.0,
-                    "waiting": 0.0, "cache": 0.4, "progress": 1e6 - 5000 * left,
-                    "drafted": 1e6 - 2000 * left, "accepted": 4e5 - 800 * left, "drift": [],
-                    **change(left),
-                }
+                "qwen36": _sample(
+                    {
+                        "health": 200, "active": "active", "restarts": 0, "running": 2.0,
+                        "waiting": 0.0, "cache_used": 0.4, "progress": 1e6 - 5000 * left,
+                        "drafted": 1e6 - 2000 * left, "accepted": 4e5 - 800 * left, "drift": [],
+                        **change(left),
+                    }
+                )
             },
             **host(left),
         }
@@ -44,8 +45,13 @@ def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {
     return [decode(Sample, item) for item in plain]
 
 
-def _gpu(**ill: str) -> dict[str, Any]:
-    return {"gpu": {**WELL, **ill}}
+def _sample(values: dict[str, Any]) -> dict[str, Any]:
+    """A service's sample: its counters are apart."""
+    return {**values, "metrics": {name: values[name] for name in COUNTERS}}
+
+
+def _gpu(name: str, text: str) -> dict[str, Any]:
+    return {"gpu": {name: text} if text else {}}
 
 
 def judged(samples: list[Sample]) -> list[tuple[str, str]]:
@@ -69,17 +75,17 @@ ILL: dict[str, tuple[list[Sample], str]] = {
     "wedge": (ring(10, lambda left: {"progress": 5.0} if left < 6 else {}), "error"),
     "acceptance-collapse": (ring(120, _acceptance(0.001, 20)), "error"),
     "acceptance-decays": (ring(120, _acceptance(0.05, 20)), "warning"),
-    "kv-cache-full": (ring(30, lambda left: {"cache": 1.0} if left < 15 else {}), "warning"),
+    "kv-cache-full": (ring(30, lambda left: {"cache_used": 1.0} if left < 15 else {}), "warning"),
     "restarts": (ring(30, lambda left: {"restarts": int(left < 9)}), "warning"),
     "given-up": (ring(3, lambda _: {"active": "failed", "health": None, "restarts": 3}), "error"),
     "not-serving": (ring(30, lambda left: {"health": None if left < 20 else 200}), "error"),
     "gpu-heat": (
-        ring(12, host=lambda left: _gpu(heat="88 C" if left % 3 else "")),
+        ring(12, host=lambda left: _gpu("gpu-heat", "88 C" if left % 3 else "")),
         "error",
     ),
-    "gpu-power-brake": (ring(12, host=lambda _: _gpu(brake="90 W")), "error"),
-    "gb10-low-power": (ring(12, host=lambda _: _gpu(low="513 MHz")), "error"),
-    "gpu-silent": (ring(3, host=lambda _: _gpu(silent="no answer")), "error"),
+    "gpu-power-brake": (ring(12, host=lambda _: _gpu("gpu-power-brake", "90 W")), "error"),
+    "gb10-low-power": (ring(12, host=lambda _: _gpu("gb10-low-power", "513 MHz")), "error"),
+    "gpu-silent": (ring(3, host=lambda _: _gpu("gpu-silent", "no answer")), "error"),
     "disk-full": (ring(3, host=lambda _: {"disks": {"/": [TIB // 50, TIB]}}), "error"),
     "disk-fills": (
         ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 2e8), TIB]}}),
@@ -106,7 +112,7 @@ def test_the_doctor_knows_every_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "samples"),
+    ("reason", "samples"),
     [
         ("nobody asks", ring(10, lambda _: {"progress": 5.0, "running": 0.0})),
         ("three minutes only", ring(10, lambda left: {"progress": 5.0} if left < 4 else {})),
@@ -114,10 +120,10 @@ def test_the_doctor_knows_every_name() -> None:
         ("a minute of poems", ring(120, _acceptance(0.0, 1))),
         ("too few drafts", ring(10, lambda left: {"drafted": 100 - left, "accepted": 0.0})),
         ("began anew", ring(120, lambda left: {"drafted": 0, "accepted": 0} if left < 9 else {})),
-        ("full for a moment", ring(30, lambda left: {"cache": 1.0} if left < 5 else {})),
+        ("full for a moment", ring(30, lambda left: {"cache_used": 1.0} if left < 5 else {})),
         ("a boot", ring(30, lambda left: {"health": None} if left < 12 else {})),
         ("started again by hand", ring(30, lambda left: {"restarts": 2 if left > 9 else 0})),
-        ("hot for a minute", ring(12, host=lambda left: _gpu(heat="88 C" * (left == 3)))),
+        ("hot for a minute", ring(12, host=lambda left: _gpu("gpu-heat", "88 C" * (left == 3)))),
         ("a fetch that ended", ring(
             300, host=lambda left: {"disks": {"/": [int(0.3 * TIB + max(0, left - 60) * 9e8), TIB]}}
         )),
@@ -128,8 +134,8 @@ def test_the_doctor_knows_every_name() -> None:
                                 host=lambda left: {"switching": left == 3})),
     ],
 )  # fmt: skip
-def test_what_is_no_illness(what: str, samples: list[Sample]) -> None:
-    assert judged(samples) == [], what
+def test_what_is_no_illness(reason: str, samples: list[Sample]) -> None:
+    assert judged(samples) == [], reason
 
 
 def test_a_trend_says_when_it_ends() -> None:

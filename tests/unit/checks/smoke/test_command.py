@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def smoke(project: Path, port: int, *words: str) -> subprocess.CompletedProcess[str]:
+def smoke(project: Path, port: int, *parts: str) -> subprocess.CompletedProcess[str]:
     arguments = {"max_model_len": CONTEXT, "max_num_seqs": SEQUENCES}
     service = {
         "recipe": "qwen36-35b-a3b-heretic-dflash", "port": port, "boot_seconds": 2,
@@ -45,7 +45,7 @@ def smoke(project: Path, port: int, *words: str) -> subprocess.CompletedProcess[
     (project / "fleet.lock").write_text(render_lock(lock))
     path = f"{project / 'bin'}:{os.environ['PATH']}"
     return subprocess.run(
-        [sys.executable, "-m", "sparkwright", "smoke", "mine.py", *words],
+        [sys.executable, "-m", "sparkwright", "smoke", "mine.py", *parts],
         cwd=project,
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
         capture_output=True,

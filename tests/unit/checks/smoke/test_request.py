@@ -47,8 +47,8 @@ def test_what_a_service_has_no_reason_for_is_left_out(
     assert why in of("qwen36-35b-a3b-heretic-dflash", **arguments).skip[name]
 
 
-@pytest.mark.parametrize("context", [None, -1, "auto", "256K"])
-def test_a_context_that_vllm_reads_is_asked_of_the_server(context: object) -> None:
+@pytest.mark.parametrize("context", [None, -1, "auto"])
+def test_a_context_that_the_engine_sizes_is_asked_of_the_server(context: object) -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", max_model_len=context)
     assert made.context is None
     assert not set(LONG) & set(made.skip)

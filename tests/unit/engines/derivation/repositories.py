@@ -48,11 +48,11 @@ def repository(
 def on_the_hub(*models: ResolvedModel) -> Iterator[list[tuple[str, str]]]:
     """The hub has these; gives what was asked for: repository and revision."""
     asked: list[tuple[str, str]] = []
-    known = {model.repository: model for model in models}
+    expected = {model.repository: model for model in models}
 
     def resolve(endpoint: str, name: str, revision: str, *_: object, **__: object) -> ResolvedModel:
         asked.append((name, revision))
-        return known[name]
+        return expected[name]
 
     with patch("sparkwright.site.own_models.resolve_model", resolve):
         yield asked

@@ -124,9 +124,9 @@ def test_sizes_go_by_the_gpu(
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
-@cases("config", "given", "key", "words")
+@cases("config", "given", "key", "message")
 def test_what_can_not_be_known_is_asked_for_by_name(
-    config: dict[str, Any] | None, given: dict[str, Any], key: str, words: str
+    config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
         whole = {**CONFIG, **config}
@@ -134,7 +134,7 @@ def test_what_can_not_be_known_is_asked_for_by_name(
     with on_the_hub(repository(**given)):
         (problem,) = planned().problems
     assert problem.subject.place == f"group_data/sparks.py: services.chat.{key}"
-    assert words in problem.observed
+    assert message in problem.observed
     assert problem.reason
     assert problem.remedy
 
@@ -233,13 +233,13 @@ def test_weights_that_lie_there_twice_count_once() -> None:
 
 @pytest.mark.parametrize("version", ["0.28.0", "0.32.0"])
 def test_every_parser_of_a_family_is_one_of_vllms(version: str) -> None:
-    known = table(version).names
+    expected = table(version).names
     kinds = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
     named = {
         (family, parser)
         for family, item in families().items()
         for kind, marks in item.items()
         for parser in marks.values()
-        if parser not in known[kinds[kind]]
+        if parser not in expected[kinds[kind]]
     }
     assert named == set()

@@ -35,7 +35,7 @@ def judged(
     return findings
 
 
-def _found(version: str, arguments: dict[str, Any], also: Any = None) -> list[tuple[str, str]]:
+def _findings(version: str, arguments: dict[str, Any], also: Any = None) -> list[tuple[str, str]]:
     findings = judged(version, arguments, also=also)
     return [
         (finding.id, (finding.subject.key or "").removeprefix("arguments.")) for finding in findings
@@ -50,18 +50,18 @@ ARGUMENTS = safe_load(Path(__file__).with_name("arguments.yaml").read_text())
 def test_a_mistake_is_found_at_its_place(
     version: str, arguments: dict[str, Any], rule: str, key: str
 ) -> None:
-    assert _found(version, arguments) == [(rule, key)]
+    assert _findings(version, arguments) == [(rule, key)]
 
 
 @pytest.mark.parametrize(("version", "arguments"), ARGUMENTS["passes"])
 def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -> None:
-    assert _found(version, arguments) == []
+    assert _findings(version, arguments) == []
 
 
 @cases("name", "arguments")
 def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any]) -> None:
-    assert len(_found("0.24.0", arguments)) == 1
-    assert _found("0.24.0", arguments, {name: ["ours"]}) == []
+    assert len(_findings("0.24.0", arguments)) == 1
+    assert _findings("0.24.0", arguments, {name: ["ours"]}) == []
 
 
 def test_where_else_an_unknown_argument_exists_is_said() -> None:
@@ -113,5 +113,5 @@ _keys = sorted({name for version in versions() for name in table(version).argume
 def test_any_value_gives_findings_and_never_an_error(
     version: str, arguments: dict[str, Any]
 ) -> None:
-    for _, key in _found(version, arguments):
+    for _, key in _findings(version, arguments):
         assert key.partition(".")[0] in arguments

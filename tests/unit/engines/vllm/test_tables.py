@@ -62,9 +62,9 @@ def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
 def test_the_tables_know_the_defaults(
     version: str, hybrid: bool, defaults: dict[str, object]
 ) -> None:
-    known = table(version).defaults(hybrid=hybrid)
-    assert {name: known.get(name) for name in defaults} == defaults
-    assert "max_model_len" not in known  # the model says
+    expected = table(version).defaults(hybrid=hybrid)
+    assert {name: expected.get(name) for name in defaults} == defaults
+    assert "max_model_len" not in expected  # the model says
 
 
 @pytest.mark.parametrize("version", CAPTURED)
@@ -72,9 +72,9 @@ def test_the_tables_know_what_the_captured_parsers_know(version: str) -> None:
     """The lab's fake has its own extract of the same captures."""
     capture = json.loads((ROOT / f"lab/serving/flags/{version}.json").read_text())
     flags = {flag for option in capture["options"] for flag in option["flags"]}
-    known = {f"--{name.replace('_', '-')}" for name in table(version).arguments}
-    assert known <= flags
-    assert {flag for flag in flags - known if not flag.startswith("--no-")} <= {
+    expected = {f"--{name.replace('_', '-')}" for name in table(version).arguments}
+    assert expected <= flags
+    assert {flag for flag in flags - expected if not flag.startswith("--no-")} <= {
         flag
         for flag in flags
         if not flag.startswith("--") or flag in ("--help", *_second_names(capture))
@@ -101,11 +101,11 @@ def test_the_nearest_table_is_the_versions_own_or_the_next_lower() -> None:
 
 
 def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version() -> None:
-    (known,) = judged("0.24.0", {"max_modle_len": 1})
+    (expected,) = judged("0.24.0", {"max_modle_len": 1})
     (guessed,) = judged("0.25.0", {"max_modle_len": 1})
-    assert (known.severity, guessed.severity) == ("error", "warning")
+    assert (expected.severity, guessed.severity) == ("error", "warning")
     assert "there is no table of 0.25.0" in guessed.source
-    assert "max_model_len" in known.remedy
+    assert "max_model_len" in expected.remedy
 
 
 def test_without_a_version_only_variables_are_judged() -> None:

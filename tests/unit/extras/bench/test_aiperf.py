@@ -21,11 +21,11 @@ def captured(name: str) -> Any:
 
 
 def cell(load: Load, **changes: Any) -> Cell:
-    place = f"phases/{load.phase}"
+    path = f"phases/{load.phase}"
     data: dict[str, Any] = {
         "errors": aiperf.failed(captured("phase_manifest.json"))[load.phase],
-        "report": captured(f"{place}/profile_export_aiperf.json"),
-        "metrics": captured(f"{place}/server_metrics.json"),
+        "report": captured(f"{path}/profile_export_aiperf.json"),
+        "metrics": captured(f"{path}/server_metrics.json"),
     }
     return aiperf.cell(Batch("coding", None, (load,)), load, 64, **{**data, **changes})
 

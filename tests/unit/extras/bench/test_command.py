@@ -43,8 +43,8 @@ FACTS = Facts(
 LOADED = Facts(ProbeAnswer("6.14", samples=(replace(GB10, clock_mhz=2400, power_w=60),)))
 
 
-def _run(*words: str) -> Done:
-    done = CliRunner().invoke(main, ["bench", *words], prog_name="sparkwright")
+def _run(*arguments: str) -> Done:
+    done = CliRunner().invoke(main, ["bench", *arguments], prog_name="sparkwright")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 
@@ -151,7 +151,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
         (("inventory/lab.py", "--concurrency", "0"), "is no number from 1 to 1024"),
@@ -159,8 +159,10 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
         (("--export", "x.json", "--results", "nowhere"), "it has no such results"),
     ],
 )
-def test_wrong_words_end_with_a_message(words: tuple[str, ...], message: str, asked: Any) -> None:
-    done = _run(*words)
+def test_wrong_words_end_with_a_message(
+    arguments: tuple[str, ...], message: str, asked: Any
+) -> None:
+    done = _run(*arguments)
     assert done.exit_code == 2
     assert message in done.output
     assert asked == []

@@ -23,10 +23,10 @@ GEMMA, DRAFTER = (
 )
 
 
-def compared(one: Result) -> CellComparison:
+def compared(row: Result) -> CellComparison:
     """The only cell of a result."""
-    (found,) = compare(one, tables(one, catalog()), CAUSES)
-    return found
+    (findings,) = compare(row, tables(row, catalog()), CAUSES)
+    return findings
 
 
 def verdicts(*cells: Cell, **changes: Any) -> dict[str, Verdict]:
@@ -37,13 +37,13 @@ def verdicts(*cells: Cell, **changes: Any) -> dict[str, Verdict]:
 @pytest.mark.parametrize("name", CASES["verdicts"])
 def test_a_load_is_held_against_its_own_figures(name: str) -> None:
     case = CASES["verdicts"][name]
-    found = verdicts(cell(**case.get("cell", {})), **case.get("result", {}))
-    assert sorted(found) == case.get("measures", sorted(found))
-    assert case.get("without") not in found
+    findings = verdicts(cell(**case.get("cell", {})), **case.get("result", {}))
+    assert sorted(findings) == case.get("measures", sorted(findings))
+    assert case.get("without") not in findings
     for measure, attributes in case.get("figures", {}).items():
         for attribute, expected in attributes.items():
             expected = tuple(expected) if isinstance(expected, list) else expected
-            assert getattr(found[measure], attribute) == pytest.approx(expected), attribute
+            assert getattr(findings[measure], attribute) == pytest.approx(expected), attribute
 
 
 @pytest.mark.parametrize("name", CASES["causes"])
@@ -61,9 +61,9 @@ def test_a_gap_has_its_likely_causes(name: str) -> None:
 def test_every_published_single_stream_figure_is_found_for_its_own_load() -> None:
     table = catalog().measurements["qwen36-35b-v0.23.0-single-stream"]
     for row in table.rows:
-        found = verdicts(cell(category=row.category, decode=row.decode))
-        assert found["decode"].published == (row.decode, row.decode)
-        assert found["decode"].ratio == 1
+        findings = verdicts(cell(category=row.category, decode=row.decode))
+        assert findings["decode"].published == (row.decode, row.decode)
+        assert findings["decode"].ratio == 1
 
 
 def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
@@ -72,8 +72,8 @@ def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
     later = {"name": "later", "date": dt.date(2026, 6, 20)}
     new = replace(old, measurement=old.measurement.model_copy(update=later))
     for order in ((old, new), (new, old)):
-        (found,) = compare(result(), order)
-        assert {verdict.table for verdict in found.verdicts} == {"later"}
+        (findings,) = compare(result(), order)
+        assert {verdict.table for verdict in findings.verdicts} == {"later"}
 
 
 def test_a_stock_service_is_not_held_against_one_that_drafts() -> None:
@@ -83,27 +83,27 @@ def test_a_stock_service_is_not_held_against_one_that_drafts() -> None:
 
 
 def test_a_range_says_how_wide_it_is_and_why() -> None:
-    found = verdicts(cell(decode=70))["decode"]
-    assert found.state == "worse"
-    assert found.ratio == pytest.approx(70 / 91.7)
-    assert (found.low, found.high) == pytest.approx((91.7 / 1.25, 91.7 * 1.25))
-    assert "1.25 times apart" in found.why
-    assert "card of vllm-ultimate-dgx-spark" in found.why
+    findings = verdicts(cell(decode=70))["decode"]
+    assert findings.state == "worse"
+    assert findings.ratio == pytest.approx(70 / 91.7)
+    assert (findings.low, findings.high) == pytest.approx((91.7 / 1.25, 91.7 * 1.25))
+    assert "1.25 times apart" in findings.why
+    assert "card of vllm-ultimate-dgx-spark" in findings.why
 
 
 @given(st.sampled_from(MEASURES), st.floats(1e-3, 1e4), st.floats(1, 2), st.floats(1e-3, 1e4))
 def test_a_verdict_is_sound(base: Any, low: float, width: float, measured: float) -> None:
     table = tables(result(), catalog())[0]
-    found = judge(base, measured, Figure(table, low, low * width, low, low * width, None))
-    assert found.low <= low
-    assert found.high >= low * width
-    assert (found.state == "in range") == (found.low <= measured <= found.high)
+    findings = judge(base, measured, Figure(table, low, low * width, low, low * width, None))
+    assert findings.low <= low
+    assert findings.high >= low * width
+    assert (findings.state == "in range") == (findings.low <= measured <= findings.high)
     if low <= measured <= low * width:
-        assert (found.ratio, found.state) == (1, "in range")
-    if found.state == "worse":
-        assert (found.ratio < 1) == base.more_is_better
-    if found.state == "better":
-        assert (found.ratio > 1) == base.more_is_better
+        assert (findings.ratio, findings.state) == (1, "in range")
+    if findings.state == "worse":
+        assert (findings.ratio < 1) == base.more_is_better
+    if findings.state == "better":
+        assert (findings.ratio > 1) == base.more_is_better
 
 
 def test_a_known_defect_of_a_tag_is_named_for_that_tag_only() -> None:
@@ -116,8 +116,8 @@ def test_a_known_defect_of_a_tag_is_named_for_that_tag_only() -> None:
     assert "drafter-window-ignored" not in old
     assert "drafter-revision" in old
     against = tables(run("2026-06-11-pr41703"), catalog())
-    (found,) = compare(run("2026-06-04-pr44389", slow), against, CAUSES)
-    assert [cause.id for cause in found.causes][:2] == [
+    (findings,) = compare(run("2026-06-04-pr44389", slow), against, CAUSES)
+    assert [cause.id for cause in findings.causes][:2] == [
         "prefix-cache-corruption", "drafter-window-ignored",
     ]  # fmt: skip
 

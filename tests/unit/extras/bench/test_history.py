@@ -10,7 +10,7 @@ from sparkwright.extras.bench.results import Result
 from tests.unit.extras.bench.builders import cell, runs
 
 
-def found(*decodes: float, **changes: Any) -> list[str]:
+def lost_measures(*decodes: float, **changes: Any) -> list[str]:
     """Measures that the last of these daily runs lost."""
     every = runs(*decodes, **changes)
     return [regression.measure for regression in regressions(every[-1], every)]
@@ -43,7 +43,7 @@ def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
     ],
 )
 def test_a_decode_rate_is_lost_beyond_the_bound(decodes: tuple[float, ...], lost: bool) -> None:
-    assert found(*decodes) == ["decode"] * lost
+    assert lost_measures(*decodes) == ["decode"] * lost
 
 
 def test_times_are_worse_when_they_are_longer() -> None:
@@ -98,7 +98,7 @@ def test_noise_of_one_percent_is_never_reported_and_a_tenth_less_nearly_always()
     chance = random.Random(7)
 
     def run(last: float) -> list[str]:
-        return found(*(chance.gauss(100, 1) for _ in range(5)), chance.gauss(last, 1))
+        return lost_measures(*(chance.gauss(100, 1) for _ in range(5)), chance.gauss(last, 1))
 
     assert sum(bool(run(100)) for _ in range(300)) == 0
     assert sum(bool(run(90)) for _ in range(300)) >= 295

@@ -12,14 +12,17 @@ from sparkwright.extras.bench.plots import Bar, Line, bars, lines
 from sparkwright.text.short import number
 
 #: Any text that XML can hold at all.
-_words = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"),
+_labels = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"),
                  max_size=12)  # fmt: skip
 _figures = st.floats(0, 1e9) | st.sampled_from([5e-324, 1e-12])
 _bars = st.builds(
-    Bar, _words, _figures, st.none() | st.tuples(_figures, _figures).map(lambda p: (min(p), max(p)))
+    Bar,
+    _labels,
+    _figures,
+    st.none() | st.tuples(_figures, _figures).map(lambda p: (min(p), max(p))),
 )
 _lines = st.builds(
-    Line, _words, st.lists(st.tuples(st.floats(1, 1e6), _figures), max_size=5).map(tuple)
+    Line, _labels, st.lists(st.tuples(st.floats(1, 1e6), _figures), max_size=5).map(tuple)
 )
 
 

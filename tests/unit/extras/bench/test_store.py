@@ -57,7 +57,7 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    ("written", "message"),
     [
         ("", "not valid JSON, or only the beginning of it"),
         ('{"host": "spa', "not valid JSON, or only the beginning of it"),
@@ -74,7 +74,7 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
     ],
 )
 def test_a_broken_file_is_named_and_the_others_count(
-    tmp_path: Path, written: str | dict[str, Any], words: str
+    tmp_path: Path, written: str | dict[str, Any], message: str
 ) -> None:
     good = save(tmp_path, result())
     bad = good.with_name("20260703T120000Z.json")
@@ -85,7 +85,7 @@ def test_a_broken_file_is_named_and_the_others_count(
     assert all(
         problem.subject.place.startswith(str(bad)) and problem.remedy for problem in data.problems
     )
-    assert words in " ".join(
+    assert message in " ".join(
         f"{problem.subject} {problem.observed} {problem.remedy}" for problem in data.problems
     )
 

@@ -52,7 +52,7 @@ def test_an_answer_goes_to_standard_output_and_its_figures_beside_it(
 @pytest.mark.parametrize("name", ["qwen36-35b-heretic", "qwen36-fast"])
 def test_a_name_has_its_own_sampling(site: Path, model: Model, name: str) -> None:
     advised = catalog().recipes["qwen36-35b-a3b-heretic-dflash"].aliases[name]
-    assert chat(site, "--alias", name, said="From a pipe").exit_code == 0
+    assert chat(site, "--alias", name, message="From a pipe").exit_code == 0
     (body,) = model.asked
     assert body["model"] == name
     assert body["messages"][0]["content"] == "From a pipe"
@@ -61,16 +61,16 @@ def test_a_name_has_its_own_sampling(site: Path, model: Model, name: str) -> Non
     assert body.get("chat_template_kwargs") == thinks
 
 
-@pytest.mark.parametrize(("words", "said"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     (("--service", "qwen63"), "did you mean 'qwen36'?"),
     (("--model", "qwen36-fats"), "did you mean 'qwen36-fast'?"),
     (("--host", "bex"), "did you mean 'box'?"),
     (("--prompt", " "), "the prompt is empty"),
 ])  # fmt: skip
-def test_mistakes(site: Path, words: tuple[str, ...], said: str) -> None:
-    done = chat(site, *words, said="x")
+def test_mistakes(site: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = chat(site, *arguments, message="x")
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
 
 
@@ -83,7 +83,7 @@ def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
     assert chat(site, "--prompt", "x", SPARKWRIGHT_API_KEY=KEY).exit_code == 0
 
 
-@pytest.mark.parametrize(("change", "said"), [
+@pytest.mark.parametrize(("change", "message"), [
     ({"names": ("other",)}, "does not serve 'qwen36-35b-heretic', but other"),
     ({"redirect": "http://127.0.0.1:1"}, "redirects elsewhere"),
     ({"refuses": (400, "the prompt\x1b[2J is too long")},
@@ -91,12 +91,12 @@ def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
     ({"deltas": [{"content": 5}, {"content": None}, {"reasoning": []}]}, "no token came"),
 ])  # fmt: skip
 def test_a_server_that_does_not_answer_as_it_should(
-    site: Path, model: Model, change: dict[str, object], said: str
+    site: Path, model: Model, change: dict[str, object], message: str
 ) -> None:
     vars(model).update(change, tokens=None)
     done = chat(site, "--prompt", "x")
-    assert done.exit_code == (0 if "token" in said else 1)
-    assert said in done.stderr
+    assert done.exit_code == (0 if "token" in message else 1)
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -113,7 +113,7 @@ def test_an_answer_is_one_document_and_one_that_breaks_off_none(site: Path, mode
     assert (document["text"], document["reasoning"]) == ("Hello,\nworld", "Hm.")
     assert (document["host"], document["tokens"]) == ("box", 11)
     model.refuses = (400, "no")
-    done = chat(site, "--json", said="Say hello")
+    done = chat(site, "--json", message="Say hello")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "refused with HTTP 400" in done.stderr
 

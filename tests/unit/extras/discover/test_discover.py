@@ -52,7 +52,7 @@ def resolve(name: str) -> list[str]:
     return ADDRESSES.get(name, [])
 
 
-def known(home: Path, hosts: str, config: str = "") -> Path:
+def ssh_files(home: Path, hosts: str, config: str = "") -> Path:
     """A home with SSH's own files."""
     (home / ".ssh").mkdir()
     (home / ".ssh/config").write_text(config)
@@ -62,7 +62,7 @@ def known(home: Path, hosts: str, config: str = "") -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    return known(tmp_path, KNOWN, CONFIG)
+    return ssh_files(tmp_path, KNOWN, CONFIG)
 
 
 def test_ssh_s_own_files(home: Path) -> None:
@@ -141,7 +141,7 @@ HOSTILE = (
 def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     announcing(monkeypatch, {"x": info(name, "192.168.1.5")})
     assert names.announced(0) == []
-    known(tmp_path, f"{name} ssh-ed25519 AAAA\n", f"Host spark\nHostName {name}\n")
+    ssh_files(tmp_path, f"{name} ssh-ed25519 AAAA\n", f"Host spark\nHostName {name}\n")
 
     def resolve(asked: str) -> list[str]:
         assert names.NAME.fullmatch(asked)
@@ -153,13 +153,13 @@ def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_nobody_else_s_server_is_logged_in_to(tmp_path: Path) -> None:
     """A name of the LAN's that leads out of it, and one that leads back to this machine."""
-    known(tmp_path, "a ssh-ed25519 A\nb ssh-ed25519 A\n")
+    ssh_files(tmp_path, "a ssh-ed25519 A\nb ssh-ed25519 A\n")
     for address in ("8.8.8.8", "2600::1", "127.0.0.1", "::1", "0.0.0.0", "nonsense"):
         assert names.candidates(tmp_path, lambda _, item=address: [item], []) == []  # type: ignore[misc]
 
 
 def test_a_flood_of_names_is_bounded(tmp_path: Path) -> None:
-    known(tmp_path, "".join(f"h{n} ssh-ed25519 A\n" for n in range(5000)))
+    ssh_files(tmp_path, "".join(f"h{n} ssh-ed25519 A\n" for n in range(5000)))
     count = iter(range(1 << 20))
 
     def resolve(_: str) -> list[str]:
@@ -181,11 +181,11 @@ def lan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is found in the LAN, and an empty folder to work in."""
     monkeypatch.chdir(tmp_path)
 
-    def found(*, mdns: bool) -> list[Box]:
+    def boxes_of_lan(*, mdns: bool) -> list[Box]:
         return BOXES if mdns else []
 
-    monkeypatch.setattr(discover_command, "discovered", found)
-    monkeypatch.setattr(names, "discovered", found)
+    monkeypatch.setattr(discover_command, "discovered", boxes_of_lan)
+    monkeypatch.setattr(names, "discovered", boxes_of_lan)
 
 
 def test_the_table_and_its_json(lan: None) -> None:

@@ -36,8 +36,8 @@ def planned(**hosts: Any) -> dict[str, PlannedHost]:
 
 def exported(**hosts: Any) -> Exported:
     """What is exported of hosts that SSH reaches by their names."""
-    known = planned(**hosts)
-    return export(known, {name: name for name in known})
+    expected = planned(**hosts)
+    return export(expected, {name: name for name in expected})
 
 
 def lab() -> tuple[Endpoint, ...]:
@@ -45,7 +45,7 @@ def lab() -> tuple[Endpoint, ...]:
     return exported(spark_1=(SPARK, {}), spark_2=(SPARK, {}), rtx_1=(RTX, {})).endpoints
 
 
-def one(services: dict[str, Any], **data: Any) -> Endpoint:
+def single(services: dict[str, Any], **data: Any) -> Endpoint:
     (endpoint,) = exported(spark_1=(services, data)).endpoints
     return endpoint
 
@@ -60,7 +60,7 @@ def test_each_client_is_told_where_what_and_how_much(form: str) -> None:
 
 
 def test_a_name_of_the_users_own_has_no_advice() -> None:
-    (name,) = one(spark(served_names=["mine"])).names
+    (name,) = single(spark(served_names=["mine"])).names
     assert (name.figures, name.thinking) == ({}, None)
 
 
@@ -73,7 +73,7 @@ def test_a_name_of_the_users_own_has_no_advice() -> None:
 def test_the_address_is_the_one_for_others(
     settings: dict[str, Any], service: dict[str, Any], address: str
 ) -> None:
-    assert one(spark(**service), **settings).base_url == f"http://{address}/v1"
+    assert single(spark(**service), **settings).base_url == f"http://{address}/v1"
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "::1"])
@@ -86,9 +86,9 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
 
 
 def test_hosts_without_an_address_are_reported_all_at_once() -> None:
-    known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
+    expected = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
     with pytest.raises(UserError) as caught:
-        export(known, {"spark-1": "@local", "spark-2": "@docker/x"})
+        export(expected, {"spark-1": "@local", "spark-2": "@docker/x"})
     assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
 
 
@@ -97,19 +97,19 @@ def test_hosts_without_an_address_are_reported_all_at_once() -> None:
     [(65536, 65536), ("64K", 65536), ("64k", 64000), (-1, 262144), ("auto", 262144)],
 )
 def test_the_context_is_the_services_own(length: int | str, context: int) -> None:
-    assert one(spark(arguments={"max_model_len": length})).context == context
+    assert single(spark(arguments={"max_model_len": length})).context == context
 
 
 @pytest.mark.parametrize("length", [64, 2048, 4096, 8192, 16384, 40960, 262144])
 def test_the_longest_answer_leaves_room_for_a_prompt(length: int) -> None:
-    endpoint = one(spark(arguments={"max_model_len": length}))
+    endpoint = single(spark(arguments={"max_model_len": length}))
     assert endpoint.max_output is not None
     assert endpoint.max_input is not None
     assert endpoint.max_input >= endpoint.max_output >= min(2048, length // 2)
 
 
 def test_tools_and_thoughts_are_offered_where_the_service_takes_them() -> None:
-    bare = one(spark(arguments={"enable_auto_tool_choice": None, "reasoning_parser": None}))
+    bare = single(spark(arguments={"enable_auto_tool_choice": None, "reasoning_parser": None}))
     assert (bare.tools, bare.reasoning) == (False, False)
     for entry in safe_load(render("litellm", [bare]))["model_list"]:
         assert "chat_template_kwargs" not in entry["litellm_params"]
@@ -147,15 +147,15 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [({}, "the others answer 503"),
      ({"activate": "on-request"}, "a request has one that sleeps activated")],
 )  # fmt: skip
-def test_who_takes_turns_is_said(more: dict[str, str], said: str) -> None:
+def test_who_takes_turns_is_said(more: dict[str, str], message: str) -> None:
     item = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
     services = {"qwen36": item, "coder": {**item, "port": 8001, "served_names": ["coder"]}}
     (note,) = exported(spark_1=(services, {}), spark_2=(SPARK, {})).notes
-    assert note == f"spark-1: of qwen36, coder one runs at a time (day): {said}"
+    assert note == f"spark-1: of qwen36, coder one runs at a time (day): {message}"
 
 
 def test_a_name_of_different_models_is_said() -> None:
@@ -164,9 +164,9 @@ def test_a_name_of_different_models_is_said() -> None:
     assert note.startswith("qwen36-fast stands for different models: AEON-7/")
 
 
-def _run(*words: str, **environment: str) -> Result:
+def _run(*arguments: str, **environment: str) -> Result:
     result = CliRunner().invoke(
-        main, ["endpoints", *words], prog_name="sparkwright", env=environment
+        main, ["endpoints", *arguments], prog_name="sparkwright", env=environment
     )
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result

@@ -8,15 +8,8 @@ import pytest
 
 from sparkwright.checks.fabric.groups import Fabric, FabricLook
 from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement, MeasureRequest
-from sparkwright.extras.fabric_test.measure import Plan, plan
-from sparkwright.extras.fabric_test.result import (
-    FAILED,
-    PASSED,
-    SKIPPED,
-    FabricResult,
-    result,
-    rows,
-)
+from sparkwright.extras.fabric_test.measure import Step, plan
+from sparkwright.extras.fabric_test.result import FAILED, PASSED, SKIPPED, FabricResult, judged
 from sparkwright.facts.asking import HostError
 from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rdma
 from sparkwright.operations.fabric.looking import state_of
@@ -28,11 +21,18 @@ from tests.unit.cli.fleet_of_five import run
 from tests.unit.cli.test_fabric import site as site
 
 IMAGES = dict.fromkeys(("spark-1", "spark-2", "spark-3", "spark-4"), "vllm:a")
-TOOLS = dict.fromkeys(IMAGES, True)
 
 
-def planned(states: dict[str, FabricState], shape: str) -> Plan:
-    return plan(Fabric(states, shape), IMAGES, TOOLS)
+def tooled(states: dict[str, FabricState], *tools: str, image: str | None = "a") -> Fabric:
+    """A fabric whose hosts have these tools, and an image."""
+    shape = {2: "pair", 3: "ring", 4: "switch"}[len(states)]
+    states = {name: replace(item, tools=tools, image=image) for name, item in states.items()}
+    return Fabric(states, shape)
+
+
+def planned(states: dict[str, FabricState]) -> tuple[Fabric, list[Step]]:
+    fabric = tooled(states, "ib_write_bw")
+    return fabric, plan(fabric, IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -42,80 +42,73 @@ def test_pings_fill_every_rail_and_pairs_write_over_both_twins(
     shape: str, states: dict[str, FabricState]
 ) -> None:
     """Every cable of a ring, each next host at a switch; ranks with their own variables."""
-    found = asdict(planned(states, shape))
-    for gather in found["gathers"].values():
-        assert "torch.distributed" in gather.pop("script")
-    compare(f"fabric/{shape}.json", json.dumps(found, indent=1) + "\n")
+    steps = [asdict(step) for step in planned(states)[1]]
+    for request in steps[-1]["requests"].values():
+        assert "torch.distributed" in request["gather"].pop("script")
+    compare(f"fabric/{shape}.json", json.dumps(steps, indent=1) + "\n")
 
 
 @pytest.mark.parametrize(
-    ("images", "tools"), [({}, TOOLS), ({"spark-1": "a"}, TOOLS), (IMAGES, {"spark-1": True})]
+    ("fabric", "images", "tests"),
+    [
+        (tooled(pair(), "ib_write_bw"), {}, ["ping", "", "ib_write_bw"]),
+        (tooled(pair(), "ib_write_bw"), {"spark-1": "a"}, ["ping", "", "ib_write_bw"]),
+        (tooled(pair(), image=None), IMAGES, ["ping"]),
+        (tooled(pair()), IMAGES, ["ping", "all-gather"]),
+    ],
 )
-def test_what_is_not_there_is_not_measured(images: dict[str, str], tools: dict[str, bool]) -> None:
-    found = plan(Fabric(pair(), "pair"), images, tools)
-    assert found.pings
-    assert bool(found.gathers) is (images == IMAGES)
-    assert bool(found.pairs) is (tools == TOOLS)
+def test_what_is_not_there_is_not_measured(
+    fabric: Fabric, images: dict[str, str | None], tests: list[str]
+) -> None:
+    assert [step.test for step in plan(fabric, images)] == tests
 
 
-def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
-    states = pair() if shape == "pair" else ring(3)
-    fabric = Fabric(states, shape)
-    what = planned(states, shape)
-    answers = {
-        host: (
-            *(Measurement("ping", ping.device, ping.address, ping.size)
-              for ping in what.pings[host]),
-            *(Measurement("ib_write_bw", item.device, item.address, gbits) for each in what.pairs
-              if each.client == host for item in each.write),
-            Measurement("all-gather", value=gbytes, backend="nccl"),
-        )
-        for host in states
-    }  # fmt: skip
-    return result(fabric, [], what, answers)
+def measured(gbits: float, gathered: Measurement, states: dict[str, FabricState]) -> FabricResult:
+    """The result of hosts that answer every request with these rates."""
+    fabric, steps = planned(states)
+    answers = [
+        {name: _measured(each, gbits, gathered).measured for name, each in step.requests.items()}
+        for step in steps
+    ]
+    return FabricResult(tuple(states), fabric.shape, (), judged(fabric, steps, answers))
+
+
+def _gathered(gbytes: float, backend: str = "nccl") -> Measurement:
+    return Measurement("all-gather", value=gbytes, backend=backend)
 
 
 def test_figures_as_published_pass() -> None:
-    found = measured(92.6, 22.4)
-    assert found.well
-    assert {measure.verdict for measure in found.measures} == {PASSED}
+    result = measured(92.6, _gathered(22.4), pair())
+    assert result.well
+    assert {measure.verdict for measure in result.measures} == {PASSED}
     shown = ("all-gather", "2 ranks", PASSED, "22.4 GB/s", "20.4 to 25.7 GB/s", "")
-    assert rows(found)[-1] == shown
+    assert result.measures[-1].row == shown
 
 
 @pytest.mark.parametrize(("gbits", "gbytes"), [(46.0, 22.4), (92.6, 11.0)])
 def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
-    found = measured(gbits, gbytes)
-    assert not found.well
-    assert FAILED in {measure.verdict for measure in found.measures}
-    assert measured(92.6, 11.0, "ring").well
+    result = measured(gbits, _gathered(gbytes), pair())
+    assert not result.well
+    assert FAILED in {measure.verdict for measure in result.measures}
+    assert measured(92.6, _gathered(11.0), ring(3)).well
 
 
 def test_silence_and_faults_are_failures() -> None:
-    what = planned(pair(), "pair")
-    answers = {
-        "spark-1": (
-            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long"),
-            Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed"),
-        )
-    }  # fmt: skip
-    found = result(Fabric(pair(), "pair"), [], what, answers)
-    assert {measure.verdict for measure in found.measures} == {FAILED}
-    assert {(measure.what, measure.said) for measure in found.measures} >= {
-        ("ping", "message too long"), ("ping", "no answer"), ("ib_write_bw", "no answer"),
-        ("all-gather", "NCCL WARN Call to ibv_modify_qp failed"),
-    }  # fmt: skip
+    fabric, steps = planned(pair())
+    ping = Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long")
+    gather = Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed")
+    measures = judged(fabric, steps, [{"spark-1": [ping]}, {}, {}, {"spark-1": [gather]}])
+    assert {measure.verdict for measure in measures} == {FAILED}
+    assert [(measure.what, measure.where, measure.said) for measure in measures] == [
+        ("ping", "spark-1 enp1s0f1np1 to 192.168.177.12", "message too long"),
+        ("ping", "spark-2", "no answer"), ("ib_write_bw", "spark-2 to spark-1", "no answer"),
+        ("all-gather", "2 ranks", "NCCL WARN Call to ibv_modify_qp failed"),
+    ]  # fmt: skip
 
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
-    what = planned(pair(), "pair")
-    answer = [Measurement("all-gather", value=0.4, backend="gloo")]
-    found = result(Fabric(pair(), "pair"), [], what, dict.fromkeys(pair(), answer))
-    last = found.measures[-1]
+    last = measured(92.6, _gathered(0.4, "gloo"), pair()).measures[-1]
     assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
-
-
-GATHERED = Measurement("all-gather", value=22.0, backend="nccl")
 
 
 def _answering(
@@ -131,15 +124,15 @@ def _answering(
         if asked.name == "fabric":
             return {name: FabricLook(state, "vllm:a") for name, state in tooled.items()}
         requests = {name: asked.arguments["requests"][name] for name in asked.hosts.limit}
-        return {name: _measured(request, gbits) for name, request in requests.items()}
+        return {name: _measured(each, gbits, _gathered(22.0)) for name, each in requests.items()}
 
     return answering(monkeypatch, answer)
 
 
-def _measured(request: MeasureRequest, gbits: float) -> MeasureAnswer:
+def _measured(request: MeasureRequest, gbits: float, gathered: Measurement) -> MeasureAnswer:
     pings = [Measurement("ping", ping.device, ping.address, ping.size) for ping in request.pings]
     wrote = [Measurement("ib_write_bw", item.device, item.address, gbits) for item in request.write]
-    return MeasureAnswer((*pings, *wrote, *([GATHERED] if request.gather else [])))
+    return MeasureAnswer((*pings, *wrote, *([gathered] if request.gather else [])))
 
 
 def test_a_fabric_as_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +205,8 @@ def test_an_honest_account_is_taken() -> None:
 
 
 def test_what_one_host_says_is_a_number_on_another() -> None:
-    found = plan(Fabric(pair(), "pair"), {}, dict.fromkeys(pair(), True))
-    arguments = [item.address for each in found.pairs for item in each.write]
-    arguments += [item.address for every in found.pings.values() for item in every]
-    assert arguments
-    assert all(set(word) <= set("0123456789.") for word in arguments)
+    requests = [each for step in planned(pair())[1] for each in step.requests.values()]
+    addresses = [stream.address for each in requests for stream in each.write]
+    addresses += [ping.address for each in requests for ping in each.pings]
+    assert addresses
+    assert all(set(address) <= set("0123456789.") for address in addresses)

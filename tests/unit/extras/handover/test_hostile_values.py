@@ -55,9 +55,9 @@ def test_no_value_becomes_a_key_of_a_manifest(value: str) -> None:
 def test_no_value_becomes_a_key_or_a_specifier_of_a_quadlet(value: str) -> None:
     result = quadlet(**given(value))
     assert shape(result) == shape(quadlet(**given("a")))
-    arguments = reader.words(result["Container"]["Exec"][0])
+    arguments = reader.arguments(result["Container"]["Exec"][0])
     assert arguments[-1] == value
-    assert reader.words(result["Container"]["Environment"][-1]) == [f"A={value}"]
+    assert reader.arguments(result["Container"]["Environment"][-1]) == [f"A={value}"]
 
 
 #: The generator's own, whose specifiers are meant.
@@ -71,7 +71,7 @@ def test_what_podmans_generator_hands_systemd_is_one_command(value: str, tmp_pat
     commands = [line for line in lines if line.startswith("ExecStart=")]
     assert len(commands) == 1
     command = commands[0].partition("=")[2].replace(_CIDFILE, "")
-    assert f"A={value}" in reader.words(command)
+    assert f"A={value}" in reader.arguments(command)
     assert "ExecStart=/bin/evil" not in lines
 
 
@@ -129,7 +129,7 @@ def test_outsiders_reach_no_route_without_a_key() -> None:
     assert result["Service"]["spec"]["type"] == "ClusterIP"
     (way,) = result["NetworkPolicy"]["spec"]["ingress"]
     assert way == {"from": [{"podSelector": {}}], "ports": [{"port": "http"}]}
-    arguments = reader.words(quadlet(bind="0.0.0.0")["Container"]["Exec"][0])
+    arguments = reader.arguments(quadlet(bind="0.0.0.0")["Container"]["Exec"][0])
     assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
     strict = quadlet(bind="0.0.0.0", hardening="strict")["Container"]
     assert strict["PublishPort"] == ["127.0.0.1:18000:18000"]

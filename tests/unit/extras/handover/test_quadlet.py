@@ -29,7 +29,7 @@ def test_podmans_own_generator_takes_every_recipe(recipe: str, tmp_path: Path) -
 def test_it_is_started_as_the_card_says() -> None:
     result = quadlet()["Container"]
     (arguments,) = result["Exec"]
-    started = [*result["Entrypoint"], *reader.words(arguments)]
+    started = [*result["Entrypoint"], *reader.arguments(arguments)]
     assert started == [*container_entrypoint("vllm"), *CARD]
 
 

@@ -38,7 +38,7 @@ def recipe(result: Imported) -> dict[str, Any]:
     return result.entries["recipe", result.name]
 
 
-def said(result: Imported, kind: str) -> dict[str, Finding]:
+def findings_of(result: Imported, kind: str) -> dict[str, Finding]:
     """Findings of a kind by their key."""
     return {
         finding.subject.key or "": finding

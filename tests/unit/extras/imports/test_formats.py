@@ -13,11 +13,11 @@ from tests.golden import compare
 from tests.unit.extras.imports.recipes import (
     FIXTURES,
     REGISTRY,
+    findings_of,
     minimal,
     of_folder,
     of_text,
     recipe,
-    said,
 )
 
 CASES: dict[str, tuple[Path, dict[str, Any]]] = {
@@ -56,11 +56,11 @@ def test_another_image_can_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "said"), [("elsewhere", "mi355x"), ("int2", "there is no variant 'int2'")]
+    ("variant", "message"), [("elsewhere", "mi355x"), ("int2", "there is no variant 'int2'")]
 )
-def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, said: str) -> None:
+def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, message: str) -> None:
     text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
-    assert said in of_text(text, variants=(variant,)).findings[-1].observed
+    assert message in of_text(text, variants=(variant,)).findings[-1].observed
 
 
 def test_a_parser_goes_with_its_plugin() -> None:
@@ -68,14 +68,14 @@ def test_a_parser_goes_with_its_plugin() -> None:
         minimal("vllm serve {model} --reasoning-parser-plugin p.py --reasoning-parser of_plugin")
     )
     assert "reasoning_parser" not in recipe(result)["arguments"]
-    assert "arguments.reasoning_parser" in said(result, "left-out")
+    assert "arguments.reasoning_parser" in findings_of(result, "left-out")
 
 
 def test_dflash_gets_its_limits() -> None:
     config = '{"method":"dflash","model":"z-lab/Some-DFlash","num_speculative_tokens":15}'
     result = of_text(minimal(f"vllm serve {{model}} --speculative-config '{config}'"))
     assert recipe(result)["arguments"]["max_num_seqs"] == 16
-    assert "arguments.max_num_seqs" in said(result, "changed")
+    assert "arguments.max_num_seqs" in findings_of(result, "changed")
 
 
 def test_a_repository_that_the_catalog_knows_is_taken_from_there() -> None:

@@ -16,7 +16,7 @@ from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
-from tests.unit.extras.imports.recipes import git, minimal, of_text, recipe, said
+from tests.unit.extras.imports.recipes import findings_of, git, minimal, of_text, recipe
 
 BOMBS = {
     "laughs": "a0: &a0 [x]\n"
@@ -97,7 +97,7 @@ def test_nothing_of_the_controller_is_filled_in_or_run(
     made = recipe(result)
     assert made["environment"] == {"D": "plain"}
     assert set(made["arguments"]) == {"gpu_memory_utilization"}
-    named = set(said(result, "left-out"))
+    named = set(findings_of(result, "left-out"))
     assert {"env.A", "env.B", "env.C", "mods", "pre_exec", "post_exec", "post_commands"} <= named
     assert {"command --seed", "command --dtype", "command --runner"} <= named
     assert "of-the-controller" not in json.dumps(made, default=str)
@@ -116,10 +116,13 @@ def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
     text = minimal("vllm serve {model} --trust-remote-code --middleware evil.code")
     without = of_text(text)
     assert not {"trust_remote_code", "middleware"} & set(recipe(without)["arguments"])
-    assert "--allow-remote-code" in said(without, "left-out")["arguments.trust_remote_code"].remedy
+    assert (
+        "--allow-remote-code"
+        in findings_of(without, "left-out")["arguments.trust_remote_code"].remedy
+    )
     kept = of_text(text, remote_code=True)
     assert recipe(kept)["arguments"]["trust_remote_code"] is True
-    assert "arguments.trust_remote_code" in said(kept, "risk")
+    assert "arguments.trust_remote_code" in findings_of(kept, "risk")
 
 
 def test_whose_image_it_is_is_said() -> None:

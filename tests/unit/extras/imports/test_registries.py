@@ -35,14 +35,14 @@ def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
-def _run(*words: str) -> Result:
-    result = CliRunner().invoke(main, list(words), prog_name="sparkwright")
+def _run(*arguments: str) -> Result:
+    result = CliRunner().invoke(main, list(arguments), prog_name="sparkwright")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result
 
 
-def _refused(*words: str) -> str:
-    result = _run(*words)
+def _refused(*arguments: str) -> str:
+    result = _run(*arguments)
     assert result.exit_code == 2
     return result.output
 
@@ -80,12 +80,12 @@ def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> No
 
 
 def test_search_looks_through_catalog_and_registries(site: Path) -> None:
-    for query, found in (
+    for query, findings in (
         ("small-4b", "recipe  @ours/recipes/generated  example/Small-4B"),
         ("heretic dflash", "qwen36-35b-a3b-heretic-dflash"), ("nothing-has-this", "0 found"),
     ):  # fmt: skip
         result = _run("catalog", "search", *query.split())
-        assert (result.exit_code, found in result.output) == (0, True), result.output
+        assert (result.exit_code, findings in result.output) == (0, True), result.output
 
 
 def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:

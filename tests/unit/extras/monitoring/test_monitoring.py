@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from click.testing import CliRunner
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
 from sparkwright.extras.monitoring.files import dashboard, files, rules
+from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
-from sparkwright.host.watch import thresholds
 from tests.golden import compare
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
@@ -27,12 +26,12 @@ PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: prometheus)")
 
 
-def written(place: Path, **data: Any) -> dict[str, str]:
+def written(folder: Path, **data: Any) -> dict[str, str]:
     """Every file of a Spark's monitoring, put below a directory too."""
     result = files([("10.0.0.5", plan(**data))], 9100)
     for path, text in result.items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_text(text)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
     return result
 
 
@@ -45,9 +44,11 @@ def queries() -> Iterator[str]:
             yield text.replace("$host", ".*").replace("$service", ".*")
 
 
-def promtool(*words: str, cwd: Path) -> str:
+def promtool(*arguments: str, cwd: Path) -> str:
     assert PROMTOOL is not None
-    done = subprocess.run([PROMTOOL, *words], capture_output=True, text=True, check=False, cwd=cwd)
+    done = subprocess.run(
+        [PROMTOOL, *arguments], capture_output=True, text=True, check=False, cwd=cwd
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -92,9 +93,9 @@ def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None
     names = {variable["name"] for variable in board["templating"]["list"]}
     assert names == {"datasource", "host", "service"}
     cells = [
-        (place["x"] + x, place["y"] + y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x, y in product(range(place["w"]), range(place["h"]))
+        (position["x"] + x, position["y"] + y)
+        for position in (panel["gridPos"] for panel in panels)
+        for x, y in product(range(position["w"]), range(position["h"]))
     ]
     assert max(x for x, _ in cells) < 24
     assert len(cells) == len(set(cells))
@@ -168,14 +169,13 @@ def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [({"collapsed": 0.5}, "< 0.5 and"), ({"cache_full": 0.35}, ">= 0.35"),
      ({"disk_least": 0.5}, "< 0.5"), ({"drafted": 400_000, "collapsed": 0.5}, "> 400000")],
 )  # fmt: skip
 def test_a_changed_threshold_changes_the_alerts(
-    monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], words: str
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], message: str
 ) -> None:
-    assert words not in json.dumps(rules())
-    changed = replace(thresholds.THRESHOLDS, **changes)  # type: ignore[arg-type]
-    monkeypatch.setattr(thresholds, "THRESHOLDS", changed)
-    assert words in json.dumps(rules())
+    assert message not in json.dumps(rules())
+    monkeypatch.setattr(thresholds, "THRESHOLDS", thresholds.THRESHOLDS | changes)
+    assert message in json.dumps(rules())

@@ -10,16 +10,16 @@ from tests.unit.results.test_status import NOW, answer
 WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token for 9 min", NOW - 60)
 
 
-def host(*found: WatchFinding, **changes: Any) -> Deployment:
+def host(*arguments: WatchFinding, **changes: Any) -> Deployment:
     """A host whose watch found this; nothing where nothing is given."""
-    return answer(watch={"at": NOW - 20, "findings": [vars(item) for item in found]}, **changes)
+    return answer(watch={"at": NOW - 20, "findings": [vars(item) for item in arguments]}, **changes)
 
 
 def finding(
-    host: str | None = "spark-1", id_: str = "wedge", severity: str = "error", **words: Any
+    host: str | None = "spark-1", id_: str = "wedge", severity: str = "error", **fields: Any
 ) -> Finding:
     """A finding of a service."""
-    return Finding(id_, Severity(severity), Subject(host, "qwen36"), **words)
+    return Finding(id_, Severity(severity), Subject(host, "qwen36"), **fields)
 
 
 __all__ = ["NOW", "WEDGE", "WatchFinding", "WatchReport", "answer", "finding", "host"]

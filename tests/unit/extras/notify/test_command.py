@@ -37,8 +37,8 @@ class _Site:
         self.got.append((where.shown, title))
         return None
 
-    def call(self, *words: str) -> Result:
-        return CliRunner().invoke(main, ["notify", "lab.py", *words], catch_exceptions=False)
+    def call(self, *arguments: str) -> Result:
+        return CliRunner().invoke(main, ["notify", "lab.py", *arguments], catch_exceptions=False)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from sparkwright.extras.notify.current import current
 from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
 
 
-def _told(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
+def _notices(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
     silent = hosts.pop("silent", ())
     result, _ = current(hosts, silent)  # type: ignore[arg-type]
     return [(item.id, item.subject.host, item.subject.service, item.observed) for item in result]
@@ -24,16 +24,16 @@ def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize("said", [
+@pytest.mark.parametrize("text", [
     "the unit has failed after 3 restarts", "/health says 503 for 12 min",
     "/health says nothing for 90 s", "KV cache full for 11 min, 7 requests wait",
     "0.4% of 81000 drafted tokens accepted", "2 restarts within an hour",
     "/opt/models: |3 of 3700 GiB free, full in about 5 h",
     "at 6 of 9 looks within ten minutes|: NVIDIA GB10: 91 C",
 ])  # fmt: skip
-def test_every_figure_that_the_watch_writes_is_told(said: str) -> None:
-    message = max(said.split("|"), key=len)
-    assert _told(a=host(replace(WEDGE, seen=said.replace("|", ""))))[0][3] == message
+def test_every_figure_that_the_watch_writes_is_told(text: str) -> None:
+    message = max(text.split("|"), key=len)
+    assert _notices(a=host(replace(WEDGE, seen=text.replace("|", ""))))[0][3] == message
 
 
 def test_a_release_that_was_switched_lately_is_suspected() -> None:
@@ -41,18 +41,18 @@ def test_a_release_that_was_switched_lately_is_suspected() -> None:
         "service": "qwen36", "from_release": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
         "at": NOW - 720, "why": [], "down_seconds": 3.0, "result": "good", "reasons": [],
     }  # fmt: skip
-    ((*_, observed),) = _told(a=host(WEDGE, history=[entry]))
+    ((*_, observed),) = _notices(a=host(WEDGE, history=[entry]))
     assert observed.endswith(f"9 min, release {'a' * 12} -> {'b' * 12} 12 min ago")
-    ((*_, observed),) = _told(a=host(WEDGE, history=[{**entry, "at": NOW - 90000}]))
+    ((*_, observed),) = _notices(a=host(WEDGE, history=[{**entry, "at": NOW - 90000}]))
     assert "release" not in observed
 
 
 def test_a_service_that_was_stopped_is_told_though_the_watch_does_not() -> None:
     down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
-    assert _told(a=host(**down)) == [("stopped", "a", "qwen36", "")]
+    assert _notices(a=host(**down)) == [("stopped", "a", "qwen36", "")]
     # Where the watch says more of it, that is enough; one that sleeps is not down.
-    assert [item[0] for item in _told(a=host(WEDGE, **down))] == ["wedge"]
-    assert _told(a=host(**down, sleeping={"qwen36": "chat"})) == []
+    assert [item[0] for item in _notices(a=host(WEDGE, **down))] == ["wedge"]
+    assert _notices(a=host(**down, sleeping={"qwen36": "chat"})) == []
 
 
 def test_a_silent_host_is_told_and_nothing_else_is_known_of_it() -> None:
@@ -80,9 +80,9 @@ def test_a_watch_that_sleeps_is_told() -> None:
     asleep = host(WEDGE)
     assert asleep.watch
     asleep = replace(asleep, watch=replace(asleep.watch, at=NOW - 7200))
-    assert _told(a=asleep) == [("watch-asleep", "a", None, "the watch has not looked for 2 h")]
+    assert _notices(a=asleep) == [("watch-asleep", "a", None, "the watch has not looked for 2 h")]
 
 
 def test_errors_come_first() -> None:
     warning = WatchFinding("drift", "qwen36", "warning", "compose.yaml was changed by hand")
-    assert [item[0] for item in _told(a=host(warning, WEDGE))] == ["wedge", "drift"]
+    assert [item[0] for item in _notices(a=host(warning, WEDGE))] == ["wedge", "drift"]

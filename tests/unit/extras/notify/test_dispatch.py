@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.notices import Address, address
-from sparkwright.extras.notify.notices import GAP, HOURLY, Record, Sent, go, try_out
-from sparkwright.extras.notify.record import held, read
+from sparkwright.extras.notify.notices import GAP, HOURLY, Record, Sent, go, held, read, try_out
 from sparkwright.findings.finding import Finding
 from tests.libyaml import safe_load
 from tests.unit.extras.notify.builders import NOW, finding
@@ -98,11 +97,11 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
     assert fleet.titles[-1] == "over: notice-not-sent"
 
 
-def _told_once(place: Path) -> None:
+def _told_once(folder: Path) -> None:
     """Two starts of the command with this record."""
     fleet = Fleet()
     for _ in range(2):
-        with held(place) as fleet.record:
+        with held(folder) as fleet.record:
             fleet.round(finding())
     assert len(fleet.got) == 1
 

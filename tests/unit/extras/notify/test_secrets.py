@@ -34,33 +34,33 @@ SECRETS = (
 )
 
 
-def said(*findings: Finding) -> str:
+def message_of(*findings: Finding) -> str:
     """Title and body of the notice of all this."""
     notice = news(Recipient(), findings, frozenset(), NOW)
     return f"{title(notice)}\n{body(notice, NOW)}"
 
 
-@pytest.mark.parametrize("words", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
-def test_nothing_of_a_log_line_leaves(words: str) -> None:
+@pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
+def test_nothing_of_a_log_line_leaves(message: str) -> None:
     """In every field that a host fills, beside figures that do leave."""
     changes: tuple[dict[str, Any], ...] = (
-        {"seen": f"{words} 3 requests run, and no token for 9 min {words}"}, {"name": words},
-        {"service": words}, {"severity": words},
-        {"name": "gpu-silent", "service": None, "seen": f"nvidia-smi: {words}"},
-        {"name": "disk-full", "seen": f"/{words}: 3 of 90 GiB free"},
-        {"name": "drift", "seen": f"release {words} instead of x"},
+        {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
+        {"service": message}, {"severity": message},
+        {"name": "gpu-silent", "service": None, "seen": f"nvidia-smi: {message}"},
+        {"name": "disk-full", "seen": f"/{message}: 3 of 90 GiB free"},
+        {"name": "drift", "seen": f"release {message} instead of x"},
     )  # fmt: skip
     entry = {
-        "service": "qwen36", "from_release": words, "to": "b" * 12, "by": words, "at": NOW - 60,
-        "why": [words], "down_seconds": 3.0, "result": words, "reasons": [words],
+        "service": "qwen36", "from_release": message, "to": "b" * 12, "by": message, "at": NOW - 60,
+        "why": [message], "down_seconds": 3.0, "result": message, "reasons": [message],
     }  # fmt: skip
-    unit = {"ActiveState": "inactive", "Result": words}
-    service = {"unit": unit, "health": {"code": None, "said": words}}
+    unit = {"ActiveState": "inactive", "Result": message}
+    service = {"unit": unit, "health": {"code": None, "said": message}}
     problems = [replace(WEDGE, **change) for change in changes]
     sick = host(*problems, history=[entry], service=service)
     result, _ = current({"spark-1": sick})
     assert len(result) >= 6
-    text = said(*result)
+    text = message_of(*result)
     assert "no token for 9 min" in text
     assert "3 of 90 GiB free" in text
     assert not [secret for secret in (KEY, PROMPT, "tumour", "api-key") if secret in text]
@@ -69,7 +69,7 @@ def test_nothing_of_a_log_line_leaves(words: str) -> None:
 @pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
 def test_a_name_is_one_line_without_control_characters(name: str) -> None:
     item = replace(finding(name), observed=name, reason=name, remedy=name)
-    over = Told(id=name, host=name, service=name, severity=item.severity, since=NOW)
+    over = Told(finding=item, since=NOW)
     for notice in (Notice(began=(item,)), Notice(worse=(item,)), Notice(over=(over,))):
         assert title(notice).isprintable()
         assert len(body(notice, NOW).splitlines()) == (1 if notice.over else 3)
@@ -78,7 +78,7 @@ def test_a_name_is_one_line_without_control_characters(name: str) -> None:
 
 def test_a_flood_of_findings_is_one_short_notice() -> None:
     flood = [finding(f"h{n % 500}", f"check-{n % 400}", observed=f"{n}") for n in range(5000)]
-    text = said(*flood)
+    text = message_of(*flood)
     assert len(text.splitlines()) <= 32
     assert len(text) < 10_000
     assert "findings more: sparkwright status" in text
@@ -91,7 +91,7 @@ def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
     ]
     result, _ = current({"spark-1": host(*many)})
     # Of ids that nobody knows there is one.
-    assert len(said(*result).splitlines()) <= 4
+    assert len(message_of(*result).splitlines()) <= 4
 
 
 @pytest.mark.parametrize("text", SECRETS)
@@ -110,10 +110,10 @@ def test_an_address_from_a_file_shows_nothing_of_its_secret(text: str, tmp_path:
     file = tmp_path / "addresses"
     file.write_text(f"ntfy:lab\n{text}\n")
     file.chmod(0o600)
-    result, said_ = _tried(file)
-    assert SECRET not in said_
+    result, output = _tried(file)
+    assert SECRET not in output
     if result is None:
-        assert f"{file}, line 2" in said_
+        assert f"{file}, line 2" in output
     else:
         assert SECRET not in f"{result.shown} {result.key}"
         assert result.url.value.count(SECRET) == 1

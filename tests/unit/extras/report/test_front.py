@@ -46,7 +46,7 @@ def slower(host: str, share: float, driver: str = "581.10") -> list[Result]:
     return [*past, *slow]
 
 
-def said(made: Page) -> list[str]:
+def lines_of(made: Page) -> list[str]:
     """Every finding's line."""
     return [line(finding, made.made) for finding in made.findings]
 
@@ -71,7 +71,7 @@ def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
         (name, "qwen36"): slower(name, 0.30 + number / 100) for number, name in enumerate(names)
     }
     made = page(*names, "spark-9", results=results)
-    assert said(made) == [
+    assert lines_of(made) == [
         "8 hosts (spark-1, spark-2, spark-3, spark-4, spark-5 and 3 more): qwen36: answers 30 to "
         "37 % slower since the driver changed 580.95.05 → 581.10 (2 days ago)"
     ]
@@ -83,7 +83,7 @@ def test_another_change_is_another_finding() -> None:
         ("a", "qwen36"): slower("a", 0.3, "581.10"), ("b", "qwen36"): slower("b", 0.4, "581.20")
     }  # fmt: skip
     made = page("a", "b", results=results)
-    assert [arguments.partition(":")[0] for arguments in said(made)] == ["b", "a"]
+    assert [arguments.partition(":")[0] for arguments in lines_of(made)] == ["b", "a"]
 
 
 def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
@@ -97,7 +97,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
         problems=(mistake("bench/x.json", "broken", "correct it"),),
         memory={"spark-2": Memory(100.0, True, (Part("#", "weights", 104.0),))},
     )
-    assert said(made) == [
+    assert lines_of(made) == [
         "rtx-1: qwen36: was left alone: no answer at all",
         "spark-1: qwen36: wedge: no token for 9 min",
         "spark-2: qwen36: answers 30 % slower since the driver changed 580.95.05 → 581.10 "
@@ -106,20 +106,20 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
         "spark-1: qwen36: drift: changed by hand",
         "bench/x.json can't be read: broken",
     ]
-    assert made.front == f"{said(made)[0]}; and 5 findings more"
+    assert made.front == f"{lines_of(made)[0]}; and 5 findings more"
 
 
 def test_old_data_is_marked_with_its_age() -> None:
     later = NOON + 9 * DAY
     last = LastRun(NOON, False, (replace(ROW, refused="no answer"),))
-    found = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
-    made = page("x", now=later, last_run=last, results=found)
-    assert said(made)[0].endswith("no answer [old: 9 days]")
-    assert said(made)[1].endswith("(11 days ago) [old: 10 days]")
+    findings = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
+    made = page("x", now=later, last_run=last, results=findings)
+    assert lines_of(made)[0].endswith("no answer [old: 9 days]")
+    assert lines_of(made)[1].endswith("(11 days ago) [old: 10 days]")
     arguments = html(made)
     assert "2026-07-08 12:00 UTC, old: 9 days." in arguments
     assert "[old: 10 days]</b>" in arguments
-    assert "old:" not in html(page("spark-1", results=found))
+    assert "old:" not in html(page("spark-1", results=findings))
 
 
 def test_all_well_is_said_with_its_time() -> None:
@@ -141,8 +141,8 @@ def test_a_warning_alone_is_said_and_is_no_failure() -> None:
 
 
 def test_times_are_in_ms_and_rates_in_tokens() -> None:
-    found = {("spark-1", "qwen36"): [result()]}
-    made = page("spark-1", results=found)
+    findings = {("spark-1", "qwen36"): [result()]}
+    made = page("spark-1", results=findings)
     assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
     assert "88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
@@ -154,9 +154,9 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "message"),
     [(-50, "just now"), (59, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"),
      (86400, "1 day ago"), (1e7, "115 days ago")],
 )  # fmt: skip
-def test_ages(seconds: float, words: str) -> None:
-    assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == words
+def test_ages(seconds: float, message: str) -> None:
+    assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == message

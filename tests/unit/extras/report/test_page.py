@@ -266,16 +266,16 @@ def test_versions_stand_side_by_side() -> None:
 
 def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> None:
     slow = benches(page())[2]
-    found = list(findings(slow))
-    assert [(item.worst.title, item.loads, item.of) for item in found][:2] == [
+    slow_findings = list(findings(slow))
+    assert [(item.worst.title, item.loads, item.of) for item in slow_findings][:2] == [
         ("decode, one stream", 60, None), ("decode, together", 60, None),
     ]  # fmt: skip
-    worst = found[0].worst
+    worst = slow_findings[0].worst
     assert isinstance(worst, Regression)
     assert worst.change == min(
         regression.change for regression in slow.regressions if regression.measure == "decode"
     )
-    against_card = [item for item in found if item.of]
+    against_card = [item for item in slow_findings if item.of]
     assert against_card[0].worst.title == "decode, one stream"
     assert next(cause.id for cause, _ in likely(slow)) == "clock-low"
     assert not list(findings(benches(page())[1]))
@@ -325,19 +325,19 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    ("written", "message"),
     [("{", "not valid JSON"), (r'{"hosts": "\ud800"}', "not valid JSON"),
      ('{"hosts": NaN}', "not valid JSON"), ("[]", "not a JSON object"),
      ('{"hosts": [{"host": 1}]}', "hosts"),
      ('{"hosts": [{"findings": 1}, {"findings": ["x", {"check": 1}]}]}', "hosts")],
 )  # fmt: skip
-def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, words: str) -> None:
+def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, message: str) -> None:
     file = tmp_path / "last-run.json"
     file.write_text(written)
     problems: list[Finding] = []
     assert read_last_run(file, problems) is None
     assert str(file) in problems[0].subject.place
-    assert any(words in f"{problem.subject} {problem.observed}" for problem in problems)
+    assert any(message in f"{problem.subject} {problem.observed}" for problem in problems)
 
 
 def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> None:

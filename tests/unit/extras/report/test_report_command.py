@@ -15,8 +15,8 @@ from tests.unit.builders import ROOT
 from tests.unit.extras.bench.builders import cell, result
 
 
-def _run(*words: str) -> Result:
-    done = CliRunner().invoke(main, ["report", *words], prog_name="sparkwright")
+def _run(*arguments: str) -> Result:
+    done = CliRunner().invoke(main, ["report", *arguments], prog_name="sparkwright")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 

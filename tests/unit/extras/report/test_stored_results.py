@@ -25,22 +25,28 @@ _values = st.recursive(
 @given(st.data())
 def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(data: st.DataObject) -> None:
     written = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))
-    place: Any = written
+    position: Any = written
     while True:
-        key = data.draw(st.sampled_from(list(range(len(place)) if isinstance(place, list)
-                                             else place)))  # fmt: skip
-        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+        key = data.draw(st.sampled_from(list(range(len(position)) if isinstance(position, list)
+                                             else position)))  # fmt: skip
+        if (
+            not isinstance(position[key], dict | list)
+            or not position[key]
+            or data.draw(st.booleans())
+        ):
             break
-        place = place[key]
-    place[key] = data.draw(_values)
+        position = position[key]
+    position[key] = data.draw(_values)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "spark-1/qwen36/20260702T120000Z.json"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(written))
-        found = load(Path(folder))
-    page = page_of(made=NOON, catalog=catalog(), results=found.services, problems=found.problems)
-    assert (len(benches(page)) == 1) != bool(found.problems)
-    assert all(problem.subject.place.startswith(str(file)) for problem in found.problems)
+        findings = load(Path(folder))
+    page = page_of(
+        made=NOON, catalog=catalog(), results=findings.services, problems=findings.problems
+    )
+    assert (len(benches(page)) == 1) != bool(findings.problems)
+    assert all(problem.subject.place.startswith(str(file)) for problem in findings.problems)
     html(page).encode()
     json.dumps(plain(page)).encode()
     text(page).encode()

@@ -1,0 +1,71 @@
+"""Arguments of a service by neutral names."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sparkwright.engines.engine import Limits
+from sparkwright.engines.vllm.arguments import amount, is_auto
+from sparkwright.engines.vllm.data import PARALLEL
+from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
+
+#: Limit -> the argument that sets it.
+NAMES = {
+    "context": "max_model_len",
+    "sequences": "max_num_seqs",
+    "share": "gpu_memory_utilization",
+}
+
+
+def limits(arguments: Mapping[str, Any]) -> Limits:
+    """Limits of a plan's arguments, or of a container's command line, where values are texts."""
+
+    def whole(name: str) -> int | None:
+        number = amount(arguments.get(name))
+        return int(number) if number is not None and number > 0 else None
+
+    context = arguments.get("max_model_len")
+    return Limits(
+        context=0 if is_auto(context) else whole("max_model_len"),
+        sequences=whole("max_num_seqs"),
+        share=amount(arguments.get("gpu_memory_utilization")) or DEFAULT_UTILIZATION,
+        gpus=math.prod(whole(name) or 1 for name in PARALLEL),
+        tools=_tools(arguments),
+        reasoning=bool(arguments.get("reasoning_parser")),
+        speculative=_speculative(arguments.get("speculative_config")),
+        caching=_flag(arguments, "enable_prefix_caching"),
+        blind=_blind(arguments),
+        head=str(arguments.get("master_addr", "")) if (whole("nnodes") or 1) > 1 else None,
+    )
+
+
+def _speculative(value: Any) -> Mapping[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        config = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        config = {}
+    return config if isinstance(config, dict) else {}
+
+
+def _flag(arguments: Mapping[str, Any], name: str) -> bool | None:
+    """Whether a flag is set: in a container's command line it has no value."""
+    value = arguments.get(name)
+    return None if value is None else value is not False
+
+
+def _tools(arguments: Mapping[str, Any]) -> str | None:
+    """vLLM refuses requests that leave the choice of tools to a model without the flag."""
+    parser = arguments.get("tool_call_parser")
+    return str(parser) if parser and _flag(arguments, "enable_auto_tool_choice") else None
+
+
+def _blind(arguments: Mapping[str, Any]) -> str | None:
+    if _flag(arguments, "language_model_only"):
+        return "language_model_only"
+    limits = arguments.get("limit_mm_per_prompt")
+    if isinstance(limits, dict) and limits.get("image") == 0:
+        return "limit_mm_per_prompt of no image"
+    return None

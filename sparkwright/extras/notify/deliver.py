@@ -1,0 +1,41 @@
+"""Sends a notice by Apprise, in a process of its own: ``python deliver.py``.
+
+Its standard input is a JSON object: URLs of which the first that Apprise knows is taken, title,
+body, and the bytes of memory that it may take. What Apprise and servers say goes to standard error;
+the exit code is 0 for a notice that was taken, and 3 where Apprise knows none of the URLs.
+"""
+
+import json
+import logging
+import resource
+import sys
+from pathlib import Path
+
+import apprise
+
+
+def main(urls: list[str], title: str, body: str, memory: int) -> int:
+    """Send it once, and return the exit code.
+
+    A redirect is not followed: it could lead the address's token to another host.
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    bound = pages * resource.getpagesize() + memory
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or bound < soft:
+        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    logging.basicConfig(level=logging.WARNING)
+    asset = apprise.AppriseAsset(
+        app_id="sparkwright", app_desc="sparkwright", app_url="", http_redirects=False,
+        image_url_mask="", image_url_logo="",
+    )  # fmt: skip
+    targets = (apprise.Apprise.instantiate(url, asset=asset) for url in urls)
+    target = next(filter(None, targets), None)
+    if target is None:
+        return 3
+    # Not by Apprise's own notify: it would read a configuration and tags from around.
+    return int(not target.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT))
+
+
+if __name__ == "__main__":
+    sys.exit(main(**json.load(sys.stdin)))
