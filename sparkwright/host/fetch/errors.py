@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
-OK, FAILED, TEMPORARY = 0, 1, 75
+OK, FAILED = 0, 1
 MESSAGES = Path(__file__).with_name("messages.json")
 _TEXTS: dict[str, Any] = json.loads(MESSAGES.read_text(encoding="utf-8"))
 
@@ -18,18 +19,16 @@ def text(name: str, /, **facts: Any) -> str:
 
 
 class Failed(Exception):
-    """Somebody must act on the message before another run can succeed."""
-
-    exit_code = FAILED
+    """A fetch fails. What was fetched is kept: another run goes on with it."""
 
     def __init__(self, name: str, /, **facts: Any) -> None:
         super().__init__(text(name, **facts))
 
 
-class Temporary(Failed):
-    """Another run may succeed; what was fetched so far is kept."""
-
-    exit_code = TEMPORARY
+def check(stop: Event) -> None:
+    """Raise Failed when the run is to end."""
+    if stop.is_set():
+        raise Failed("stopped")
 
 
 def refusal(source: str, answer: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import verify, workspace
-from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.errors import check
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.fetch.workspace import Workspace
@@ -62,14 +62,14 @@ def missing(work: Workspace) -> list[FetchFile]:
     def failing(task: Callable[[FetchFile], bool]) -> list[FetchFile]:
         return [file for file, done in zip(absent, pool.map(task, absent), strict=True) if not done]
 
-    work.progress.show(state="verifying")
+    work.progress.state = "verifying"
     with ThreadPoolExecutor(verify.cpus()) as pool:
         absent = failing(keep)
         if absent and adopt:
-            work.progress.show(state="looking for earlier downloads")
+            work.progress.state = "looking for earlier downloads"
             candidates = _candidates(adopt, absent)
             absent = failing(use)
-    work.progress.show(state="running")
+    work.progress.state = "running"
     return sorted(absent, key=lambda file: -file.size)
 
 
@@ -213,7 +213,6 @@ def _copy(file: FileIO, copy: FileIO, size: int, room: int, stop: Event) -> str 
     left = size if size <= room else 0
     while left and (piece := file.read(min(left, _BUFFER))):
         # A source that has become shorter ends here, and its hash will be wrong.
-        if stop.is_set():
-            raise Temporary("stopped")
+        check(stop)
         left -= copy.write(piece)
     return "copied" if size <= room else None

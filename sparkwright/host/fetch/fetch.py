@@ -3,7 +3,7 @@
 Standard library only. --runtime is the unpacked tree with hf_transfer and hf_xet. REQUEST
 is a JSON file with the keys of FetchRequest. Tasks: `run` fetches a repository (job.py),
 `pull` gets an image into Docker (pull.py), `peer-server` lets peers read files (peer_server.py).
-Exit codes: 0 done, 1 failed, 75 temporary: run it again.
+Exit codes: 0 done, 1 failed.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from threading import Event
 from typing import TypeVar
 
 from sparkwright.host.fetch import contents, existing, workspace
-from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary, size, text
+from sparkwright.host.fetch.errors import FAILED, OK, Failed, size, text
 from sparkwright.host.fetch.holes import total
 from sparkwright.host.fetch.progress import PEERS, Progress, log
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, PullRequest, read
@@ -47,7 +47,7 @@ def carry_out(
         progress = Progress(Path(how.state_dir))
         message, code = work(request, progress, stop), OK
     except Failed as error:
-        message, code = str(error), error.exit_code
+        message, code = str(error), FAILED
     except OSError as error:
         message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
     except Exception as error:
@@ -84,7 +84,7 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     request, progress = work.request, work.progress
     began = time.monotonic()
     every = sum(file.size for file in request.files)
-    progress.show(bytes_total=every)
+    progress.bytes_total = every
     for file in request.files:
         workspace.real_directories(work.base, file.path)
     missing = existing.missing(work)
@@ -143,7 +143,7 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     if faults:
         commit = request.revision[:12]
         raise Failed("contents", repo=request.repo, commit=commit, faults="; ".join(faults))
-    work.progress.show(state="verifying")
+    work.progress.state = "verifying"
     directories = {base, *(d for name in names for d in (base / name).parents)}
     for directory in sorted(d for d in directories if d == base or base in d.parents):
         publish(directory)
@@ -155,5 +155,5 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     publish(work.destination.parent, own=new_parent)
     fault = receipt.check(request.destination, request.revision)
     if fault is not None:
-        raise Temporary("changed_meanwhile", path=request.destination, fault=fault)
+        raise Failed("changed_meanwhile", path=request.destination, fault=fault)
     work.report_extras(entries)

@@ -188,7 +188,7 @@ class PeerServer:
                     connection.settimeout(UNKNOWN)
                     connection.do_handshake()
                     connection.settimeout(None)
-                Conversation(self, connection, own_docker=is_own_docker(address))
+                Conversation(connection, (address, 0), self)  # type: ignore[arg-type]
         finally:
             self._connections.leave(connection)
 
@@ -202,14 +202,11 @@ class Conversation(BaseHTTPRequestHandler):
 
     protocol_version = default_request_version = request_version = "HTTP/1.1"
 
-    def __init__(self, server: PeerServer, connection: socket.socket, *, own_docker: bool) -> None:
-        self._server = server
-        self._own_docker = own_docker
-        self._challenge = ""
-        self._is_known = False
-        #: Signs the answer to a request that was signed: status, range and hash of the body.
-        self._sign: Callable[..., str] | None = None
-        super().__init__(connection, ("", 0), server)  # type: ignore[arg-type]
+    server: PeerServer  # type: ignore[assignment]
+    _challenge = ""
+    _is_known = False
+    #: Signs the answer to a request that was signed: status, range and hash of the body.
+    _sign: Callable[..., str] | None = None
 
     def setup(self) -> None:
         self.connection = self.request
@@ -264,7 +261,7 @@ class Conversation(BaseHTTPRequestHandler):
 
     def _used(self) -> None:
         self._is_known = True
-        self._server.used(self.connection)
+        self.server.used(self.connection)
 
     def _is_signed(self) -> bool:
         challenge, self._challenge = self._challenge, ""
@@ -272,7 +269,7 @@ class Conversation(BaseHTTPRequestHandler):
         if claimed is None or not challenge or self.command != "GET":
             return False
         run, peer, number, made = claimed
-        server_key = peer_files.run_key(self._server.request.keys, run)
+        server_key = peer_files.run_key(self.server.request.keys, run)
         if server_key is None:
             return False
         key = peer_auth.peer_key(server_key, peer)
@@ -285,7 +282,7 @@ class Conversation(BaseHTTPRequestHandler):
         names = peer_files.names(path)
         result = None
         if names and names[0] == "files" and query in ("", "ranges"):
-            result = peer_files.revision(self._server.request.roots, names[1:])
+            result = peer_files.revision(self.server.request.roots, names[1:])
         if result is None:
             self._head(404)
             return
@@ -355,7 +352,7 @@ class Conversation(BaseHTTPRequestHandler):
                 start += sent
 
     def _docker(self, path: str) -> None:
-        if not self._own_docker:
+        if not is_own_docker(self.client_address[0]):
             self._head(404)
             return
         if not self._has_password():
@@ -381,14 +378,14 @@ class Conversation(BaseHTTPRequestHandler):
         except ValueError:
             return False
         run, _, password = account.partition(":")
-        key = peer_files.run_key(self._server.request.keys, run) if scheme == "Basic" else None
+        key = peer_files.run_key(self.server.request.keys, run) if scheme == "Basic" else None
         return key is not None and hmac.compare_digest(password, peer_auth.docker_password(key))
 
     def _wait_for(self, digest: str) -> tuple[Revision, OpenFile] | None:
         """Wait for a blob to appear; for small ones to be complete, since manifests are parsed."""
         until = time.monotonic() + _PATIENCE
-        while not self._server.ended.is_set():
-            images = peer_files.images(self._server.request.roots.images)
+        while not self.server.ended.is_set():
+            images = peer_files.images(self.server.request.roots.images)
             for image in images:
                 if file := image.find((digest,)):
                     if file.complete or file.size > 1 << 20:
@@ -422,7 +419,7 @@ class Conversation(BaseHTTPRequestHandler):
             else:
                 if image.fetching():
                     idle = time.monotonic()
-                if self._server.ended.is_set() or time.monotonic() - idle > _PATIENCE:
+                if self.server.ended.is_set() or time.monotonic() - idle > _PATIENCE:
                     raise ConnectionAbortedError("the fetch or this server ended")
                 time.sleep(_WAIT)
             self._used()

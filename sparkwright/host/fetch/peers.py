@@ -26,11 +26,11 @@ from queue import SimpleQueue
 from threading import Event, Lock
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.errors import Failed, check
 from sparkwright.host.fetch.holes import Part, Ranges
 from sparkwright.host.fetch.progress import PEERS, log
 from sparkwright.host.fetch.ranges import Limit, side_by_side
-from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest, PeerKeys
+from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
@@ -192,7 +192,9 @@ class Peers:
 
     def fill(self, part: Part) -> None:
         """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
-        path = self._path(part.file)
+        kind, depth = ("images", 1) if self._request.source == "registry" else ("models", 2)
+        names = (*Path(self._request.destination).parts[-depth:], part.file.path)
+        path = urllib.parse.quote(f"/files/{kind}/{'/'.join(names)}")
         for peer in self._request.peers:
             if peer not in self._brought or not part.missing():
                 continue
@@ -208,8 +210,7 @@ class Peers:
                 try:
                     self._fill(peer, clients, part)
                 except (Broken, Unproven) as error:
-                    if self._stop.is_set():
-                        raise Temporary("stopped") from None
+                    check(self._stop)
                     self._drop(peer, f"{error}")
 
     def _fill(self, peer: str, clients: list[PeerClient], part: Part) -> None:
@@ -218,8 +219,7 @@ class Peers:
         taken: Ranges = []
         since, before = time.monotonic(), self._brought.get(peer, 0)
         while peer in self._brought and (missing := part.missing()):
-            if self._stop.is_set():
-                raise Temporary("stopped")
+            check(self._stop)
             if time.monotonic() - since >= WINDOW:
                 # A peer that is alive and brings too little must not hold a fetch.
                 if self._brought.get(peer, 0) - before < WINDOW * self._least:
@@ -229,7 +229,12 @@ class Peers:
                 held = clients[0].held()
                 wanted = common(missing, held.ranges)
                 if again := common(wanted, taken):
-                    raise _lost(part, *again[0])
+                    start, end = again[0]
+                    parent, file = part.path.parent, part.file.path
+                    kind = disks.kind(str(parent)) or "an unknown file system"
+                    raise Failed(
+                        "disk_loses", file=file, start=start, end=end, parent=parent, kind=kind
+                    )
                 if wanted:
                     self._take(peer, clients, part, wanted)
                     taken, failures = wanted, 0
@@ -278,20 +283,6 @@ class Peers:
             if self._brought.pop(peer, None) is not None:
                 log(f"the peer {peer} fails ({reason}); continuing without it")
 
-    def _path(self, file: FetchFile) -> str:
-        destination = Path(self._request.destination)
-        if self._request.source == "registry":
-            path = f"images/{destination.name}"
-        else:
-            path = f"models/{destination.parent.name}/{destination.name}"
-        return f"/files/{path}/{urllib.parse.quote(file.path)}"
-
-
-def _lost(part: Part, start: int, end: int) -> Failed:
-    parent = part.path.parent
-    kind = disks.kind(str(parent)) or "an unknown file system"
-    return Failed("disk_loses", file=part.file.path, start=start, end=end, parent=parent, kind=kind)
-
 
 def common(missing: Ranges, available: Iterable[tuple[int, int]]) -> Ranges:
     """Return the missing ranges that are available, in whole pages except at a range's own ends.
@@ -301,11 +292,8 @@ def common(missing: Ranges, available: Iterable[tuple[int, int]]) -> Ranges:
     result = []
     for start, end in missing:
         for first, last in available:
-            low, high = max(start, first), min(end, last)
-            if low > start:
-                low = -(-low // PAGE) * PAGE
-            if high < end:
-                high = high // PAGE * PAGE
+            low = start if first <= start else -(-first // PAGE) * PAGE
+            high = end if last >= end else last // PAGE * PAGE
             if high > low:
                 result.append((low, high))
     return result

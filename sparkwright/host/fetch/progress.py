@@ -6,10 +6,9 @@ import json
 import sys
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Lock, Thread
-from typing import Any
+from threading import Event, RLock, Thread
 
 from sparkwright.host.lib import files
 from sparkwright.host.lib.records import encode
@@ -50,14 +49,13 @@ class Progress:
     """Counters of one run, safe for threads, written at most once a second."""
 
     def __init__(self, state_dir: Path) -> None:
+        self.state, self.message, self.bytes_total = "running", "", 0
+        self.received_by: Counter[str] = Counter()
         self._path = state_dir / "progress.json"
-        self._lock = Lock()
-        self._writing = Lock()
+        self._lock = RLock()
         self._present: dict[str, int] = {}
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
         self._end = Event()
-        self.received_by: Counter[str] = Counter()
-        self.now = FetchProgress()
 
     def start(self) -> None:
         """Write the file now and then once a second."""
@@ -81,32 +79,31 @@ class Progress:
         with self._lock:
             return sum(self._present.values())
 
-    def show(self, **facts: Any) -> None:
-        """Set facts of progress.json: state, totals, message."""
-        self.now = replace(self.now, **facts)
-
     def end(self, state: str, message: str) -> None:
         """Write the last state."""
         self._end.set()
-        self.show(state=state, message=message)
+        self.state, self.message = state, message
         self.write()
 
     def write(self) -> None:
         """Replace progress.json. A failure to write it never ends a fetch."""
         now = time.monotonic()
-        with self._writing:
+        with self._lock:
             self._samples.append((now, self.received_by.total()))
             while now - self._samples[0][0] > _WINDOW:
                 self._samples.popleft()
             passed = now - self._samples[0][0]
             gained = self._samples[-1][1] - self._samples[0][1]
-            self.show(
+            progress = FetchProgress(
+                self.state,
                 bytes_done=self.bytes_done,
+                bytes_total=self.bytes_total,
                 bytes_peers=self.received_by[PEERS],
                 rate=round(gained / passed) if passed else 0,
+                message=self.message,
             )
             try:
-                files.write(self._path, json.dumps(encode(self.now)) + "\n", 0o644, durable=False)
+                files.write(self._path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

@@ -13,7 +13,7 @@ from threading import Event, Lock
 from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes, sources
-from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.holes import Part, Ranges
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PAGE, FetchRequest
@@ -93,7 +93,7 @@ class RangeFetch:
     _abort: Event = field(default_factory=Event)
 
     def run(self, location: Location, connections: int) -> None:
-        """Fetch what is missing. Raises Failed or Temporary; what arrived is in the part."""
+        """Fetch what is missing. Raises Failed; what arrived is in the part."""
         self._location, self._file = location, self.part.file
         missing, size = self.part.missing(), self._file.size
         pieces = list(_pieces(missing, connections, self.request.chunk_size))
@@ -114,14 +114,14 @@ class RangeFetch:
         while not self._abort.is_set():
             location = self._location
             try:
-                self._copy(location, start, end, whole)
+                self._copy(location, start, end)
                 return
             except _Cut as cut:
                 if whole:
                     self._count(start - cut.reached)
                 elif cut.reached > start:
                     start = cut.reached
-                    tries.restart()
+                    tries.failed = 0
                 if isinstance(cut, _Expired) and refused < 3:
                     refused += 1
                     self._location = self.source.locate(self._file)
@@ -129,10 +129,10 @@ class RangeFetch:
                 reason = f"{self._file.path} at byte {cut.reached}: {cut}"
                 tries.pause(reason, cut.required, cut)
 
-    def _copy(self, location: Location, start: int, end: int, whole: bool) -> None:
+    def _copy(self, location: Location, start: int, end: int) -> None:
         """Make one request and write its body. Raises _Cut when it ends early."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "sparkwright", **location.headers}
-        if not whole and (start, end) != (0, self._file.size):
+        if (start, end) != (0, self._file.size):
             headers["Range"] = f"bytes={start}-{end - 1}"
         request = urllib.request.Request(location.url, headers=headers)
         try:
@@ -201,7 +201,7 @@ class RangeFetch:
         filled = 0
         while filled < goal:
             if self.stop.is_set() or self._abort.is_set():
-                raise Temporary("stopped")
+                raise Failed("stopped")
             try:
                 count = answer.readinto(buffer[filled:goal])
             except TimeoutError:

@@ -27,7 +27,7 @@ from threading import Event, Lock
 from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from sparkwright.host.fetch.errors import Failed, Temporary, refusal
+from sparkwright.host.fetch.errors import Failed, refusal
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded
@@ -56,28 +56,25 @@ class Tries:
     def __init__(self, request: FetchRequest, stop: Event) -> None:
         self._request = request
         self._stop = stop
-        self._failed = 0
-
-    def restart(self) -> None:
-        """Count from the start: there was progress."""
-        self._failed = 0
+        #: How many failed since there was progress.
+        self.failed = 0
 
     def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
         """Wait before the next try, at least as long as the server requires.
 
         Raises:
-            Temporary: when there were enough tries, or the run ends.
+            Failed: when there were enough tries, or the run ends.
         """
-        self._failed += 1
-        if self._failed > self._request.retries:
+        self.failed += 1
+        if self.failed > self._request.retries:
             source = self._request.source
-            raise Temporary("tries", reason=reason, tries=self._failed, source=source) from cause
+            raise Failed("tries", reason=reason, tries=self.failed, source=source) from cause
         log(f"{reason}; trying again")
-        wait = min(self._request.backoff * 2.0 ** (self._failed - 1), _LONGEST_WAIT)
+        wait = min(self._request.backoff * 2.0 ** (self.failed - 1), _LONGEST_WAIT)
         if required is not None:
             wait = max(wait, min(required, _LONGEST_RETRY_AFTER))
         if self._stop.wait(wait):
-            raise Temporary("stopped")
+            raise Failed("stopped")
 
 
 @dataclass(frozen=True)
@@ -177,13 +174,8 @@ def secret(request: FetchRequest) -> str | None:
 
 def raise_untrusted(server: str, error: BaseException) -> None:
     """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            raise Failed("untrusted", server=server, reason=error) from error
-        reason = getattr(cause, "reason", None)
-        inner = reason if isinstance(reason, BaseException) else cause.__cause__
-        cause = inner or cause.__context__
+    if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
+        raise Failed("untrusted", server=server, reason=error) from error
 
 
 def origin(url: str) -> tuple[str, str, int]:

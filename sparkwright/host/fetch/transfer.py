@@ -25,7 +25,7 @@ from threading import Event, Lock
 from typing import Any
 
 from sparkwright.host.fetch import holes, sources, verify
-from sparkwright.host.fetch.errors import Failed, Temporary, size
+from sparkwright.host.fetch.errors import Failed, check, size
 from sparkwright.host.fetch.holes import Part
 from sparkwright.host.fetch.peers import Peers
 from sparkwright.host.fetch.progress import log
@@ -77,8 +77,7 @@ class Transfer:
                 done, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
-                if self._stop.is_set():
-                    raise Temporary("stopped")
+                check(self._stop)
                 free, headroom = self._work.free(), self._request.headroom
                 if free < headroom:
                     parent, required = self._work.destination.parent, size(headroom)
@@ -269,7 +268,7 @@ class Libraries:
                 if now - last > _STALLS * stall:
                     return f"no chunk arrived for {_STALLS * stall:g} s"
                 checked, received = now, received + gained
-        raise Temporary("stopped")
+        raise Failed("stopped")
 
 
 def _received() -> int:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.errors import Failed, check
 from sparkwright.host.fetch.holes import Part
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.receipt import ReceiptEntry
@@ -17,22 +17,21 @@ _BUFFER = 4 << 20
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> tuple[str, str | None]:
-    """Return (sha256, git blob id or None) of a file of `size` bytes.
+def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str]:
+    """Return the sha256 of a file of `size` bytes, and its git blob id where that is wanted.
 
     hashlib releases the interpreter lock, so several files can be hashed in threads.
     """
-    sha256 = hashlib.sha256()
-    blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if with_blob_id else None
+    digests = [hashlib.sha256()]
+    if with_blob_id:
+        digests.append(hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False))
     buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(buffer):
-            if stop.is_set():
-                raise Temporary("stopped")
-            sha256.update(buffer[:count])
-            if blob is not None:
-                blob.update(buffer[:count])
-    return sha256.hexdigest(), blob.hexdigest() if blob is not None else None
+            check(stop)
+            for digest in digests:
+                digest.update(buffer[:count])
+    return [digest.hexdigest() for digest in digests]
 
 
 class Follower(Thread):
@@ -108,16 +107,15 @@ def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) ->
     status = path.lstat()
     if status.st_size != file.size:
         return f"expected {file.size} bytes, got {status.st_size}"
-    sha256, blob_id = known, file.blob_id
-    if sha256 is None or sha256 != file.sha256:
-        sha256, blob_id = _digests(path, file.size, file.sha256 is None, stop)
-    if file.sha256 not in (None, sha256):
-        return f"expected sha256 {file.sha256}, got {sha256}"
-    if file.sha256 is None and blob_id != file.blob_id:
-        return f"expected git blob {file.blob_id}, got {blob_id}"
+    digests = [known] if known else []
+    if known is None or known != file.sha256:
+        digests = _digests(path, file.size, file.sha256 is None, stop)
+    kind, expected = ("git blob", file.blob_id) if file.sha256 is None else ("sha256", file.sha256)
+    if digests[-1] != expected:
+        return f"expected {kind} {expected}, got {digests[-1]}"
     if is_pointer(path):
         raise Failed("pointer", file=file.path)
-    return ReceiptEntry(file.size, status.st_mtime_ns, sha256, file.blob_id)
+    return ReceiptEntry(file.size, status.st_mtime_ns, digests[0], file.blob_id)
 
 
 def is_pointer(path: Path) -> bool:

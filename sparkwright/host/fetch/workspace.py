@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from threading import Event, Lock
 
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.holes import Part
 from sparkwright.host.fetch.progress import Progress, log
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
@@ -110,7 +110,7 @@ class Workspace:
         if not all(same(file, known.files.get(file.path)) for file in self.request.files):
             return None
         total = sum(entry.size for entry in known.files.values())
-        self.progress.show(bytes_total=total)
+        self.progress.bytes_total = total
         for name, entry in known.files.items():
             self.progress.present(name, entry.size)
         self.report_extras(known.files)
@@ -128,7 +128,7 @@ class Workspace:
 
     @contextmanager
     def lock(self) -> Iterator[int]:
-        """Lock the stage. Raises Temporary, naming the holder, when another run has it."""
+        """Lock the stage. Raises Failed, naming the holder, when another run has it."""
         trusted.take_over(self.root.parent)
         while True:
             self._make()
@@ -137,7 +137,7 @@ class Workspace:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(descriptor)
-                raise Temporary("held", holder=self._holder(), path=self.root) from None
+                raise Failed("held", holder=self._holder(), path=self.root) from None
             # The previous holder may have removed the directory between the two calls.
             with suppress(FileNotFoundError):
                 if os.fstat(descriptor).st_ino == self.root.stat().st_ino:
@@ -153,18 +153,15 @@ class Workspace:
 
     def _make(self) -> None:
         """Make the stage; what another user has put in its place is removed."""
-        with trusted.directory(self.root.parent) as folder:
+        with trusted.directory(self.root.parent):
             with suppress(FileExistsError):
-                os.mkdir(self.root.name, 0o700, dir_fd=folder)
-            status = os.lstat(self.root.name, dir_fd=folder)
-            if stat.S_ISDIR(status.st_mode) and trusted.why(status) is None:
-                return
-            log(f"{self.root} was not made by root: removing it")
-            if stat.S_ISDIR(status.st_mode):
-                shutil.rmtree(self.root)
-            else:
-                os.unlink(self.root.name, dir_fd=folder)
-            os.mkdir(self.root.name, 0o700, dir_fd=folder)
+                self.root.mkdir(0o700)
+            status = self.root.lstat()
+            is_directory = stat.S_ISDIR(status.st_mode)
+            if not is_directory or trusted.why(status) is not None:
+                log(f"{self.root} was not made by root: removing it")
+                (shutil.rmtree if is_directory else os.unlink)(self.root)
+                self.root.mkdir(0o700)
 
     def _holder(self) -> str:
         try:

@@ -76,7 +76,7 @@ def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
     fetch.hub.wait_for(lambda: _allocated(fetch.stage / "parts") > 300_000)
     process.terminate()
     _, output = process.communicate(timeout=10)
-    assert process.returncode == 75
+    assert process.returncode == 1
     assert "stopped by a signal" in output.splitlines()[-1]
     assert fetch.progress()["state"] == "failed"
     fetch.hub.rate = 0
@@ -106,7 +106,7 @@ def test_retry_after_is_honoured(fetch: Fetch) -> None:
 
 def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, cut_after=100_001)]
-    assert fetch.here(downloader="http", retries=0)[0] == 75
+    assert fetch.here(downloader="http", retries=0)[0] == 1
     fetch.hub.faults = []
     output = fetch.complete(downloader="http")
     assert "set aside" not in output
@@ -138,13 +138,12 @@ def test_server_without_ranges(fetch: Fetch) -> None:
 
 def test_endless_503_is_temporary(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, status=503)]
-    fetch.fail("answers HTTP 503, after 2 tries", code=75, retries=1)
+    fetch.fail("answers HTTP 503, after 2 tries", retries=1)
 
 
 def test_hub_out_of_reach_is_temporary(fetch: Fetch) -> None:
     output = fetch.fail(
         "http://127.0.0.1:9 is unreachable",
-        code=75,
         apart=True,
         endpoint="http://127.0.0.1:9",
         retries=1,
@@ -269,9 +268,7 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     fetch.hub.rate = 200_000
     first = fetch.start()
     fetch.hub.wait_for(lambda: fetch.hub.sent() > 0)
-    fetch.fail(
-        f"process {first.pid} ", code=75, apart=True, state_dir=str(fetch.root / "other-state")
-    )
+    fetch.fail(f"process {first.pid} ", apart=True, state_dir=str(fetch.root / "other-state"))
     fetch.hub.rate = 0
     _, output = first.communicate(timeout=30)
     assert first.returncode == 0, output
