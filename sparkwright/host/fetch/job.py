@@ -72,32 +72,24 @@ def fetch(
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
         kind = "symlink" if destination.is_symlink() else "file"
         raise Failed("destination", path=destination, kind=kind)
-    new_parent = not destination.parent.exists()
+    began, every = time.monotonic(), sum(file.size for file in request.files)
+    progress.bytes_total = every
     with work.lock() as lock:
         progress.start()
-        message = work.complete() or _fetch(work, runtime, lock, new_parent)
+        for file in request.files:
+            workspace.real_directories(work.base, file.path)
+        missing = existing.missing(work)
+        kept = _prepare(work, missing)
+        if kept:
+            log(f"kept {kept} bytes ({size(kept)}) of {every}")
+        if missing:
+            libraries = None
+            # The libraries can't be limited.
+            if request.downloader != "http" and runtime is not None and request.limit is None:
+                libraries = Libraries(request, runtime, stop, lock)
+            Transfer(work, libraries).run(missing)
+        _finish(work)
         shutil.rmtree(work.root, ignore_errors=True)
-    return message
-
-
-def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -> str:
-    request, progress = work.request, work.progress
-    began = time.monotonic()
-    every = sum(file.size for file in request.files)
-    progress.bytes_total = every
-    for file in request.files:
-        workspace.real_directories(work.base, file.path)
-    missing = existing.missing(work)
-    kept = _prepare(work, missing)
-    if kept:
-        log(f"kept {kept} bytes ({size(kept)}) of {every}")
-    if missing:
-        libraries = None
-        # The libraries can't be limited.
-        if request.downloader != "http" and runtime is not None and request.limit is None:
-            libraries = Libraries(request, runtime, work.stop, lock)
-        Transfer(work, libraries).run(missing)
-    _finish(work, new_parent)
     received, seconds = progress.received_by.total(), time.monotonic() - began
     peers, by = progress.received_by[PEERS], progress.received_by.most_common()
     names = [name for name, count in by if count > 0 and name != PEERS]
@@ -135,7 +127,7 @@ def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
     return work.progress.bytes_done
 
 
-def _finish(work: Workspace, new_parent: bool) -> None:
+def _finish(work: Workspace) -> None:
     """Check the contents, write the receipt, and give the directory its name."""
     request, base = work.request, work.base
     names = [file.path for file in request.files]
@@ -152,7 +144,7 @@ def _finish(work: Workspace, new_parent: bool) -> None:
     files.write_record(base / receipt.NAME, written)
     if base != work.destination:
         base.rename(work.destination)
-    publish(work.destination.parent, own=new_parent)
+    publish(work.destination.parent, own=False)
     fault = receipt.check(request.destination, request.revision)
     if fault is not None:
         raise Failed("changed_meanwhile", path=request.destination, fault=fault)

@@ -101,21 +101,6 @@ class Workspace:
         path.replace(self.base / file.path)
         self.add(file, entry, keep=True)
 
-    def complete(self) -> str | None:
-        """Return the message when the destination is complete by its receipt, else None."""
-        path = str(self.destination)
-        known = receipt.read(path)
-        if known is None or receipt.check(path, self.request.revision) is not None:
-            return None
-        if not all(same(file, known.files.get(file.path)) for file in self.request.files):
-            return None
-        total = sum(entry.size for entry in known.files.values())
-        self.progress.bytes_total = total
-        for name, entry in known.files.items():
-            self.progress.present(name, entry.size)
-        self.report_extras(known.files)
-        return f"already complete: {path}"
-
     def report_extras(self, expected: Iterable[str]) -> None:
         """Log which files in the destination are not of its repository."""
         every = self.destination.rglob("*")
