@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import receipt
-from sparkwright.host.lib.receipt import ReceiptEntry
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Verified:
 _BUFFER = 4 << 20
 
 
-def file_fault(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
+def file_fault(directory: Path, name: str, entry: receipt.ReceiptEntry) -> str | None:
     """Fault of a file; None if there is none."""
     if fault := receipt.fault(str(directory / name), entry):
         return f"{name} {fault}"

@@ -21,10 +21,8 @@ from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import verify, workspace
-from sparkwright.host.fetch.errors import check
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.messages import check, log
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
 
@@ -38,7 +36,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def missing(work: Workspace) -> list[FetchFile]:
+def missing(work: workspace.Workspace) -> list[FetchFile]:
     """Return the files that have to be fetched, the largest first.
 
     They are looked for in the target directory, in other revisions, and where the request says.
@@ -73,7 +71,7 @@ def missing(work: Workspace) -> list[FetchFile]:
     return sorted(absent, key=lambda file: -file.size)
 
 
-def _keep(work: Workspace, file: FetchFile, known: ReceiptEntry | None) -> bool:
+def _keep(work: workspace.Workspace, file: FetchFile, known: ReceiptEntry | None) -> bool:
     """Keep a file of the target directory. Returns whether it is good."""
     path = work.base / file.path
     if path.is_symlink():
@@ -100,7 +98,7 @@ def _keep(work: Workspace, file: FetchFile, known: ReceiptEntry | None) -> bool:
 
 
 def _link(
-    work: Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
+    work: workspace.Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
 ) -> bool:
     """Link a file of another revision, if it is the same by that revision's receipt."""
     entry, source = entries.get(file.path), directory / file.path
@@ -118,7 +116,7 @@ def _link(
     return True
 
 
-def _use(work: Workspace, file: FetchFile, paths: list[Path]) -> bool:
+def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
     """Use the first of the likely files that has the right content.
 
     What is hashed is what stays: root's own copy, which nobody changes between the two.

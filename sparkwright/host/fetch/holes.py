@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.lib import disks
 
@@ -103,9 +103,8 @@ class Part:
 
             def write(data: memoryview, start: int) -> None:
                 written, end = 0, start + len(data)
-                first, last = -(-start // PAGE), end // PAGE
-                if end == self.file.size:
-                    last = -(-end // PAGE)
+                first = -(-start // PAGE)
+                last = -(-end // PAGE) if end == self.file.size else end // PAGE
                 try:
                     while written < len(data):
                         written += os.pwrite(part.fileno(), data[written:], start + written)

@@ -13,14 +13,12 @@ from threading import Event
 from typing import TypeVar
 
 from sparkwright.host.fetch import contents, existing, workspace
-from sparkwright.host.fetch.errors import FAILED, OK, Failed, size, text
 from sparkwright.host.fetch.holes import total
-from sparkwright.host.fetch.progress import PEERS, Progress, log
+from sparkwright.host.fetch.messages import FAILED, OK, Failed, log, size, text
+from sparkwright.host.fetch.progress import PEERS, Progress
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, PullRequest, read
 from sparkwright.host.fetch.transfer import Libraries, Transfer
-from sparkwright.host.fetch.workspace import Workspace, publish
 from sparkwright.host.lib import files, receipt
-from sparkwright.host.lib.receipt import Receipt
 
 _Request = TypeVar("_Request", FetchRequest, PullRequest)
 
@@ -67,7 +65,7 @@ def fetch(
     request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None = None
 ) -> str:
     """Complete a destination. Returns the message of success; raises Failed otherwise."""
-    work = Workspace(request, progress, stop)
+    work = workspace.Workspace(request, progress, stop)
     destination = work.destination
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
         kind = "symlink" if destination.is_symlink() else "file"
@@ -86,7 +84,7 @@ def fetch(
             libraries = None
             # The libraries can't be limited.
             if request.downloader != "http" and runtime is not None and request.limit is None:
-                libraries = Libraries(request, runtime, stop, lock)
+                libraries = Libraries(work, runtime, lock)
             Transfer(work, libraries).run(missing)
         _finish(work)
         shutil.rmtree(work.root, ignore_errors=True)
@@ -101,7 +99,7 @@ def fetch(
     )  # fmt: skip
 
 
-def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
+def _prepare(work: workspace.Workspace, missing: list[FetchFile]) -> int:
     """Create the parts and check that the rest fits on the disk. Returns the bytes kept."""
     headroom, lacking = work.request.headroom, 0
     parts = {file: work.part(file) for file in missing}
@@ -127,25 +125,23 @@ def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
     return work.progress.bytes_done
 
 
-def _finish(work: Workspace) -> None:
+def _finish(work: workspace.Workspace) -> None:
     """Check the contents, write the receipt, and give the directory its name."""
     request, base = work.request, work.base
     names = [file.path for file in request.files]
-    faults = contents.faults(base, names, request.expect)
-    if faults:
+    if faults := contents.faults(base, names, request.expect):
         commit = request.revision[:12]
         raise Failed("contents", repo=request.repo, commit=commit, faults="; ".join(faults))
     work.progress.state = "verifying"
     directories = {base, *(d for name in names for d in (base / name).parents)}
     for directory in sorted(d for d in directories if d == base or base in d.parents):
-        publish(directory)
+        workspace.publish(directory)
     entries = {name: work.verified[name] for name in names}
-    written = Receipt(request.repo, request.endpoint, request.revision, entries)
+    written = receipt.Receipt(request.repo, request.endpoint, request.revision, entries)
     files.write_record(base / receipt.NAME, written)
     if base != work.destination:
         base.rename(work.destination)
-    publish(work.destination.parent, own=False)
-    fault = receipt.check(request.destination, request.revision)
-    if fault is not None:
+    workspace.publish(work.destination.parent, own=False)
+    if fault := receipt.check(request.destination, request.revision):
         raise Failed("changed_meanwhile", path=request.destination, fault=fault)
     work.report_extras(entries)

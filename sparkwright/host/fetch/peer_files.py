@@ -6,7 +6,6 @@ name by name, without following links; what is not a regular file is not there.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -19,7 +18,7 @@ from pathlib import Path
 from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.holes import Ranges
 from sparkwright.host.fetch.request import PAGE, PeerRoots
-from sparkwright.host.lib import processes
+from sparkwright.host.lib import documents, processes
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
@@ -102,11 +101,8 @@ class Revision:
     def fetching(self) -> bool:
         """Whether a fetch of this revision runs."""
         stage = (*self.parent, self._stage, "holder.json")
-        try:
-            holder = json.loads(text(self.root, stage, _LARGEST_HOLDER) or "")
-            return processes.runs(holder["pid"], "fetch.py")
-        except (ValueError, KeyError, TypeError):
-            return False
+        holder = documents.parsed(text(self.root, stage, _LARGEST_HOLDER)) or {}
+        return processes.runs(holder.get("pid"), "fetch.py")
 
     def ended(self) -> bool:
         """Whether it is complete and nothing will be added to it."""

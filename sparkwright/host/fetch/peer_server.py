@@ -39,12 +39,11 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from sparkwright.host.fetch import peer_auth, peer_files
-from sparkwright.host.fetch.errors import FAILED, OK, Failed
+from sparkwright.host.fetch.messages import FAILED, OK, Failed, log
 from sparkwright.host.fetch.peer_files import OpenFile, Revision
 from sparkwright.host.fetch.peers import PIECE, Held
-from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PeerServerRequest, read
-from sparkwright.host.lib import bounded
+from sparkwright.host.lib import bounded, documents
 from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
@@ -279,11 +278,9 @@ class Conversation(BaseHTTPRequestHandler):
         return self._sign is not None
 
     def _file(self, path: str, query: str) -> None:
-        names = peer_files.names(path)
-        result = None
-        if names and names[0] == "files" and query in ("", "ranges"):
-            result = peer_files.revision(self.server.request.roots, names[1:])
-        if result is None:
+        names, roots = peer_files.names(path) or [""], self.server.request.roots
+        result = peer_files.revision(roots, names[1:]) if names[0] == "files" else None
+        if result is None or query not in ("", "ranges"):
             self._head(404)
             return
         revision, below = result
@@ -437,13 +434,9 @@ class Conversation(BaseHTTPRequestHandler):
 
 def _media_type(file: OpenFile) -> str:
     """The media type that a manifest names."""
-    if file.size > _LARGEST_MANIFEST:
-        return _MANIFEST
-    try:
-        named = str(json.loads(os.pread(file.descriptor, file.size, 0)).get("mediaType"))
-    except (ValueError, AttributeError):
-        return _MANIFEST
-    return named if _KIND.fullmatch(named) else _MANIFEST
+    manifest = documents.parsed(os.pread(file.descriptor, _LARGEST_MANIFEST, 0)) or {}
+    kind = str(manifest.get("mediaType"))
+    return kind if _KIND.fullmatch(kind) else _MANIFEST
 
 
 def _clipped(header: str, size: int) -> tuple[int, int]:
@@ -469,13 +462,10 @@ def listening(request: PeerServerRequest) -> list[socket.socket]:
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
         return [socket.socket(fileno=_FIRST_PASSED + n) for n in range(count)]
+    families = {True: socket.AF_INET6, False: socket.AF_INET}
     return [
-        socket.create_server(
-            (address, request.port),
-            family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-            backlog=_BACKLOG,
-        )
-        for address in request.addresses
+        socket.create_server((name, request.port), family=families[":" in name], backlog=_BACKLOG)
+        for name in request.addresses
     ]
 
 

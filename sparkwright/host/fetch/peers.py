@@ -19,16 +19,16 @@ import ssl
 import time
 import urllib.parse
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.errors import Failed, check
 from sparkwright.host.fetch.holes import Part, Ranges
-from sparkwright.host.fetch.progress import PEERS, log
+from sparkwright.host.fetch.messages import Failed, check, log
+from sparkwright.host.fetch.progress import PEERS
 from sparkwright.host.fetch.ranges import Limit, side_by_side
 from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
@@ -178,17 +178,12 @@ class Peers:
         path = request.peer_token_file
         self._keys = documents.record(PeerKeys, path) if path else None
         #: Peers that have not failed, with the bytes that they brought.
-        self._brought = dict.fromkeys(request.peers, 0)
+        self.left = dict.fromkeys(request.peers, 0)
         # This host does not blame a peer for a limit of its own.
         self._least = LEAST if request.limit is None else min(LEAST, request.limit / 4)
         # With a limit, what is asked for at once takes a quarter of a second.
         quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE
         self._piece = max(PAGE, min(PIECE, quarter))
-
-    @property
-    def any(self) -> bool:
-        """Whether a peer is left."""
-        return bool(self._brought)
 
     def fill(self, part: Part) -> None:
         """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
@@ -196,17 +191,16 @@ class Peers:
         names = (*Path(self._request.destination).parts[-depth:], part.file.path)
         path = urllib.parse.quote(f"/files/{kind}/{'/'.join(names)}")
         for peer in self._request.peers:
-            if peer not in self._brought or not part.missing():
+            if peer not in self.left or not part.missing():
                 continue
             if self._keys is None or peer not in self._keys.keys:
                 self._drop(peer, "the controller gave no key for it")
                 continue
             with ExitStack() as stack:
                 clients = [
-                    PeerClient(peer, self._keys, path, part.file.size) for _ in range(_CONNECTIONS)
+                    stack.enter_context(closing(PeerClient(peer, self._keys, path, part.file.size)))
+                    for _ in range(_CONNECTIONS)
                 ]
-                for client in clients:
-                    stack.callback(client.close)
                 try:
                     self._fill(peer, clients, part)
                 except (Broken, Unproven) as error:
@@ -217,24 +211,21 @@ class Peers:
         """Fetch what a peer has of a file. Raises Broken, Unproven when it fails."""
         failures = 0
         taken: Ranges = []
-        since, before = time.monotonic(), self._brought.get(peer, 0)
-        while peer in self._brought and (missing := part.missing()):
+        since, before = time.monotonic(), self.left.get(peer, 0)
+        while peer in self.left and (missing := part.missing()):
             check(self._stop)
             if time.monotonic() - since >= WINDOW:
                 # A peer that is alive and brings too little must not hold a fetch.
-                if self._brought.get(peer, 0) - before < WINDOW * self._least:
+                if self.left.get(peer, 0) - before < WINDOW * self._least:
                     raise Broken(f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
-                since, before = time.monotonic(), self._brought.get(peer, 0)
+                since, before = time.monotonic(), self.left.get(peer, 0)
             try:
                 held = clients[0].held()
                 wanted = common(missing, held.ranges)
                 if again := common(wanted, taken):
-                    start, end = again[0]
                     parent, file = part.path.parent, part.file.path
                     kind = disks.kind(str(parent)) or "an unknown file system"
-                    raise Failed(
-                        "disk_loses", file=file, start=start, end=end, parent=parent, kind=kind
-                    )
+                    raise Failed("disk_loses", file=file, lost=again[0], parent=parent, kind=kind)
                 if wanted:
                     self._take(peer, clients, part, wanted)
                     taken, failures = wanted, 0
@@ -258,7 +249,7 @@ class Peers:
         abort = Event()
 
         def take(start: int, end: int) -> None:
-            if self._stop.is_set() or abort.is_set() or peer not in self._brought:
+            if self._stop.is_set() or abort.is_set() or peer not in self.left:
                 return
             self._limit.take(end - start, self._stop)
             client = free.get()
@@ -267,8 +258,8 @@ class Peers:
             finally:
                 free.put(client)
             with self._lock:
-                if peer in self._brought:
-                    self._brought[peer] += end - start
+                if peer in self.left:
+                    self.left[peer] += end - start
 
         pieces = [
             (at, min(at + self._piece, end))
@@ -280,7 +271,7 @@ class Peers:
 
     def _drop(self, peer: str, reason: str) -> None:
         with self._lock:
-            if self._brought.pop(peer, None) is not None:
+            if self.left.pop(peer, None) is not None:
                 log(f"the peer {peer} fails ({reason}); continuing without it")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections import Counter, deque
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, RLock, Thread
 
+from sparkwright.host.fetch.messages import log
 from sparkwright.host.lib import files
 from sparkwright.host.lib.records import encode
 
@@ -38,11 +38,6 @@ class FetchProgress:
 #: Downloader of the bytes that peers sent.
 PEERS = "peers"
 _WINDOW = 10.0  # seconds that the rate is averaged over
-
-
-def log(line: str) -> None:
-    """Write one plain line to stderr."""
-    print(line, file=sys.stderr, flush=True)
 
 
 class Progress:

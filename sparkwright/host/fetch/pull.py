@@ -19,9 +19,9 @@ from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.errors import Failed, check
 from sparkwright.host.fetch.job import carry_out, fetch
-from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.messages import Failed, check, log
+from sparkwright.host.fetch.progress import Progress
 from sparkwright.host.fetch.request import BuildFile, PullRequest
 from sparkwright.host.lib import docker, documents
 

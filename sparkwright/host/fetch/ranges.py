@@ -13,14 +13,15 @@ from threading import Event, Lock
 from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes, sources
-from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.holes import Part, Ranges
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.messages import Failed, log
 from sparkwright.host.fetch.request import PAGE, FetchRequest
 from sparkwright.host.fetch.sources import Location, Source, origin
 
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
+#: Downloader of the bytes.
+_NAME = "plain HTTP"
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
 _OPENER = sources.opener(sources.Redirects())
 
@@ -102,11 +103,8 @@ class RangeFetch:
         except _NoRanges:
             log(f"{self._file.path}: the server supports no ranges; fetching the whole file")
             self._abort.clear()
-            self._count(holes.total(self.part.missing()) - size)
+            self.part.received(_NAME, holes.total(self.part.missing()) - size)
             self._piece(0, size, whole=True)
-
-    def _count(self, count: int) -> None:
-        self.part.received("plain HTTP", count)
 
     def _piece(self, start: int, end: int, *, whole: bool = False) -> None:
         """Fetch one range, with retries."""
@@ -118,7 +116,7 @@ class RangeFetch:
                 return
             except _Cut as cut:
                 if whole:
-                    self._count(start - cut.reached)
+                    self.part.received(_NAME, start - cut.reached)
                 elif cut.reached > start:
                     start = cut.reached
                     tries.failed = 0
@@ -183,7 +181,7 @@ class RangeFetch:
     def _write(self, answer: Any, start: int, end: int) -> None:
         """Write the body into the part, in whole pages except at the end of the range."""
         buffer = memoryview(bytearray(_BUFFER))
-        with self.part.writing("plain HTTP") as write:
+        with self.part.writing(_NAME) as write:
             at = start
             while at < end:
                 # The next write ends at a multiple of the buffer's size.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.lib import receipt
 from sparkwright.host.lib.records import decode, encode
 

@@ -13,22 +13,19 @@ import http.client
 import json
 import re
 import ssl
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from sparkwright.host.fetch.errors import Failed, refusal
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.messages import Failed, log, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded
 
@@ -41,12 +38,9 @@ _LONGEST_RETRY_AFTER = 300.0
 
 
 def retry_after(headers: Any) -> float | None:
-    """Return the seconds of a Retry-After header, None if it is missing or not valid."""
-    value = headers.get("Retry-After") or ""
+    """Return the seconds of a Retry-After header, None if it has none."""
     with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError, TypeError, OverflowError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        return max(0.0, float(headers.get("Retry-After") or ""))
     return None
 
 
@@ -250,10 +244,8 @@ class Hub(_Queried):
 
     def check(self) -> None:
         """Check endpoint, token, repository and commit before anything is downloaded."""
-        request = self._request
-        url = f"{request.endpoint}/api/models/{request.repo}/revision/{request.revision}"
-        commit = self.ask(partial(self._commit, url))
-        if commit != request.revision:
+        commit = self.ask(self._commit)
+        if commit != self._request.revision:
             raise self.failed("other_commit", commit=commit)
 
     def direct(self, path: str) -> Location:
@@ -276,7 +268,9 @@ class Hub(_Queried):
             raise Failed("size_on_hub", file=file.path, found=size, size=file.size)
         return Location(location, self._headers(location), self._xet(url, headers))
 
-    def _commit(self, url: str) -> object:
+    def _commit(self) -> object:
+        request = self._request
+        url = f"{request.endpoint}/api/models/{request.repo}/revision/{request.revision}"
         query = urllib.request.Request(url, headers=self._headers(url))
         with QUERIES.open(query, timeout=30) as reply:
             return json.loads(reply.read())["sha"]

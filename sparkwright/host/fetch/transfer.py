@@ -21,16 +21,15 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
-from sparkwright.host.fetch import holes, sources, verify
-from sparkwright.host.fetch.errors import Failed, check, size
-from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch import sources, verify
+from sparkwright.host.fetch.holes import Part, total
+from sparkwright.host.fetch.messages import Failed, check, log, size
 from sparkwright.host.fetch.peers import Peers
-from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
-from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
+from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
 from sparkwright.host.fetch.workspace import Workspace
 
@@ -66,8 +65,6 @@ class Transfer:
 
     def run(self, missing: list[FetchFile]) -> None:
         """Fetch the files; the first final error ends the run."""
-        if not self._peers.any:
-            self._connected()
         large = min(sum(map(self._is_large, missing)), _LARGE_AT_ONCE)
         self._connections = max(1, self._request.max_connections // max(1, large))
         pools = ThreadPoolExecutor(_SMALL_AT_ONCE), ThreadPoolExecutor(_LARGE_AT_ONCE)
@@ -152,24 +149,8 @@ class Transfer:
         # After wrong content, the second try goes by plain HTTP.
         # Where parts have maps too: the libraries write past them.
         if not again and self._libraries is not None and not self._work.mapped:
-            self._by_libraries(self._libraries, part, location)
+            self._libraries.fetch(part, location, self._connections)
         fetch.run(location, self._connections)
-
-    def _by_libraries(self, libraries: Libraries, part: Part, location: Location) -> None:
-        """Have libraries fetch a file, or some of it."""
-        names, file = ["hf_transfer"], part.file
-        if location.xet is not None:
-            names = ["Xet"] if self._request.downloader == "xet" else ["hf_transfer", "Xet"]
-        for name in names:
-            if name == "hf_transfer" and part.missing() != [(0, file.size)]:
-                continue  # it fetches whole files only
-            reason = libraries.fetch(name, location, part, self._connections)
-            left = holes.total(part.missing())
-            self._work.progress.present(file.path, file.size - left)
-            if reason is None:
-                return
-            rest = "Xet" if name != names[-1] else "plain HTTP"
-            log(f"{file.path}: {name} ended ({reason}); fetching the rest by {rest}")
 
 
 @dataclass(frozen=True)
@@ -181,12 +162,26 @@ class Libraries:
             ends.
     """
 
-    request: FetchRequest
+    work: Workspace
     runtime: Path
-    stop: Event
     lock: int
 
-    def fetch(self, name: str, location: Location, part: Part, connections: int) -> str | None:
+    def fetch(self, part: Part, location: Location, connections: int) -> None:
+        """Fetch a file, or some of it."""
+        names, file = ["hf_transfer"], part.file
+        if location.xet is not None:
+            names = ["Xet"] if self.work.request.downloader == "xet" else ["hf_transfer", "Xet"]
+        for name in names:
+            if name == "hf_transfer" and part.missing() != [(0, file.size)]:
+                continue  # it fetches whole files only
+            reason = self._fetch(name, part, location, connections)
+            self.work.progress.present(file.path, file.size - total(part.missing()))
+            if reason is None:
+                return
+            rest = "Xet" if name != names[-1] else "plain HTTP"
+            log(f"{file.path}: {name} ended ({reason}); fetching the rest by {rest}")
+
+    def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
         """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.
 
         Returns None, or why it ended early.
@@ -194,7 +189,7 @@ class Libraries:
         job: dict[str, Any] = {
             "downloader": name,
             "connections": connections,
-            "chunk_size": self.request.chunk_size,
+            "chunk_size": self.work.request.chunk_size,
             "filename": str(part.path),
             "runtime": str(self.runtime),
             "parent": os.getpid(),
@@ -248,10 +243,10 @@ class Libraries:
             worker.stdin.close()
         except BrokenPipeError:
             return None
-        output, stall, rest = worker.stdout.fileno(), self.request.stall, b""
+        output, stall, rest = worker.stdout.fileno(), self.work.request.stall, b""
         last = checked = time.monotonic()
         received = _received()
-        while not self.stop.is_set():
+        while not self.work.stop.is_set():
             if select.select([output], [], [], 0.25)[0]:
                 block = os.read(output, 65536)
                 if not block:

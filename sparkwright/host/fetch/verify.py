@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from sparkwright.host.fetch.errors import Failed, check
 from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch.messages import Failed, check
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.receipt import ReceiptEntry
 

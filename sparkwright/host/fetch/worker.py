@@ -67,13 +67,11 @@ def _xet(job: dict[str, Any]) -> None:
         token_refresh_url=job["refresh_url"], token_refresh_headers=job["headers"]
     )
     info = hf_xet.XetFileInfo(job["hash"], job["size"])
-    part = os.open(job["filename"], os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(job["filename"], flags), "wb", buffering=0) as part:
         for start, end in job["ranges"]:
             stream = group.download_stream(info, start=start, end=end)
-            _write(part, start, end, job["page"], stream)
-    finally:
-        os.close(part)
+            _write(part.fileno(), start, end, job["page"], stream)
 
 
 def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:

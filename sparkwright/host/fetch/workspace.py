@@ -15,9 +15,8 @@ from pathlib import Path, PurePosixPath
 from threading import Event, Lock
 
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Failed
-from sparkwright.host.fetch.holes import Part
-from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.messages import Failed, log
+from sparkwright.host.fetch.progress import Progress
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import documents, files, receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
@@ -57,10 +56,10 @@ class Workspace:
         file was changed, or it was filled by other means), else the stage's."""
         return self.destination if self.destination.is_dir() else self.root / "files"
 
-    def part(self, file: FetchFile) -> Part:
+    def part(self, file: FetchFile) -> holes.Part:
         """Return the part of a file."""
         path = self.parts / f"{file.path}.part"
-        return Part(path, file, partial(self.progress.received, file.path))
+        return holes.Part(path, file, partial(self.progress.received, file.path))
 
     @cached_property
     def mapped(self) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.fetch import errors, request
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch import messages, request
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.request import (
     BuildFile,
     ContentCheck,
@@ -125,11 +125,11 @@ def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: P
 
 
 def test_every_message_has_a_text_and_every_text_is_used() -> None:
-    sources = "".join(path.read_text() for path in errors.MESSAGES.parent.glob("*.py"))
+    sources = "".join(path.read_text() for path in messages.MESSAGES.parent.glob("*.py"))
     names = set(re.findall(r'(?:[Ff]ailed|Temporary|text)\(\s*"(\w+)"', sources))
-    rules = errors._TEXTS["refusals"].values()
+    rules = messages._TEXTS["refusals"].values()
     names |= {name for source in rules for _, name in source}
     names |= {f"request_{key}" for key in (*request._PATTERNS, *request._PINNED["hub"])}
     names |= set(re.findall(r'^        "(file_\w+)":', sources, re.MULTILINE))
     names |= {f"not_a_{source}" for source in request._PINNED}
-    assert names == errors._TEXTS.keys() - {"refusals"}
+    assert names == messages._TEXTS.keys() - {"refusals"}

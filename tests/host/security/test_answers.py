@@ -83,7 +83,7 @@ REQUEST = """
 from threading import Event
 from dataclasses import replace
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.messages import Failed
 request = FetchRequest(
     endpoint="http://127.0.0.1:" + sys.argv[1], repo="org/model", revision=sys.argv[2],
     destination=sys.argv[3] + "/destination", state_dir=sys.argv[3], retries=0, stall=10,

@@ -14,8 +14,8 @@ from threading import Event
 import pytest
 
 from sparkwright.host.fetch import peer_auth, peers
-from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
@@ -280,7 +280,7 @@ def test_a_peer_that_is_alive_and_brings_nothing_is_left(
     item = taker(fake(_alive))
     assert 2 <= item.take() < 4
     assert "brought less than 32 KiB/s over 2 s" in capfd.readouterr().err
-    assert not item.peers.any
+    assert not item.peers.left
 
 
 def test_a_peer_that_brings_a_page_now_and_then_is_left(
@@ -335,7 +335,7 @@ def test_a_peer_that_trickles_is_left(
 
     item = taker(fake(behave))
     assert item.take() < 12
-    assert not item.peers.any
+    assert not item.peers.left
 
 
 def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
@@ -350,7 +350,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
 
     item = taker(fake(behave))
     item.take()
-    assert not item.peers.any
+    assert not item.peers.left
     assert item.part.missing() == [(0, 8 * MIB)]
     assert item.part.path.stat().st_blocks == 0
 
@@ -375,7 +375,7 @@ def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
     peers = Peers(item.request, Event(), Limit(None))
     peers.fill(item.part)
     assert peer.asked == []
-    assert not peers.any
+    assert not peers.left
 
 
 def test_a_proxy_of_the_environment_hears_nothing(
@@ -389,7 +389,7 @@ def test_a_proxy_of_the_environment_hears_nothing(
     item = taker(gone)
     item.take()
     assert proxy.asked == []
-    assert not item.peers.any
+    assert not item.peers.left
 
 
 def test_a_disk_that_loses_what_is_written_ends_the_fetch(

@@ -1,8 +1,9 @@
-"""How a fetch ends when it fails. messages.json has the texts for the user: cause and remedy."""
+"""Messages of the program, and failures. messages.json has the texts: cause and remedy."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
@@ -16,6 +17,11 @@ _TEXTS: dict[str, Any] = json.loads(MESSAGES.read_text(encoding="utf-8"))
 def text(name: str, /, **facts: Any) -> str:
     """Return a message with its facts."""
     return str(_TEXTS[name]).format(**facts)
+
+
+def log(line: str) -> None:
+    """Write one plain line to stderr."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class Failed(Exception):
