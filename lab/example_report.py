@@ -71,7 +71,7 @@ def results(host: str, runs: int) -> Iterator[Result]:
                 "image": {"name": IMAGE, "digest": DIGEST},
                 "models": MODELS,
                 "release": "1b45a560efec" if spark else "614ac417219c",
-                "vllm": "0.23.0",
+                "engine": {"name": "vLLM", "version": "0.23.0"},
                 "gpu": {
                     "name": "NVIDIA GB10" if spark else "NVIDIA GeForce RTX 5090",
                     "driver": "580.142" if slow < 1 else "580.95.05",
@@ -117,13 +117,16 @@ def _cell(
         "prompt_tokens": tokens,
         "max_tokens": 256,
         "requests": max(8, 2 * streams),
-        "ttft": {"p50": first, "p95": first * 1.3},
-        "tpot": {"p50": 1 / rate, "p95": 1.2 / rate},
-        "decode": rate,
-        "decode_total": rate * streams * 0.97,
-        "prefill": 0.6 * tokens / first,
-        "acceptance": held,
-        "acceptance_length": 1 + 11 * held,
+        "measures": {
+            "ttft": first,
+            "ttft_p95": first * 1.3,
+            "tpot": 1 / rate,
+            "decode": rate,
+            "decode_total": rate * streams * 0.97,
+            "prefill": 0.6 * tokens / first,
+            "acceptance": held,
+            "acceptance_length": 1 + 11 * held,
+        },
     }
 
 

@@ -122,7 +122,7 @@ def _tag(image: Image, name: str) -> Sequence[str]:
         image.name,
         f"`{name}`",
         str(tag.date),
-        tag.vllm or "unknown",
+        tag.version or "unknown",
         ", ".join(f"{part} {version}" for part, version in tag.components.items()) or "-",
         ", ".join(tag.architectures),
         tag.rollback or "-",

@@ -9,7 +9,6 @@ from sparkwright.catalog.measurements import Measurement, Row, Value
 
 BEGIN, END = "<!-- speeds: generated -->\n", "<!-- /speeds -->"
 _STATUS = ("recommended", "works", "expected")
-_GPUS = {"12.1": "DGX Spark (GB10)", "12.0": "RTX 50, RTX PRO"}
 #: Every published table was measured on it.
 _MEASURED_ON = "12.1"
 
@@ -45,7 +44,7 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
                 if best[0].body != recipe.body.model:
                     speed += f", of {catalog.models[best[0].body].repository.rpartition('/')[2]}"
             only = " only" if spark_only(recipe, catalog) else ""
-            gpu = f"{_GPUS[capability]}{only}"
+            gpu = f"{FAMILIES[capability].title}{only}"
             yield recipe.title.partition(",")[0], gpu, speed, source, hardware([recipe])
 
 

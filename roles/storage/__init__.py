@@ -4,7 +4,6 @@ from pyinfra.api.host import Host
 
 from sparkwright.operations import directories
 from sparkwright.run.state import HostRun, role
-from sparkwright.site import services as desired
 
 
 @role
@@ -13,6 +12,6 @@ def storage(host: Host, one: HostRun) -> None:
     settings = one.settings
     directories.present(
         name="Storage: directories",
-        directories=desired.directories(one.desired.plan),
+        directories=one.directories,
         existing_are_fine=(settings.models_root,),
     )

@@ -23,7 +23,7 @@ def ports_of(plan: HostPlan) -> tuple[int, ...]:
     client_ports = [
         service.client_port for service in plan.services if not is_loopback(service.client_bind)
     ]
-    client_ports += [service.proxy.health_port for service in plan.services if service.proxy]
+    client_ports += [service.health_port for service in plan.services if service.proxy]
     client_ports += [item.port for item in plan.settings.load_balancer.values()]
     client_ports += [plan.settings.peer_port] if plan.settings.peer_sharing else []
     return tuple(dict.fromkeys(client_ports))

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkwright.bootstrap.package_sources import Repository
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 
+_MESSAGES = Messages(__file__)
 _ARMOUR = re.compile(
     rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+\r?\n)*?\r?\n(.*?)"
     rb"(?:\r?\n=[A-Za-z0-9+/]{4})?\r?\n-----END PGP PUBLIC KEY BLOCK-----",
@@ -35,17 +36,13 @@ def key_text(repository: Repository) -> str:
     try:
         result = list(fingerprints(binary(data)))
     except ValueError as error:
-        what = f"{repository.key} is no OpenPGP public key: {error}"
-        raise refusal(where, what, "name the key that signs the repository") from None
+        raise _MESSAGES.refusal("no-key", where, file=repository.key, reason=error) from None
     wanted = (repository.fingerprint or "").upper()
     # One key, not one of several: apt would take packages that any of them has signed.
     if wanted and result != [wanted]:
-        what = f"{repository.key} is the key {', '.join(result) or 'of nobody'}, not {wanted}"
-        remedy = (
-            "ask the vendor whether the key changed, then set its fingerprint in "
-            f"bootstrap_sources[{repository.name!r}]; until then nothing of it is installed"
-        )
-        raise refusal(where, what, remedy)
+        facts = {"file": repository.key, "name": repository.name, "wanted": wanted}
+        keys = ", ".join(result) or "of nobody"
+        raise _MESSAGES.refusal("another-key", where, keys=keys, **facts)
     return armoured(binary(data))
 
 
@@ -131,8 +128,8 @@ def _fetched(place: str, where: str) -> bytes:
         try:
             return Path(place).expanduser().read_bytes()[:_MOST]
         except OSError as error:
-            what = f"{place} can't be read: {error.strerror}"
-            raise refusal(where, what, "name a file of the controller") from None
+            facts = {"file": place, "reason": error.strerror}
+            raise _MESSAGES.refusal("unreadable-key", where, **facts) from None
     import requests  # only a host that lacks the repository asks for it, and it takes 50 ms
 
     try:
@@ -142,6 +139,4 @@ def _fetched(place: str, where: str) -> bytes:
                 raise requests.RequestException(f"it leads to {answer.url}")
             return bytes(answer.raw.read(_MOST, decode_content=True))
     except requests.RequestException as error:
-        what = f"{place} can't be fetched: {error}"
-        remedy = "check this machine's connection, or name a file that holds the key"
-        raise refusal(where, what, remedy) from None
+        raise _MESSAGES.refusal("unfetched-key", where, file=place, reason=error) from None

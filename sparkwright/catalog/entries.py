@@ -10,6 +10,9 @@ from pydantic import Field, StringConstraints, model_validator
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
 from sparkwright.catalog.issues import Issue
+from sparkwright.text.shipped_yaml import beside
+
+_IMAGE = beside(__file__, "image_defaults.yaml")
 
 
 class GpuClaim(data.Data):
@@ -118,19 +121,19 @@ class Tag(data.Data):
     """A tag of an image: its contents and their source.
 
     Attributes:
-        vllm: the vLLM version inside; ``None`` where no card says it.
+        version: of the engine inside; ``None`` where no card says it.
         digest: what the tag is pinned to by the card itself.
         names: other tags that pointed here at some time, such as ``latest``.
         rollback: the tag that the card names to go back to.
         architectures: as the card claims them; the registry's manifest is what counts.
-        components: what is inside beside vLLM -> its version, as its card gives it.
+        components: what is inside beside the engine -> its version, as its card gives it.
         adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
             image's issues.
         date: when it was pushed, as far as a card says.
     """
 
     date: dt.date | None = None
-    vllm: str | None
+    version: str | None
     digest: Digest | None = None
     names: tuple[str, ...] = ()
     rollback: str | None = None
@@ -222,16 +225,14 @@ class Image(data.Data):
     kind: Literal["image"]
     name: data.Name
     repository: str
-    engine: str = "vllm"
-    entrypoint: str = "vllm"
+    engine: str = _IMAGE["engine"]
+    entrypoint: str = _IMAGE["entrypoint"]
     size: ImageSize
     newest_tag: str
     tags: dict[str, Tag] = Field(min_length=1)
     variables: Variables | None = None
     build: Build | None = None
-    # Caches of vLLM, FlashInfer, inductor, Triton and CUDA's driver, by their own defaults.
-    writable: tuple[Place, ...] = ("/tmp", "/root/.cache", "/root/.config", "/root/.nv",
-                                   "/root/.triton")  # fmt: skip
+    writable: tuple[Place, ...] = tuple(_IMAGE["writable"])
     gpus: tuple[GpuClaim, ...] = ()
     license: License | None = None
     duties: Duties | None = None

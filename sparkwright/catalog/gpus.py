@@ -1,15 +1,18 @@
 """GPUs: families by compute capability, cards by name, and which recipes run on them.
 
-A new family is an entry here, the file of its group in group_data/ and its entries of the catalog.
+A new family is an entry of ``gpus.yaml``, the file of its group in group_data/ and its entries of
+the catalog.
 """
 
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from sparkwright.catalog.entries import Recipe
 from sparkwright.catalog.reader import Catalog
 from sparkwright.host.lib.gpu import UNIFIED
+from sparkwright.text.shipped_yaml import beside
 
 
 @dataclass(frozen=True)
@@ -17,38 +20,27 @@ class Family:
     """GPUs of one compute capability that sparkwright serves on.
 
     Attributes:
+        title: as the README names it.
         group: of the inventory, whose file in group_data has the services.
         architecture: of the machines with such a GPU, in the registry's words.
         cards: least memory of a card's own, in GiB, by the names that people call it; None where
             the GPU has none of its own.
+        vllm_recipes: name of a card -> its name in vLLM's own recipes.
         pool_gib: least MemTotal that was seen, where CPU and GPU share one pool.
     """
 
     cap: str
     name: str
+    title: str
     group: str
     architecture: str
     cards: Mapping[str, float | None]
+    vllm_recipes: Mapping[str, str]
     pool_gib: float | None = None
 
 
-#: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
-LEAST_SPARK_GIB = 119.7
-#: GiB that the system of a Spark needs for itself: an estimate of this project.
-SYSTEM_GIB = 8.0
-FAMILIES = {
-    family.cap: family
-    for family in (
-        Family(
-            "12.1", "GB10 (sm_121a)", "sparks", "arm64",
-            {"gb10": None, "spark": None}, LEAST_SPARK_GIB,
-        ),
-        Family(
-            "12.0", "RTX 50 / RTX PRO Blackwell (sm_120)", "rtx50", "amd64",
-            {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6},
-        ),
-    )
-}  # fmt: skip
+_DATA: dict[str, Any] = beside(__file__, "gpus.yaml")
+FAMILIES = {entry["cap"]: Family(**entry) for entry in _DATA["families"]}
 #: A card's name -> its compute capability; a card's name -> its own memory, where it has any.
 GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
 VRAM = {
@@ -57,19 +49,25 @@ VRAM = {
     for card, gib in family.cards.items()
     if gib is not None
 }
-#: Families that nothing is served on, by major and minor number; None stands for every minor.
-_OTHERS: tuple[tuple[int, int | None, str], ...] = (
-    (10, None, "data-centre Blackwell (B200/GB200)"),
-    (9, None, "Hopper"),
-    (8, 9, "Ada"),
-    (8, None, "Ampere"),
-    (7, 5, "Turing"),
-)
+#: The least MemTotal that was seen where CPU and GPU share one pool: on a DGX Spark.
+LEAST_SPARK_GIB = min(family.pool_gib for family in FAMILIES.values() if family.pool_gib)
+#: GiB that the system of a Spark needs for itself: an estimate of this project.
+SYSTEM_GIB = 8.0
+if TYPE_CHECKING:
+    Card = str
+else:
+    #: A card's name.
+    Card = Literal[tuple(GPUS)]
 
 
 def unified(cap: str | None) -> bool:
     """Whether CPU and GPU share one pool of memory."""
     return cap in UNIFIED
+
+
+def card_of(cap: str) -> str:
+    """A card of a compute capability; any with memory of its own where none is known."""
+    return next((card for card in GPUS if GPUS[card] == cap), next(iter(VRAM)))
 
 
 def family(cap: str | None) -> str:
@@ -79,9 +77,8 @@ def family(cap: str | None) -> str:
     match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", cap or "")
     if match is None:
         return "unknown architecture"
-    major, minor = int(match[1]), int(match[2])
-    names = (name for number, part, name in _OTHERS if number == major and part in (None, minor))
-    return next(names, f"sm_{major}{minor}")
+    others = _DATA["others"]
+    return str(others.get(cap) or others.get(match[1]) or f"sm_{match[1]}{match[2]}")
 
 
 def driver_major(version: str | None) -> int | None:

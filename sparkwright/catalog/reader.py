@@ -21,8 +21,9 @@ from sparkwright.documents import text_files as files
 from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
+from sparkwright.text.shipped_yaml import beside
 
 Entry = Image | Model | Recipe | Measurement | Advice | Causes
 #: Kind and name of an entry.
@@ -54,6 +55,7 @@ class Catalog(Data):
         return entries
 
 
+_MESSAGES = Messages(__file__)
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
@@ -104,11 +106,9 @@ def validated(data: dict[str, Any], where: str) -> Entry:
 def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
     """Add the entries of a directory to those of earlier ones, and yield problems of its files."""
     if not directory.is_dir():
-        remedy = "create it or drop it from catalog_directories"
-        yield mistake(str(directory), "this catalog directory does not exist", remedy)
+        yield _MESSAGES.mistake("no-directory", str(directory))
     for path in sorted(directory.rglob("*.yml")):
-        what = "a catalog's files end in .yaml, and this one is not read"
-        yield mistake(str(path), what, f"rename it to {path.stem}.yaml")
+        yield _MESSAGES.mistake("wrong-suffix", str(path), stem=path.stem)
     own: dict[Key, Path] = {}
     for path in sorted(directory.rglob("*.yaml")):
         try:
@@ -117,10 +117,9 @@ def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
             yield mistake(error.place(str(path)), error.what, error.remedy)
             continue
         key = str(data.get("kind")), str(data.get("name"))
-        named = f"{key[0]} {key[1]!r}"
+        facts = {"kind": key[0], "name": key[1]}
         if key in own:
-            what = f"{named} is in {own[key]} already"
-            yield mistake(f"{path}: name", what, "give each entry a name of its own")
+            yield _MESSAGES.mistake("same-name", f"{path}: name", other=own[key], **facts)
             continue
         own[key] = path
         if data.get("extends") is not True:
@@ -128,12 +127,7 @@ def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
         elif key in raw:
             raw[key] = path, merged(raw[key][1], data)
         else:
-            what = f"there is no {named} to extend"
-            remedy = (
-                "fix the name, name another entry in 'extends', or drop it and write the whole "
-                "entry"
-            )
-            yield mistake(f"{path}: extends", what, remedy)
+            yield _MESSAGES.mistake("nothing-to-extend", f"{path}: extends", **facts)
 
 
 def _mapping(path: Path) -> dict[str, Any]:
@@ -154,11 +148,12 @@ def _whole(
     other = (key[0], base)
     where = f"{path}: extends"
     if other in (*within, key):
-        problems.append(mistake(where, f"{base!r} extends this entry", "extend another one"))
+        problems.append(_MESSAGES.mistake("circle", where, base=base))
         return None
     if other not in raw:
-        names = [name for kind, name in raw if kind == key[0]]
-        problems.append(mistake(where, f"no such {key[0]}: {base!r}", suggest(base, names)))
+        near = suggest(base, [name for kind, name in raw if kind == key[0]])
+        facts = {"kind": key[0], "name": base, "near": near}
+        problems.append(_MESSAGES.mistake("no-such-entry", where, **facts))
         return None
     under = _whole(other, raw, (*within, key), problems)
     return None if under is None else merged(under, data)
@@ -174,56 +169,36 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-#: Key of an entry, the name that it has there, and the names that there are.
-_Reference = tuple[str, str | None, Collection[str]]
+#: Kind -> key whose value names other entries, or tags of the image -> where those are.
+_REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:
     """Names that lead nowhere."""
     for (kind, name), path in catalog.files.items():
-        for key, wanted, known in _references(catalog.of_kind(kind)[name], catalog):
-            if wanted is not None and wanted not in known:
-                what = f"no such {key.rpartition('.')[2]}: {wanted!r}"
-                yield mistake(f"{path}: {key}", what, suggest(wanted, list(known)))
-
-
-def _references(entry: Entry, catalog: Catalog) -> Iterator[_Reference]:
-    match entry:
-        case Image():
-            yield from _of_image(entry, catalog)
-        case Model():
-            yield from (("pairs_with", name, catalog.models) for name in entry.pairs_with)
-        case Recipe():
-            yield from _of_recipe(entry, catalog)
-        case Measurement():
-            yield "body", entry.body, catalog.models
-            yield "drafter", entry.drafter, catalog.models
-            yield "recipe", entry.recipe, catalog.recipes
-            yield "image", entry.image, catalog.images
-            if entry.image in catalog.images:
-                yield "tag", entry.tag, catalog.images[entry.image].tags
-        case Advice():
-            yield from (
-                ("choices.recipe", choice.recipe, catalog.recipes) for choice in entry.choices
+        entry = catalog.of_kind(kind)[name]
+        image = entry if kind == "image" else catalog.images.get(getattr(entry, "image", ""))
+        for key, group in _REFERENCES.get(kind, {}).items():
+            known: Collection[str] | None = getattr(
+                image if group == "tags" else catalog, group, None
             )
+            for where, wanted in _names(entry, key.split("."), ""):
+                if known is not None and wanted not in known:
+                    facts = {"kind": key.rpartition(".")[2], "name": wanted}
+                    near = suggest(wanted, list(known))
+                    yield _MESSAGES.mistake("no-such-entry", f"{path}: {where}", near=near, **facts)
 
 
-def _of_image(image: Image, catalog: Catalog) -> Iterator[_Reference]:
-    yield "newest_tag", image.newest_tag, image.tags
-    for tag, data in image.tags.items():
-        yield f"tags.{tag}.rollback", data.rollback, image.tags
-    for issue in image.issues:
-        yield from ((f"issues.{issue.id}.tags", tag, image.tags) for tag in issue.tags)
-    if image.build:
-        yield "build.base", image.build.base, catalog.images
-
-
-def _of_recipe(recipe: Recipe, catalog: Catalog) -> Iterator[_Reference]:
-    yield "image", recipe.image, catalog.images
-    if recipe.image in catalog.images:
-        known = catalog.images[recipe.image].tags
-        yield "tag", recipe.tag, known
-        yield from (("tags", tag, known) for tag in recipe.tags)
-        yield from (("by_tag", tag, known) for tag in recipe.by_tag)
-    yield "body.model", recipe.body.model, catalog.models
-    yield "drafter.model", recipe.drafter.model if recipe.drafter else None, catalog.models
+def _names(value: Any, keys: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
+    """Each name at a key, and its place; a mapping of names stands for its keys."""
+    if not keys:
+        listed = [value] if isinstance(value, str) else value or ()
+        yield from ((where.removeprefix("."), name) for name in listed)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _names(item, keys, f"{where}.{name}")
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _names(item, keys, f"{where}.{item.id}" if hasattr(item, "id") else where)
+    elif value is not None:
+        yield from _names(getattr(value, keys[0]), keys[1:], f"{where}.{keys[0]}")

@@ -12,6 +12,7 @@ from sparkwright.catalog.spread import spread
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
+from sparkwright.config.templates import template
 
 _SPREAD = {
     "ranks": "one model over all of them (docs/clusters.md)",
@@ -60,23 +61,13 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     if not choices:
         echo(f"The catalog names nothing for {workload} on {gpu}. Other workloads: --help")
         return
-    echo(f"For {workload} on {gpu}; the order is this project's:")
-    for number, (choice, recipe, sparks, over) in enumerate(rows, 1):
-        measured = f"; measured on {choice.measured_on}" if choice.measured_on else ""
-        reading = "this project's reading of: " if choice.by == "project" else ""
-        needs = recipe.needs
-        card = needs.vram_gib if not unified(GPUS[gpu]) else None
-        memory = f", {card:g} GiB of its own" if card else ""
-        echo(f"{number}. {click.style(recipe.name, bold=True)}: {recipe.title}")
-        echo(f"   {choice.why}{measured}")
-        echo(f"   {reading}{choice.source}, {choice.date}")
-        echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{memory}")
-        if over:
-            echo(f"   on {hosts} hosts: {_SPREAD[over.by]}: {over.why} ({over.source})")
-        if sparks:
-            echo("   for DGX Sparks only: its image is for arm64 alone")
-    for recipe in catalog.recipes.values():
-        if recipe.ranks and recipe.ranks.world == hosts and GPUS[gpu] in recipe.needs.compute_caps:
-            name = click.style(recipe.name, bold=True)
-            echo(f"What {hosts} hosts hold together, {recipe.status} here: {name}")
-            echo(f"   {recipe.title} ({recipe.source})")
+    together = [
+        recipe
+        for recipe in catalog.recipes.values()
+        if recipe.ranks and recipe.ranks.world == hosts and GPUS[gpu] in recipe.needs.compute_caps
+    ]
+    page = template("plan/advice.txt.j2").render(
+        workload=workload, gpu=gpu, hosts=hosts, rows=rows, together=together, ways=_SPREAD,
+        own_memory=not unified(GPUS[gpu]), style=click.style,
+    )  # fmt: skip
+    echo(page.removesuffix("\n"))

@@ -18,6 +18,7 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
+from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
 from sparkwright.site.fleet import plan_fleet
 
@@ -96,12 +97,12 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     """A recipe and its model, or the model alone."""
     more = [str(directory)] if directory.is_dir() else []
     # An image that is named leaves the catalog's own recipes aside.
-    service = {"model": repository, "image": "vllm-openai"}
+    service = {"model": repository, "image": engine(DEFAULT).stock_image}
     data = {"services": {"new": service}, "gpu": gpu, "catalog_directories": more}
     fleet = plan_fleet([HostInput("", data, lambda _: "command line")])
     (host,) = fleet.or_raise().values()
     (planned,) = host.plan.services
-    recipe = host.catalog.recipes[planned.recipe]
+    recipe = planned.recipe
     body = host.catalog.models[recipe.body.model]
     keys = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
     texts = {"model": draft("model", name, keys)}

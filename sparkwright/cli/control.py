@@ -92,7 +92,7 @@ def _control(
     echo(_NOTICES[action], err=True)
     change = partial(changes.controlled, action=action, services=services, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
-    _end(answers, services, _controlled, as_json=as_json)
+    _end(answers, services, _controlled, _document(answers) if as_json else None)
 
 
 def _controlled(host: str, answer: ControlAnswer) -> None:
@@ -129,7 +129,8 @@ def activate(hosts: Hosts, service: str, why: str, dry: bool, yes: bool, as_json
         echo(_NOTICES["activate"], err=True)
     change = partial(changes.activated, service=service, why=why, dry=dry)
     answers: Answers[ActivateAnswer] = hosts.change(change, planless=True)
-    _end(answers, (service,), partial(_activated, service, dry=dry), as_json=as_json)
+    show = partial(_activated, service, dry=dry)
+    _end(answers, (service,), show, _document(answers) if as_json else None)
 
 
 def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) -> None:
@@ -165,11 +166,8 @@ def maintenance(hosts: Hosts, host: str, switch: str, why: str, as_json: bool) -
 
     change = partial(changes.in_maintenance, on=switch == "on", why=why)
     answers: Answers[MaintenanceAnswer] = hosts.change(change, planless=True)
-    if not as_json:
-        _end(answers, (), _maintained)
-    if answer := answers.answers.get(host):
-        options.print_json({"host": host, **encode(answer)})
-    finish(answers, failed=_wrong(answers))
+    documents = {name: {"host": name, **encode(each)} for name, each in answers.answers.items()}
+    _end(answers, (), _maintained, documents.get(host, {}) if as_json else None)
 
 
 def _maintained(host: str, answer: MaintenanceAnswer) -> None:
@@ -186,23 +184,23 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
     echo(f"{host}: {still} in maintenance, by {visible(mark.by, 80)}{why}")
 
 
-def _wrong(found: Answers[Any]) -> bool:
-    return any(answer.wrong for answer in found.answers.values())
+def _document(answers: Answers[Any]) -> dict[str, Any]:
+    return {"hosts": encode(answers.answers), "silent": list(answers.failures)}
 
 
 def _end(
-    found: Answers[Any],
+    answers: Answers[Any],
     services: tuple[str, ...],
     show: Callable[[str, Any], None],
-    *,
-    as_json: bool = False,
+    document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer and end: with 0 only when every host did what was asked."""
-    if as_json:
-        options.print_json({"hosts": encode(found.answers), "silent": found.silent})
-    for host, answer in {} if as_json else found.answers.items():
+    """Print every answer, or a document instead, and end: with 0 only when every host did what was
+    asked."""
+    if document:
+        options.print_json(document)
+    for host, answer in answers.answers.items() if document is None else ():
         show(host, answer)
         for line in answer.wrong:
             complain(host, visible(line))
-    unknown = bool(services) and misspelt(services, found.answers)
-    finish(found, failed=unknown or _wrong(found))
+    unknown = bool(services) and misspelt(services, answers.answers)
+    finish(answers, failed=unknown or any(answer.wrong for answer in answers.answers.values()))

@@ -1,8 +1,10 @@
 """``sparkwright logs``: what services say, of all hosts in one. -f is by ssh."""
 
+from __future__ import annotations
+
 import datetime as dt
 import re
-from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,8 +12,13 @@ from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
 from sparkwright.cli.lib.journals import echo_line, follow, of_host
 from sparkwright.cli.lib.options import json_option, print_json, service_option
+from sparkwright.host import logs
 from sparkwright.host.lib.records import encode
+from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.text.visible import visible
+
+if TYPE_CHECKING:
+    from sparkwright.run.state import HostRun
 
 _SPAN = re.compile(r"([0-9]{1,7})(s|m|min|h|d|w)(?: ago)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -43,13 +50,9 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
               help="No older ones: 30s, 10m, 2h, 1d, or 2026-01-31 14:00.")  # fmt: skip
 @json_option
 def command(
-    hosts: Hosts,
-    services: tuple[str, ...],
-    following: bool,
-    lines: int,
-    since: str | None,
+    hosts: Hosts, services: tuple[str, ...], following: bool, lines: int, since: str | None,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Show what the services of all hosts have logged, oldest first; what it would do to a
     terminal is shown as text.
 
@@ -58,8 +61,10 @@ def command(
     """
     from sparkwright.run import questions
 
-    question = partial(questions.logged, services=services, lines=lines, since=since)
-    result = hosts.ask(question, planless=True)
+    def request(run: HostRun) -> LogsRequest:
+        return LogsRequest(services or None, run.settings.services_root, lines, since)
+
+    result = hosts.ask(questions.answered(logs, request, LogsAnswer), planless=True)
     answers = result.answers
     unknown = misspelt(services, answers)
     for name, answer in answers.items():

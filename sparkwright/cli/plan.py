@@ -8,19 +8,20 @@ import click
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
-from sparkwright.checks.configuration import assumed_hardware
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
+from sparkwright.config.templates import template
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import data, text
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import container_command
-from sparkwright.plan.terms import Terms, terms
+from sparkwright.plan.terms import terms
 from sparkwright.resolve.lock import Lock
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
@@ -50,15 +51,16 @@ def command(hosts: Selection, as_json: bool) -> None:
     if as_json:
         print_json([data for data, _ in shown.values()])
     else:
-        for names, (host_data, planned) in folded(shown.items(), _alike):
-            _print(host_data, names)
-            _bar(memory_of(planned.plan, planned.catalog))
-            if problems := errors(planned.violations):
-                echo(text(problems, hosts=False, indent=2, paint=paint))
-            echo()
+        blocks = [
+            (names, host_data, _bar(memory_of(host.plan, host.catalog)),
+             text(errors(host.violations), hosts=False, indent=2, paint=paint))
+            for names, (host_data, host) in folded(shown.items(), _alike)
+        ]  # fmt: skip
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
-        _print_terms(terms(services))
+        page = template("plan/plan.txt.j2")
+        shown_text = page.render(blocks=blocks, terms=terms(services), style=click.style)
+        echo(shown_text.removesuffix("\n"))
     sys.exit(MISTAKEN if any(errors(host.violations) for _, host in shown.values()) else 0)
 
 
@@ -77,7 +79,7 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
         "models_root": host.plan.settings.models_root,
         "locked": lock is not None,
         "memory": {
-            "total_gib": hardware.memory_gib if unified else hardware.vram_gib,
+            "total_gib": hardware.pool_gib,
             "kind": f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if unified else "of the card",
             "system_gib": SYSTEM_GIB if unified else 0,
             "sidecars_gib": dict(host.plan.settings.sidecars),
@@ -94,8 +96,8 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
     command = container_command(service)
     return {
         "name": service.name,
-        "recipe": service.recipe,
-        "title": service.title,
+        "recipe": service.recipe.name,
+        "title": service.recipe.title,
         "image": service.image.name,
         "digest": image.digest if image else service.image.digest,
         "port": service.port,
@@ -133,50 +135,15 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
     return catalog.models[name].size_gib
 
 
-def _print(host: dict[str, Any], names: list[str]) -> None:
-    echo(click.style(", ".join(names), bold=True))
-    for service in host["services"]:
-        echo(f"  {service['name']}: {service['title']}")
-        echo(f"    recipe {service['recipe']}, port {service['port']}")
-        echo(f"    names  {', '.join(service['served_names'])}")
-        pin = service["digest"] or "not locked: the tag is resolved at the run"
-        echo(f"    image  {service['image']} ({pin}), {service['image_gib']:g} GiB to pull")
-        for model in service["models"]:
-            size = "size unknown" if model["gib"] is None else f"{model['gib']:.1f} GiB"
-            echo(f"    model  {model['repository']}@{model['revision']}, {size}")
-        for fact in service["derived"]:
-            echo(f"    {fact['name']}: {fact['value']}  {_dim(fact['origin'])}")
-        for kind in ("arguments", "environment"):
-            for entry in service[kind]:
-                echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
-
-
-def _print_terms(found: Terms) -> None:
-    """Licences and duties, once for all hosts."""
-    if found.licenses:
-        echo(click.style("licences", bold=True))
-    for entry in found.licenses:
-        echo(f"  {entry.of}: {entry.license}  {_dim(entry.source)}")
-    if found.duties:
-        echo(click.style("your duties, as the cards of uncensored models name them", bold=True))
-    for duty, source in found.duties.items():
-        echo(f"  - {duty}  {_dim(source)}")
-
-
-def _dim(text: str | None) -> str:
-    return click.style(f"({text})", dim=True)
-
-
-def _bar(memory: Memory) -> None:
+def _bar(memory: Memory) -> str:
     """The memory of the host, a character per fiftieth."""
     total = memory.total_gib
     if not total:
-        echo("    memory: not known before a host was looked at")
-        return
+        return "    memory: not known before a host was looked at"
     parts = memory.parts
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"
-    echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}")
     legend = [f"{part.mark} {part.name} {part.gib:{'g' if part.mark == '+' else '.0f'}}"
               for part in parts]  # fmt: skip
-    echo(f"           {', '.join(legend)}")
+    line = f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}"
+    return f"{line}\n           {', '.join(legend)}"

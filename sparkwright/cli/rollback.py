@@ -27,7 +27,7 @@ def command(
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
-    from sparkwright.run.rollback import rollback
+    from sparkwright.run.rollout import rollback
 
     services = f"service {service}" if service else "every service"
     target = to or "the release before"

@@ -40,7 +40,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
     for each interval, with --json a line. Ctrl-C ends it. One connection to each host, and one
     execution a look. Exit code 1 when a host does not answer.
     """
-    from sparkwright.run import load_samples as load
+    from sparkwright.run.questions import follow_load
 
     plain = once or as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
@@ -51,7 +51,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
         broken = session.run.broken
         fleet = {name: Seen() for name in session.run.hosts}
         due = time.monotonic() + interval
-        for event in session.watch(partial(load.follow, interval=pause, count=count)):
+        for event in session.watch(partial(follow_load, interval=pause, count=count)):
             if event is not None:
                 host, look = event
                 fleet[host] = _with(fleet[host], look)

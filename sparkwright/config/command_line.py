@@ -1,42 +1,31 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatch
 
 from sparkwright.config.groups import name_problems
+from sparkwright.config.inventory import HostInput, limited
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, suggest
+
+_MESSAGES = Messages(__file__)
 
 
 def choice_problems(
-    inventory: str,
-    hosts: Sequence[str],
-    groups: Mapping[str, Sequence[str]],
-    chosen: Mapping[str, Sequence[str]],
-) -> Iterator[Finding]:
+    inventory: str, hosts: Sequence[HostInput], chosen: Mapping[str, Sequence[str]]
+) -> list[Finding]:
     """An inventory without hosts, and a ``--limit`` that matches none.
 
     Args:
-        groups: hosts by group.
         chosen: ``limit`` and ``exclude`` -> the patterns that were given.
     """
+    problems, where = Problems(), "command line: INVENTORY"
     if not hosts:
-        yield mistake(
-            "command line: INVENTORY",
-            f"{inventory!r} gives no hosts",
-            "name an existing file such as inventory/lab.py",
-        )
-        return
-    yield from name_problems(hosts, "command line: INVENTORY")
-    names = [name for name, members in groups.items() if members]
+        return [_MESSAGES.mistake("gives-no-hosts", where, inventory=inventory)]
+    problems += name_problems([host.name for host in hosts], where)
     for option, patterns in chosen.items():
-        for pattern in patterns:
-            if pattern not in names and not any(fnmatch(host, pattern) for host in hosts):
-                yield mistake(
-                    f"command line: --{option} {pattern}",
-                    "this is not a host or a group of the inventory",
-                    suggest(pattern, [*hosts, *names]),
-                )
+        with problems.collected():
+            limited(hosts, patterns, option)
+    return problems
 
 
 def stray_group_data(
@@ -48,6 +37,5 @@ def stray_group_data(
         if not groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield mistake(
-                    f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
-                )
+                facts = {"group": name, "near": remedy}
+                yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

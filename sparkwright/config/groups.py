@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, mistake
+from sparkwright.findings.user_error import Messages, Problems, mistake
 from sparkwright.text.values import short
 
+_MESSAGES = Messages(__file__)
 #: A name becomes a directory of `sparkwright render`, a file of the site's CA, a server of HAProxy.
 _NAME = re.compile(r"@[a-z]+|(@[a-z]+/)?[A-Za-z0-9_:][A-Za-z0-9._:%-]{0,252}")
 _HOST = 'write "name" or ("name", {"key": value})'
@@ -56,9 +57,7 @@ def name_problems(names: Any, where: str) -> Iterator[Finding]:
     """Names that no host can have here."""
     for name in names:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            what = f"{short(name)} is no name of a host"
-            remedy = "use letters, digits and ._:-, and ssh_hostname where it is reached otherwise"
-            yield mistake(where, what, remedy)
+            yield _MESSAGES.mistake("no-host-name", where, name=short(name))
 
 
 def _problems(where: str, hosts: Any, data: Mapping[Any, Any]) -> Iterator[Finding]:

@@ -18,7 +18,9 @@ from typing import Any
 from sparkwright.config import python_files
 from sparkwright.config.groups import Group, groups_of
 from sparkwright.documents.bounds import Unusable, bounded
-from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
+from sparkwright.findings.user_error import Messages, Problems, mistake, suggest
+
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,7 @@ def site_inventory() -> Path:
     result = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
     if len(result) != 1:
         there = ", ".join(map(str, result)) or "none in ./inventory"
-        remedy = "name one, or run this in the folder of a site (`sparkwright init` makes one)"
-        raise refusal("INVENTORY", f"none is named, and there is {there}", remedy)
+        raise _MESSAGES.refusal("no-inventory", "INVENTORY", there=there)
     return result[0]
 
 
@@ -81,7 +82,7 @@ def read_inventory(
         UserError: for files that can't be read or run, and for an inventory without hosts.
     """
     if not path.exists():
-        raise refusal(str(path), "this file does not exist", "name one, such as inventory/lab.py")
+        raise _MESSAGES.refusal("no-file", str(path))
     problems = Problems()
     groups: dict[str, Group] = {}
     variables: Mapping[str, Any] | None = None
@@ -100,9 +101,7 @@ def read_inventory(
     listed = every.hosts or [pair for group in groups.values() for pair in group.hosts]
     names = list(dict.fromkeys(name for name, _ in listed))
     if not names and variables is not None:
-        what = "this inventory has no hosts"
-        remedy = "name some in a list, such as sparks = ['spark-1']"
-        raise refusal(str(path), what, remedy)
+        raise _MESSAGES.refusal("no-hosts", str(path))
     # pyinfra puts all hosts into a group of the file's name too.
     alone = groups.get(path.stem)
     if alone is not None and not alone.hosts:
@@ -132,8 +131,7 @@ def check_inventory(
     folders = [Path(folder) for folder in group_data]
     for folder in folders:
         if not folder.is_dir():
-            where = f"command line: --group-data {folder}"
-            problems.append(mistake(where, "this folder does not exist", "check its spelling"))
+            problems.append(_MESSAGES.mistake("no-folder", f"command line: --group-data {folder}"))
     if path.suffix == ".py" or (inventory and path.exists()):
         with problems.collected():
             read_inventory(path, overrides, for_pyinfra=True, group_data=own_folder)
@@ -149,9 +147,7 @@ def _add_group_data(
 ) -> None:
     """Add the data of a group_data folder to its groups."""
     for file in sorted(folder.glob("*.y*ml")):
-        what = "group_data is Python, and nobody reads this file"
-        remedy = f"write it as {file.stem}.py (KEY = value), or remove it"
-        problems.append(mistake(_shown(file), what, remedy))
+        problems.append(_MESSAGES.mistake("not-python", _shown(file), stem=file.stem))
     for file in sorted(folder.glob("*.py")):
         with problems.collected():
             # As it is written there, in messages too.
@@ -191,15 +187,14 @@ def _host(
     return HostInput(name, data, origin, frozenset(("all", path.stem, *member)))
 
 
-def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]:
+def limited(
+    hosts: Sequence[HostInput], limit: Sequence[str], option: str = "limit"
+) -> list[HostInput]:
     """The hosts that ``--limit`` means, as pyinfra has it: names, groups, and patterns of names.
 
     Raises:
         UserError: for each that means none.
     """
-    if not limit:
-        return list(hosts)
-    groups = {group for host in hosts for group in host.groups}
     chosen: set[str] = set()
     problems = Problems()
     for pattern in limit:
@@ -207,11 +202,12 @@ def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]
         meant = meant or {host.name for host in hosts if fnmatch(host.name, pattern)}
         chosen |= meant
         if not meant:
-            remedy = suggest(pattern, [*(host.name for host in hosts), *sorted(groups)])
-            what = "no host or group of the inventory is meant"
-            problems.append(mistake(f"--limit {pattern}", what, remedy))
+            groups = {group for host in hosts for group in host.groups}
+            near = suggest(pattern, [*(host.name for host in hosts), *sorted(groups)])
+            where = f"command line: --{option} {pattern}"
+            problems.append(_MESSAGES.mistake("neither-host-nor-group", where, near=near))
     problems.stop()
-    return [host for host in hosts if host.name in chosen]
+    return [host for host in hosts if host.name in chosen] if limit else list(hosts)
 
 
 def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] | None]:

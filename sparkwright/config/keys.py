@@ -7,7 +7,7 @@ is still valid after a rotation, and ``.revoked`` says that there is to be none.
 import hashlib
 import hmac
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.findings.user_error import Messages, Problems
 
+_MESSAGES = Messages(__file__)
 #: The name of the fleet's own key (``api_key_file``).
 DEFAULT = "default"
 #: The name under which a host tests its own proxies.
@@ -47,26 +48,21 @@ class Keys:
         return self.clients[DEFAULT][0]
 
 
-@dataclass(frozen=True)
 class KeyFile:
-    """The files of one key. ``path`` has its current value."""
+    """The files of one key.
 
-    path: Path
+    Attributes:
+        path: has its current value.
+        new: the value that a rotation brings to the hosts.
+        old: the value from before a rotation.
+        revoked: there while the key is revoked; empty.
+    """
 
-    @property
-    def new(self) -> Path:
-        """The value that a rotation brings to the hosts."""
-        return self._beside("new")
-
-    @property
-    def old(self) -> Path:
-        """The value from before a rotation."""
-        return self._beside("old")
-
-    @property
-    def revoked(self) -> Path:
-        """There while the key is revoked; empty."""
-        return self._beside("revoked")
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.new, self.old, self.revoked = (
+            path.with_name(f"{path.name}.{kind}") for kind in ("new", "old", "revoked")
+        )
 
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
         """Valid values. A missing key is made, unless it was revoked or nothing is written."""
@@ -94,9 +90,6 @@ class KeyFile:
         made(self.revoked, "")
         for path in (self.path, self.new, self.old):
             path.unlink(missing_ok=True)
-
-    def _beside(self, kind: str) -> Path:
-        return self.path.with_name(f"{self.path.name}.{kind}")
 
 
 def source_of(settings: HostSettings, name: str) -> Source:
@@ -164,7 +157,11 @@ def _clients(
             elif isinstance(source, tuple) and commands:
                 where = f"keys.{name}.command"
                 clients[name] = (checked(line(source, where), where),)
-    problems += _shared(host, clients)
+    names: dict[str, str] = {}
+    for name, value in ((name, each.value) for name, values in clients.items() for each in values):
+        if (other := names.setdefault(value, name)) != name:
+            names_of = {"key": name, "other": other}
+            problems.append(_MESSAGES.mistake("same-key", f"keys.{name}", host, **names_of))
     return clients
 
 
@@ -176,21 +173,8 @@ def rotated(settings: HostSettings, name: str) -> KeyFile:
     """
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:
-        what = f"the environment's {VARIABLE} goes before the key's file"
-        raise refusal(f"environment: {VARIABLE}", what, "unset it, then run again")
+        raise _MESSAGES.refusal("key-of-environment", f"environment: {VARIABLE}", variable=VARIABLE)
     if isinstance(source, tuple):
         where = "api_key_command" if name == DEFAULT else f"keys.{name}.command"
-        what = "the key comes from a command, and is changed where that takes it from"
-        remedy = "change it there and deploy; a second name in keys has both valid meanwhile"
-        raise refusal(where, what, remedy)
+        raise _MESSAGES.refusal("key-of-command", where)
     return KeyFile(Path(source))
-
-
-def _shared(host: str, clients: Mapping[str, tuple[Secret, ...]]) -> Iterator[Finding]:
-    names: dict[str, str] = {}
-    for name, values in clients.items():
-        for value in values:
-            other = names.setdefault(value.value, name)
-            if other != name:
-                what = f"the keys {other!r} and {name!r} are the same"
-                yield mistake(f"keys.{name}", what, "give each client a key of its own", host)

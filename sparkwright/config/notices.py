@@ -137,8 +137,8 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
         try:
             text = files.read(path)
         except Unusable as error:
-            remedy = "write one address per line into it"
-            raise refusal(f"notify_file: {path}", error.what, remedy) from None
+            where = f"notify_file: {path}"
+            raise refusal(where, error.what, "write one address per line into it") from None
         refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:

@@ -1,44 +1,39 @@
 """Parse a host's inventory and group_data into settings; a mistake names its file and key."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from sparkwright.catalog import Exceptions
-from sparkwright.config.bootstrap_settings import PackageSource
-from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
-from sparkwright.config.fabric import FabricAddresses
-from sparkwright.config.settings import (
-    ActivationSettings,
-    HostSettings,
-    RolloutSettings,
-    ServiceSettings,
-    SmokeSettings,
-    TlsSettings,
-)
+from sparkwright.config.settings import HostSettings
 from sparkwright.documents.bounds import Unusable, bounded
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, UserError, mistake
+from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
 from sparkwright.findings.validation import problems_of
 
-#: Keys by depth: at the top, and in ``services.<name>``.
-KNOWN_KEYS = {
-    1: (*HostSettings.model_fields, *CONNECTION_KEYS),
-    3: (
-        *ServiceSettings.model_fields,
-        *PackageSource.model_fields,
-        *ClusterSettings.model_fields,
-    ),
-    2: (
-        *RolloutSettings.model_fields,
-        *TlsSettings.model_fields,
-        *FabricAddresses.model_fields,
-        *ActivationSettings.model_fields,
-    ),
-    4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
-}
+_MESSAGES = Messages(__file__)
+
+
+def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
+    """The keys of settings and of all that is in them, each with its depth."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, field in annotation.model_fields.items():
+            yield depth, name
+            yield from _keys(field.annotation, depth + 1)
+    deeper = depth + (get_origin(annotation) is dict)
+    for argument in get_args(annotation):
+        yield from _keys(argument, deeper)
+
+
+@cache
+def _known_keys() -> dict[int, list[str]]:
+    """Keys by depth: 1 is the top, 3 a service's."""
+    result = {1: list(CONNECTION_KEYS)}
+    for depth, name in _keys(HostSettings):
+        result.setdefault(depth, []).append(name)
+    return result
 
 
 def parse_settings(
@@ -65,16 +60,12 @@ def parse_settings(
     }
     if "services" not in own:
         if "services" not in data:
-            what = "this host has no services"
-            remedy = (
-                "put it into a group whose group_data has services, or name some in the inventory"
-            )
-            problems.append(mistake("services", what, remedy, host))
+            problems.append(_MESSAGES.mistake("no-services", "services", host))
         own["services"] = {}
     try:
         settings = HostSettings.model_validate(own)
     except ValidationError as error:
-        for problem in problems_of(error, "", KNOWN_KEYS):
+        for problem in problems_of(error, "", _known_keys()):
             top, *rest = (problem.subject.key or "").split(".")
             where = f"{origin(top)}: {'.'.join((top, *rest))}"
             problems.append(mistake(where, problem.observed, problem.remedy, host))

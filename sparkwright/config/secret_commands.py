@@ -7,8 +7,9 @@ import threading
 from functools import cache
 from typing import IO
 
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 
+_MESSAGES = Messages(__file__)
 #: Seconds: somebody may have to unlock the store first.
 TIMEOUT = 60.0
 #: Bytes of its output; more is no secret.
@@ -35,8 +36,8 @@ def printed(command: tuple[str, ...], setting: str) -> str:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
     except (OSError, ValueError) as error:
-        what = f"can't be started: {getattr(error, 'strerror', None) or error}"
-        raise refusal(where, what, "install the program, or write its full path") from None
+        reason = getattr(error, "strerror", None) or error
+        raise _MESSAGES.refusal("not-started", where, reason=reason) from None
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -44,21 +45,20 @@ def printed(command: tuple[str, ...], setting: str) -> str:
         try:
             data = out.get(timeout=TIMEOUT)
             if len(data) > LARGEST:
-                raise refusal(where, f"prints more than {LARGEST} bytes", "print the secret alone")
+                raise _MESSAGES.refusal("prints-much", where, most=LARGEST)
             code = process.wait(TIMEOUT)
             text = data.decode().strip()
             if code:
                 shown = _shown(message.get(timeout=TIMEOUT), text)
-                raise refusal(where, f"exit code {code}: {shown}", "run it by hand")
+                raise _MESSAGES.refusal("exit-code", where, code=code, shown=shown)
         except (queue.Empty, subprocess.TimeoutExpired):
-            what = f"took longer than {TIMEOUT:.0f} s"
-            raise refusal(where, what, "unlock the store first, then run again") from None
+            raise _MESSAGES.refusal("slow-command", where, seconds=TIMEOUT) from None
         except UnicodeDecodeError:
-            raise refusal(where, "prints what is no text", "print the secret alone") from None
+            raise _MESSAGES.refusal("prints-no-text", where) from None
         finally:
             process.kill()
     if not text:
-        raise refusal(where, "prints nothing", "run it by hand: it must print the secret")
+        raise _MESSAGES.refusal("prints-nothing", where)
     return text
 
 
@@ -70,8 +70,8 @@ def line(command: tuple[str, ...], setting: str) -> str:
     """
     text = printed(command, setting)
     if len(lines := text.splitlines()) > 1:
-        what = f"prints {len(lines)} lines, and a secret is one"
-        raise refusal(f"{setting}: {shlex.join(command)}", what, "print the secret alone")
+        where = f"{setting}: {shlex.join(command)}"
+        raise _MESSAGES.refusal("prints-lines", where, lines=len(lines))
     return text
 
 

@@ -19,8 +19,9 @@ from pydantic import Field, StringConstraints
 from sparkwright.config.secret_commands import LARGEST, line
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages, refusal
 
+_MESSAGES = Messages(__file__)
 VARIABLE = "SPARKWRIGHT_API_KEY"
 #: Where a secret comes from: a file of the controller, or a command that prints it.
 Source = str | tuple[str, ...]
@@ -74,8 +75,8 @@ def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool 
         where = f"api_key_command: {shlex.join(source)}"
         return checked(line(source, "api_key_command"), where)
     path = Path(source)
-    if (kept := kept_key(path)) is not None:
-        return kept
+    if path.exists():
+        return checked(private_text(path, "the API key"), str(path))
     if dry:
         return Secret(f"sk-not-made-yet-{hashlib.sha256(str(path).encode()).hexdigest()}")
     key = f"sk-{secrets.token_urlsafe(32)}"
@@ -90,20 +91,8 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
         UserError: when there is none, and as ``api_key``.
     """
     if VARIABLE not in environment and isinstance(source, str) and not Path(source).exists():
-        remedy = f"deploy first, which makes it, or give the fleet's key in {VARIABLE}"
-        raise refusal(source, "there is no API key of a fleet here", remedy)
+        raise _MESSAGES.refusal("no-key", source, variable=VARIABLE)
     return api_key(source, environment)
-
-
-def kept_key(path: Path) -> Secret | None:
-    """The key in a file of the controller; None where there is no file yet.
-
-    Raises:
-        UserError: when it is no file with a key, or others may read it.
-    """
-    if not path.exists():
-        return None
-    return checked(private_text(path, "the API key"), str(path))
 
 
 def private_text(path: Path, what: str) -> str:
@@ -141,9 +130,5 @@ def made(path: Path, text: str) -> None:
 def checked(key: str, where: str) -> Secret:
     """A key in a form that survives an environment file and an HTTP header. Raises UserError."""
     if not _FORM.fullmatch(key):
-        raise refusal(
-            where,
-            "this is no usable API key (an empty one would switch vLLM's check off)",
-            "use 16 to 256 letters, digits or ._~+/=-, or drop it to have one made",
-        )
+        raise _MESSAGES.refusal("unusable-key", where)
     return Secret(key)

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.catalog.gpus import Card
 from sparkwright.config import values
 from sparkwright.config.bootstrap_settings import Packaged, PackageSource, Step
 from sparkwright.config.clusters import ClusterSettings
@@ -343,7 +344,7 @@ class HostSettings(_Settings):
 
     services: dict[values.ServiceName, ServiceSettings]
     clusters: dict[values.ServiceName, ClusterSettings] = {}
-    gpu: Literal["gb10", "spark", "rtx5090", "rtx5080", "rtx-pro-6000"] | None = None
+    gpu: Card | None = None
     image_tag: str | None = None
     image_mirrors: dict[
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]

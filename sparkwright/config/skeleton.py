@@ -11,8 +11,9 @@ from typing import Any
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, largest_for
 from sparkwright.config.places import SKELETON
-from sparkwright.findings.user_error import UserError, mistake, refusal
+from sparkwright.findings.user_error import Messages, UserError
 
+_MESSAGES = Messages(__file__)
 INVENTORY = "inventory/lab.py"
 FILES = (
     *(".gitignore", "config.py", "deploy.py", INVENTORY),
@@ -67,8 +68,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
             with suppress(OSError):
                 written.rmdir() if written.is_dir() else written.unlink()
         where = str(error.filename or folder)
-        what = f"can't be written: {error.strerror}"
-        raise refusal(where, what, "name a folder that you may write to") from None
+        raise _MESSAGES.refusal("not-written", where, reason=error.strerror) from None
 
 
 def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
@@ -78,8 +78,7 @@ def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
     paths = [path for path in folders if _taken(path) and not path.is_dir()]
     paths += [path for path in targets if _taken(path)]
     if paths:
-        remedy = "nothing was written: move it away, or name another folder"
-        raise UserError(mistake(str(path), "this is in the way", remedy) for path in paths)
+        raise UserError(_MESSAGES.mistake("in-the-way", str(path)) for path in paths)
 
 
 def _taken(path: Path) -> bool:

@@ -13,15 +13,15 @@ _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
 
 
-def load(text: str) -> Any:
-    """The value of a YAML text, None for an empty one.
+def load(text: str, most: int = MOST) -> Any:
+    """The value of a YAML text of at most so many values, None for an empty one.
 
     Raises:
         Unusable: for what is no YAML, says a key twice, or is beyond the bounds.
     """
     try:
-        if not _simple(text):
-            _within_bounds(text)
+        if not _simple(text, most):
+            _within_bounds(text, most)
         loader = _Loader(text)
         try:
             result = loader.get_single_data()
@@ -30,23 +30,23 @@ def load(text: str) -> Any:
     except yaml.YAMLError as error:
         raise _unusable(error) from None
     try:
-        bounded(result)
+        bounded(result, most)
     except Unusable:
-        _within_bounds(text)  # names the line
+        _within_bounds(text, most)  # names the line
         raise
     return result
 
 
-def _simple(text: str) -> bool:
+def _simple(text: str, most: int) -> bool:
     """Whether building it is surely no danger: it has no alias, and neither so many lines nor so
     many levels. A level of a block takes a column, where it may hold a list besides, and a level of
     another kind a bracket."""
     lines = text.splitlines()
     levels = text.count("[") + text.count("{") + 2 * max(map(len, lines), default=0)
-    return "*" not in text and len(lines) + text.count(",") <= MOST and levels <= _BUILT
+    return "*" not in text and len(lines) + text.count(",") <= most and levels <= _BUILT
 
 
-def _within_bounds(text: str) -> None:
+def _within_bounds(text: str, most: int) -> None:
     """Count levels and values; an alias is as many as what it stands for."""
     known: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []
@@ -70,8 +70,8 @@ def _within_bounds(text: str) -> None:
         if len(open_) > DEEPEST:
             what = f"more than {DEEPEST} lists and mappings within each other"
             raise Unusable(what, "write it flatter", line)
-        if count > MOST:
-            raise Unusable(f"more than {MOST} values, aliases written out", "write less", line)
+        if count > most:
+            raise Unusable(f"more than {most} values, aliases written out", "write less", line)
 
 
 class _Loader(_BASE):  # type: ignore[misc, valid-type]

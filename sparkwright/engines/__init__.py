@@ -3,7 +3,6 @@
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from sparkwright.engines.engine import Engine
 
@@ -21,7 +20,8 @@ def engine(name: str) -> Engine:
     Raises:
         KeyError: for an unknown engine.
     """
-    return cast("Engine", import_module(ENGINES[name]).ENGINE)
+    module: Engine = import_module(ENGINES[name]).ENGINE
+    return module
 
 
 def metric_names() -> dict[str, str]:

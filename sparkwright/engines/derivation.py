@@ -124,7 +124,7 @@ class Subject:
     def version(self) -> str | None:
         """The engine's version in the tag, where the catalog says it."""
         tag = self.image.tags.get(self.tag)
-        return tag.vllm if tag else None
+        return tag.version if tag else None
 
     @cached_property
     def weights(self) -> int:

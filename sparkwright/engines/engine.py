@@ -6,20 +6,21 @@ table of this package.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
     from sparkwright.engines.derivation import Advice, Derived, Subject
     from sparkwright.findings.check import Symptom
+    from sparkwright.findings.user_error import Fault
 
-#: An argument or a variable, its problem, and the remedy.
-Misuse = tuple[str, str, str]
+    Arguments = Mapping[str, ArgumentValue]
+    Written = dict[str, ArgumentValue | None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Launch:
     served_names: tuple[str, ...]
     host: str
     port: int
-    arguments: Mapping[str, ArgumentValue]
+    arguments: Arguments
     environment: Mapping[str, str]
     variables: Variables | None
     rank: Rank | None
@@ -124,7 +125,7 @@ class Probes:
 
     version: str = ""
     tokenizer: str = ""
-    context_errors: tuple[str, ...] = ()
+    context_errors: Sequence[str] = ()
     compiled: str = ""
 
 
@@ -179,22 +180,22 @@ class Configuration:
     body: Model
     drafter: Model | None
     drafter_mount: str | None
-    arguments: Mapping[str, ArgumentValue]
+    arguments: Arguments
     environment: Mapping[str, str]
     unified: bool
     gpus: int | None
 
     @cached_property
-    def defaults(self) -> Mapping[str, ArgumentValue]:
+    def defaults(self) -> Arguments:
         """Values of arguments that are not written: by the image's own entry point, and by the
         tag's engine; nothing of that where no card says its version."""
         own = self.image.variables.defaults if self.image.variables else {}
         if self.version is None:
             return own
-        return {**self.engine.defaults(self.version, hybrid=self.body.hybrid), **own}
+        return {**self.engine.defaults(self.version, self.body.hybrid), **own}
 
     @cached_property
-    def effective(self) -> Mapping[str, ArgumentValue]:
+    def effective(self) -> Arguments:
         """Arguments as written, else their defaults."""
         return {**self.defaults, **self.arguments}
 
@@ -208,8 +209,9 @@ class Configuration:
         return self.engine.amount(self.effective.get(argument))
 
 
-class Engine(Protocol):
-    """An engine.
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """An engine: its names, its data and its functions.
 
     Attributes:
         name: as images of the catalog name it.
@@ -227,6 +229,25 @@ class Engine(Protocol):
         probes: what host programs ask of its server beside OpenAI's routes.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory that it takes beside weights and KV cache.
+        limits: returns the limits in the arguments of a plan, or of a container's command line,
+            where values are texts.
+        amount: returns a value as a number; None where it is none. ``"32k"`` may be one.
+        defaults: returns the values that a version takes for arguments that are not written; for a
+            hybrid model (some of its layers keep a state instead of keys and values) or another.
+        kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None where a
+            model's geometry is not known.
+        command: returns command line and environment of a service's container.
+        misplaced: yields arguments that are settings of the service.
+        refused: yields variables of an image that the service's own settings set.
+        read_back: moves variables that stand for an argument to the arguments: of an image, the
+            arguments, the environment, and the origins of both.
+        rank_environment: returns the engine's own variables of a rank, beside those of the
+            collective libraries.
+        rank_misuses: yields arguments with which the engine can't serve on several hosts.
+        seen_faults: yields faults in the command line of a container that runs, on unified memory
+            or not; their texts are with the causes.
+        template_marks: returns texts of a chat template by which a derived service gets arguments.
+        derive: returns a recipe from a model's own files, or the questions that they leave open.
     """
 
     name: str
@@ -244,54 +265,16 @@ class Engine(Protocol):
     probes: Probes
     limit_names: Mapping[str, str]
     overhead_gib: float
-
-    def command(self, launch: Launch) -> Command:
-        """Command line and environment of a service's container."""
-
-    def rank_environment(self, rank: Rank) -> dict[str, str]:
-        """The engine's own variables of a rank, beside those of the collective libraries."""
-
-    def rank_misuses(self, arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Misuse]:
-        """Arguments with which the engine can't serve on several hosts."""
-
-    def misplaced(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[Misuse]:
-        """Arguments that are settings of the service."""
-
-    def refused(self, names: Variables, environment: Mapping[str, str]) -> Iterator[Misuse]:
-        """Variables of an image that the service's own settings set."""
-
-    def read_back(
-        self,
-        names: Variables,
-        arguments: dict[str, ArgumentValue | None],
-        environment: dict[str, str | None],
-        origins: dict[str, str],
-    ) -> None:
-        """Move variables that stand for an argument to the arguments."""
-
-    def limits(self, arguments: Mapping[str, Any]) -> Limits:
-        """A service's arguments by neutral names: of a plan, or of a container's command line."""
-
-    def kv_bytes(
-        self, model: Model, arguments: Mapping[str, ArgumentValue], tokens: int
-    ) -> float | None:
-        """Bytes of the KV cache of a sequence; None where a model's geometry is not known."""
-
-    def seen_faults(self, arguments: Mapping[str, str], *, unified: bool) -> Iterator[Symptom]:
-        """Faults in the command line of a container that runs; texts are with the causes."""
-
-    def defaults(self, version: str, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
-        """Values that a version takes for arguments that are not written.
-
-        Args:
-            hybrid: whether some layers of the model keep a state instead of keys and values.
-        """
-
-    def amount(self, value: object) -> float | None:
-        """The number of an argument's value, as the engine reads it; None for another value."""
-
-    def template_marks(self) -> tuple[str, ...]:
-        """Texts of a chat template by which a derived service gets its arguments."""
-
-    def derive(self, subject: Subject, advice: Advice) -> Derived:
-        """A recipe from a model's own files, or the questions that they leave open."""
+    limits: Callable[[Mapping[str, Any]], Limits]
+    amount: Callable[[object], float | None]
+    defaults: Callable[[str, bool], Arguments]
+    kv_bytes: Callable[[Model, Arguments, int], float | None]
+    command: Callable[[Launch], Command]
+    misplaced: Callable[[Iterable[str]], Iterator[Fault]]
+    refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]]
+    read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None]
+    rank_environment: Callable[[Rank], dict[str, str]]
+    rank_misuses: Callable[[Mapping[str, ArgumentValue | None]], Iterator[Fault]]
+    seen_faults: Callable[[Mapping[str, str], bool], Iterator[Symptom]]
+    template_marks: Callable[[], tuple[str, ...]]
+    derive: Callable[[Subject, Advice], Derived]

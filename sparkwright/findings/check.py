@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
+from sparkwright.findings.finding import TEXTS, Finding, Severity, Subject, errors_first
 from sparkwright.text.shipped_yaml import read
 
 Facts = TypeVar("Facts")
@@ -89,16 +89,11 @@ class Check:
                 return shown(texts[name])
 
         unit = f"sparkwright-{symptom.service}" if symptom.service else "'sparkwright-*'"
-        return Finding(
-            id=symptom.check or self.id,
-            severity=symptom.severity or Severity(texts["severity"]),
-            subject=Subject(symptom.host, symptom.service, key=text("key") or None),
-            observed=text("observed"),
-            expected=text("expected"),
-            reason=text("reason"),
-            remedy=re.sub(r"\bUNIT\b", unit, text("remedy")),
-            source=text("source"),
-        )
+        subject = Subject(symptom.host, symptom.service, key=text("key") or None)
+        severity = symptom.severity or Severity(texts["severity"])
+        shown_texts = {name: text(name) for name in TEXTS}
+        shown_texts["remedy"] = re.sub(r"\bUNIT\b", unit, shown_texts["remedy"])
+        return Finding(symptom.check or self.id, severity, subject, **shown_texts)
 
 
 def shown(text: str) -> str:

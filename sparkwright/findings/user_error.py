@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import cache, partial
+from typing import Any
 
 from sparkwright.findings.finding import INPUT, Finding, Severity, Subject
 from sparkwright.findings.render import count, text, together
+from sparkwright.text.shipped_yaml import beside
 
 
 def mistake(
@@ -56,6 +59,28 @@ def mistakes(where: str, faults: Iterable[Fault], host: str | None = None) -> It
 def refusal(where: str, what: str, remedy: str, host: str | None = None) -> UserError:
     """The error of a single mistake; see ``mistake``."""
     return UserError([mistake(where, what, remedy, host)])
+
+
+class Messages:
+    """Texts of mistakes, from a YAML file beside a module: id -> ``observed`` and ``remedy``, in
+    which ``{NAME}`` stands for a fact."""
+
+    def __init__(self, module: str, file: str = "messages.yaml") -> None:
+        self._texts = cache(partial(beside, module, file))
+
+    def mistake(
+        self, message: str, where: str, host: str | None = None, /, **facts: Any
+    ) -> Finding:
+        """A mistake with one of the texts; see ``mistake``."""
+        text = self._texts()[message]
+        observed, remedy = (text[key].format_map(facts) for key in ("observed", "remedy"))
+        return mistake(where, observed, remedy, host)
+
+    def refusal(
+        self, message: str, where: str, host: str | None = None, /, **facts: Any
+    ) -> UserError:
+        """The error of a single mistake."""
+        return UserError([self.mistake(message, where, host, **facts)])
 
 
 class Problems(list[Finding]):

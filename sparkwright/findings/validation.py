@@ -7,25 +7,13 @@ from pydantic import ValidationError
 
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.values import short
 
 #: Kind of an error whose value is in no message: it may be a secret.
 HIDDEN = "hidden_value"
-_REMEDIES = {
-    "missing": "add it",
-    "string_type": "write it in quotes (a bare 1.10 is read as the number 1.1)",
-    "int_parsing": "write a whole number",
-    "int_type": "write a whole number, without quotes",
-    "int_from_float": "write a whole number",
-    "float_parsing": "write a number",
-    "float_type": "write a number, without quotes",
-    "bool_parsing": "write True or False",
-    "dict_type": "write a mapping of keys to values",
-    "model_type": "write a mapping of keys to values",
-    "model_attributes_type": "write a mapping of keys to values",
-    "list_type": "write a list",
-    "tuple_type": "write a list",
-}
+#: Kind of pydantic's error -> remedy.
+_REMEDIES: dict[str, str] = beside(__file__, "validation.yaml")
 
 
 def problems_of(
@@ -63,11 +51,7 @@ def problems_of(
             what = "this key is missing"
             remedy = f"{_REMEDIES['missing']}: {may}" if may else _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
-            what, remedy = (
-                "this entry does not say what it is",
-                "add 'kind: image', 'kind: model', 'kind: recipe', 'kind: measurement', "
-                "'kind: advice' or 'kind: causes'",
-            )
+            what, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
         else:
             text = _plain(item["msg"])
             what = text if kind == HIDDEN else f"{short(value)}: {text}"

@@ -15,7 +15,7 @@ from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.homes import Stopped
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
-from sparkwright.host.service import current
+from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
 START, STOP, RESTART = "start", "stop", "restart"
@@ -72,9 +72,7 @@ class Control:
     def __init__(self, request: ControlRequest, services: dict[str, Path]) -> None:
         self._request, self._services = request, services
         self._units = [homes.unit(name) for name in services]
-        # Of a record that is damaged, or of another version, nobody knows what it must answer.
-        kept = {name: current(home) for name, home in services.items()}
-        self._records = {name: record for name, record in kept.items() if record}
+        self._records = records(services)
         self._pools = {name: item.pool for name, item in self._records.items() if item.pool}
         self.done: dict[str, str] = {}
         self.wrong: list[str] = []

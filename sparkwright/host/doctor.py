@@ -7,12 +7,10 @@ a host that answers. No key leaves the host: secrets are removed from everything
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,7 @@ from sparkwright.host.lib import (
 )
 from sparkwright.host.lib import journal as journals
 from sparkwright.host.lib.disks import Disk
-from sparkwright.host.lib.docker import Docker
+from sparkwright.host.lib.docker import Container, Docker
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
@@ -63,57 +61,19 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class ContainerSeen:
+class ContainerSeen(Container):
     """A container as Docker has it; ``words`` are entry point and command."""
 
-    name: str
-    running: bool
-    started: str
-    exit_code: int
-    image: str
+    name: str = ""
+    exit_code: int = 0
     error: str = ""
     oom_killed: bool = False
     restarts: int = 0
     restart_policy: str = "no"
-    release: str | None = None
     words: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     gpu: bool = True
     mounts: tuple[Mount, ...] = ()
-
-    @cached_property
-    def arguments(self) -> dict[str, str]:
-        """``--max-model-len 8192`` and ``--max-model-len=8192`` -> ``max_model_len: 8192``.
-
-        Also of a command that is one word after ``bash -lc``.
-        """
-        parts = list(self.words)
-        if any(" --" in word for word in parts):
-            parts = [part for word in parts for part in _split(word)]
-        result: dict[str, str] = {}
-        name = ""
-        for word in parts:
-            if word.startswith("--"):
-                name, _, value = word[2:].partition("=")
-                name = name.replace("-", "_")
-                result[name] = value
-            elif name:
-                result[name] = f"{result[name]} {word}".strip()
-        return result
-
-    def number(self, argument: str) -> float | None:
-        """An argument's number; None where it has none."""
-        try:
-            return float(self.arguments[argument])
-        except (KeyError, ValueError):
-            return None
-
-
-def _split(word: str) -> list[str]:
-    try:
-        return shlex.split(word) if len(word) < 20_000 else word.split()
-    except ValueError:
-        return word.split()
 
 
 @dataclass(frozen=True)
@@ -148,33 +108,6 @@ class ServiceSeen:
     metrics: tuple[Look, ...] = ()
     stopped: Stopped | None = None
     waits: str | None = None
-
-    @property
-    def healthy(self) -> bool:
-        """Whether /health says so."""
-        return self.health.code == 200
-
-    @property
-    def active(self) -> bool:
-        """Whether systemd has the unit running."""
-        return self.unit.get("ActiveState") == "active"
-
-    @property
-    def restarts(self) -> int:
-        """How often systemd has started it again since somebody last did."""
-        text = self.unit.get("NRestarts", "")
-        return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
-
-    def last(self, pattern: str) -> str | None:
-        """The last line of the log that matches, without blanks around it."""
-        return next((line.strip() for line in reversed(self.log) if re.search(pattern, line)), None)
-
-    def between(self, name: str) -> float | None:
-        """How far a counter rose between the two looks; None without two, or after a restart."""
-        if len(self.metrics) < 2:
-            return None
-        risen = self.metrics[-1][name] - self.metrics[0][name]
-        return risen if risen >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -278,14 +211,12 @@ def stranger(seen: dict[str, Any]) -> ContainerSeen:
     environment, command line or mounts, or that Docker put into an error about them."""
     state = seen["State"]
     return ContainerSeen(
+        **{**vars(docker.described(seen)), "release": None},
         name=seen["Name"].lstrip("/"),
-        running=state["Running"],
-        started=state["StartedAt"],
         exit_code=state["ExitCode"],
         oom_killed=bool(state.get("OOMKilled")),
         restarts=seen.get("RestartCount", 0),
         restart_policy=seen["HostConfig"]["RestartPolicy"]["Name"] or "no",
-        image=seen["Config"]["Image"],
     )
 
 
@@ -379,17 +310,14 @@ def moved(before: Look, now: Look) -> bool:
 
 def pressure() -> dict[str, dict[str, float]]:
     """``{"memory": {"some": share of the last minute in percent, "full": ...}}``."""
-    result: dict[str, dict[str, float]] = {}
-    for name in ("cpu", "memory", "io"):
-        try:
-            text = Path("/proc/pressure", name).read_text()
-        except OSError:
-            continue
-        result[name] = {
-            match[1]: float(match[2])
-            for match in re.finditer(r"^(some|full) .*avg60=([\d.]+)", text, re.MULTILINE)
-        }
-    return result
+    texts = {
+        name: documents.text(f"/proc/pressure/{name}") or "" for name in ("cpu", "memory", "io")
+    }
+    average = re.compile(r"^(some|full) .*avg60=([\d.]+)", re.MULTILINE)
+    return {
+        name: {match[1]: float(match[2]) for match in average.finditer(text)}
+        for name, text in texts.items()
+    }
 
 
 def kernel() -> list[str]:

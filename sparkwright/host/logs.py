@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sparkwright.host.lib import homes
+from sparkwright.host.lib import documents, homes
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
 
@@ -69,20 +67,10 @@ def main(request: LogsRequest) -> LogsAnswer:
     journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=_SECONDS)
     if not journal.ok:
         return LogsAnswer(names, wrong=journal.said or "journalctl fails without a word")
-    entries = list(_entries(journal.out.splitlines()))
+    entries = documents.objects(journal.out)
     cursor = str(entries[-1].get("__CURSOR", "")) if entries else ""
     lines = [line for entry in entries for line in lines_of(entry, units)]
     return LogsAnswer(names, _last(lines), cursor=cursor or None)
-
-
-def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry
 
 
 def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:

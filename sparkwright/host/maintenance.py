@@ -15,7 +15,7 @@ from sparkwright.host.lib.homes import MAINTENANCE, Maintenance
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
 from sparkwright.host.proxy.pool import Pool
-from sparkwright.host.service import current
+from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
 
@@ -54,8 +54,7 @@ _BARE = "{}: it has no proxy here: load balancers go on sending to it until it i
 
 def pools(services: dict[str, Path]) -> dict[str, Pool]:
     """The pools of those services that have a proxy on this host."""
-    records = {name: current(home) for name, home in services.items()}
-    return {name: item.pool for name, item in records.items() if item and item.pool}
+    return {name: item.pool for name, item in records(services).items() if item.pool}
 
 
 def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:
@@ -77,11 +76,8 @@ def end(
     """Have every service answer, then take the mark away and have the pools send requests."""
     stopped = [name for name, home in services.items() if _is_stopped(home)]
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
-    gates = {
-        name: record.gate
-        for name, home in services.items()
-        if name not in {*stopped, *asleep} and (record := current(home))
-    }
+    awake = {name: home for name, home in services.items() if name not in {*stopped, *asleep}}
+    gates = {name: record.gate for name, record in records(awake).items()}
     failures: list[str] = []
 
     def answer(name: str) -> None:
@@ -95,9 +91,7 @@ def end(
         with trusted.directory(file.parent):
             file.unlink(missing_ok=True)
     at_once(place.admit, pools(services).values())
-    for name, gate in gates.items():
-        if gate.proxy and (fault := check.proxy_fault(gate)):
-            failures.append(f"{name}: proxy: {fault}")
+    failures += check.proxy_faults(gates)
     if failures and was:
         files.write_record(Path(MAINTENANCE), was)
         return MaintenanceAnswer(was, wrong=tuple(failures))

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.service import CheckResult, Service, SmokeRequest
-
-STEPS = (
-    *("writing", "draining", "stopping", "switching", "starting"),
-    *("proving", "reverting", "ended"),
-)
-
 
 GOOD, REVERTED, FAILED = "good", "reverted", "failed"
 
@@ -80,7 +74,7 @@ class SwitchRequest:
     recover: str
     services: tuple[ServiceSwitch, ...]
     unmanaged: tuple[str, ...] = ()
-    proxies: ProxySwitch | None = None
+    proxies: ProxyRequest | None = None
     active: dict[str, str] = field(default_factory=dict)
     activates: dict[str, str] = field(default_factory=dict)
 
@@ -90,7 +84,7 @@ class SwitchJournal:
     """How far a switch is: progress.json.
 
     Attributes:
-        step: one of STEPS.
+        step: writing, draining, stopping, switching, starting, proving, reverting or ended.
         result: None until the end, then good, reverted or failed.
         down_seconds: from the stop to the first healthy answer, the longest of its services.
         checks: service -> what the gate saw last.

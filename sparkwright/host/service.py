@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,7 +97,7 @@ class Service:
         pool: its place behind the host's own proxy.
         second_boot: whether it is started once more after a start that compiled, on unified memory.
         exclusive: its group, of which one service runs, and members: the group, the default first.
-        on_request: whether a client's request activates it.
+        activate: ``on-request``: a client's request activates it, too.
         rank: its part of a cluster's service; None for a service of one host.
     """
 
@@ -116,7 +117,7 @@ class Service:
     second_boot: bool = False
     exclusive: str | None = None
     members: tuple[str, ...] = ()
-    on_request: bool = False
+    activate: str | None = None
     rank: RankConfig | None = None
     format: int = FORMAT
 
@@ -166,21 +167,6 @@ class Service:
         return {f"{self.directory}/{name}": (text, 0o640) for name, text in texts.items()}
 
 
-def read(document: object, home: str, release: str) -> Service:
-    """A service from its release.json.
-
-    Args:
-        home: directory of the service that the document lies in.
-        release: name of its release directory.
-
-    Raises:
-        ValueError: for a document that is damaged, of another version, service or release.
-    """
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(f"{home}/releases/{release} is of another version of sparkwright")
-    return checked(decode(Service, document), home, release)
-
-
 def checked(service: Service, home: str, release: str) -> Service:
     """The service, when its record belongs to this directory and release.
 
@@ -212,9 +198,10 @@ def check_names(name: str, release: str) -> None:
 def kept(home: Path, release: str) -> Service | None:
     """A release that this host keeps; None where its record is missing, damaged or of another
     version."""
+    document = documents.read(home / "releases" / release / "release.json") or {}
     try:
-        document = documents.read(home / "releases" / release / "release.json")
-        return read(document, str(home), release)
+        right = document.get("format") == FORMAT
+        return checked(decode(Service, document), str(home), release) if right else None
     except ValueError:
         return None
 
@@ -227,3 +214,9 @@ def current(home: Path) -> Service | None:
     except OSError:
         return None
     return kept(home, release) if release else None
+
+
+def records(homes: Mapping[str, Path]) -> dict[str, Service]:
+    """The release of each service that is to run, by name. Of a record that is damaged, or of
+    another version, nobody knows what it must answer: it is left out."""
+    return {name: record for name, home in homes.items() if (record := current(home))}

@@ -64,6 +64,8 @@ class Switch:
         self._waking = [switch for switch in self._restarting if not switch.sleeps]
         self._unmanaged = request.unmanaged
         self._soak_seconds = max(map(_soak_seconds, self._waking), default=0.0)
+        #: When what served before was stopped; None where nothing served.
+        self._stopped: float | None = None
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
 
@@ -101,7 +103,7 @@ class Switch:
         self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
-        stopped = time.monotonic() if served else None
+        self._stopped = time.monotonic() if served else None
         self._stop(self._restarting)
         self._set_unmanaged(running=False)
         self._note("switching")
@@ -109,9 +111,9 @@ class Switch:
         self._note("starting")
         problems = self._open_proxies("to")
         if problems:
-            return self._revert(problems, stopped)
+            return self._revert(problems)
         self._start([service for service in self._services if not service.sleeps])
-        return self._prove(stopped)
+        return self._prove()
 
     def rescue(self) -> str:
         """An unexpected error: start what ran before, as far as possible."""
@@ -168,11 +170,8 @@ class Switch:
     def _write_recovery(self) -> None:
         """At boot, a switch that a power cut came into is brought to its end."""
         unit = systemd.UNITS / "sparkwright-recover.service"
-        changed = _write(unit, self._request.recover, 0o644)
-        if changed:
-            systemd.reload()
-        if changed or not systemd.is_enabled(unit.name):
-            systemd.systemctl("enable", "--quiet", unit.name)
+        systemd.write_files({str(unit): (self._request.recover, 0o644)})
+        systemd.enable(unit.name)
 
     def _remember(self) -> None:
         """Keys and proxies as they are, for the way back; once, also when this begins again."""
@@ -184,22 +183,21 @@ class Switch:
             _write(self._folder / "before.json", json.dumps(kept), 0o600)
 
     def _before(self) -> dict[str, Any]:
-        known = documents.read(self._folder / "before.json") or {}
-        return known if known.get("id") == self._request.id else {}
+        before = documents.read(self._folder / "before.json") or {}
+        return before if before.get("id") == self._request.id else {}
 
     def _open_proxies(self, which: str) -> list[str]:
         """Have the proxies of the new plan, or those of before. Returns what is wrong."""
         proxies = self._request.proxies
         if not proxies:
             return []
-        request = replace(proxies.to, start=True)
+        request = replace(proxies, start=True)
         if which == "from":
             before = self._before()
             if not before:
                 return []  # nothing was changed yet
             texts = {path: (*before[path],) for path in proxies.managed if before.get(path)}
-            health = proxies.health if before.get(proxies.health_path) else None
-            request = replace(request, files=texts, health=health)
+            request = replace(request, files=texts)
         try:
             configure.main(request)
         except (SystemExit, OSError) as error:
@@ -221,7 +219,7 @@ class Switch:
 
     def _switch(self, which: str) -> None:
         """Have unit and ``current`` be those of the new release, or of the one before."""
-        changed = False
+        units: dict[str, tuple[str, int]] = {}
         for switch in self._services:
             release = switch.to if which == "to" else switch.from_release
             if release is None:
@@ -233,10 +231,9 @@ class Switch:
                 _write(Path(switch.service.secrets), *secrets)
             unit = _release(switch, release) / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
-                changed = _write(Path(switch.service.unit_path), unit.read_text(), 0o644) or changed
+                units[switch.service.unit_path] = (unit.read_text(), 0o644)
             files.point(Path(switch.service.home, "current"), f"releases/{release}")
-        if changed:
-            systemd.reload()
+        systemd.write_files(units)
         self._lay_asleep(which)
 
     def _lay_asleep(self, which: str) -> None:
@@ -247,11 +244,8 @@ class Switch:
         groups = {group: chosen[group] for group in request.activates if group in chosen}
         exclusive.activate(self._folder.parent, groups, request.by, "")
         place.tell_sleeping(self._folder.parent)
-        resting = [
-            service
-            for service in self._services
-            if (service.sleeps if which == "to" else service.slept)
-        ]
+        to = which == "to"
+        resting = [item for item in self._services if (item.sleeps if to else item.slept)]
         for switch in self._services:
             exclusive.mark(Path(switch.service.home), switch.service.unit, asleep=switch in resting)
         self._stop(resting)
@@ -262,50 +256,44 @@ class Switch:
             systemd.systemctl("stop", *units)
 
     def _start(self, services: Iterable[ServiceSwitch]) -> None:
-        services = list(services)
-        systemd.enable(*(switch.service.unit for switch in services))
+        items = [(switch.service, switch.restart) for switch in services]
+        systemd.enable(*(service.unit for service, _ in items))
         # A follower that runs goes on: it is its head that ends it.
-        if units := [
-            service.service.unit
-            for service in services
-            if service.restart or service.service.follower
-        ]:
+        if units := [service.unit for service, restart in items if restart or service.follower]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
 
-    def _prove(self, stopped: float | None = None) -> str:
+    def _prove(self) -> str:
         self._note("proving")
-        reasons = self._gate(self._waking, "to", stopped)
+        reasons = self._gate(self._waking, "to")
         if not reasons:
             return self._end(GOOD, [])
         if not self._back and not self._unmanaged:
             # Nothing ran here before: what is there stays, for whoever looks into it.
             return self._end(FAILED, reasons)
-        return self._revert(reasons, stopped)
+        return self._revert(reasons)
 
-    def _revert(self, reasons: list[str], stopped: float | None = None) -> str:
+    def _revert(self, reasons: list[str]) -> str:
         """Back to what ran before, proved in the same way. What is new stays, or makes room."""
         self._note("reverting", reasons)
         back = self._back
         self._stop([item for item in back if _running(item) != item.from_release])
         if self._unmanaged and self._new:
-            self._stop(self._new)
-            for switch in self._new:
-                systemd.systemctl("disable", "--quiet", switch.service.unit)
+            systemd.disable(*(switch.service.unit for switch in self._new))
         self._switch("from")
         problems = self._open_proxies("from")
         self._start(back)
         problems += self._set_unmanaged(running=True)
-        problems += self._gate(back, "from", stopped)
+        problems += self._gate(back, "from")
         if problems:
             return self._end(FAILED, [*reasons, *(f"and back: {item}" for item in problems)])
         return self._end(REVERTED, reasons)
 
-    def _gate(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
+    def _gate(self, services: list[ServiceSwitch], which: str) -> list[str]:
         """Ask every service that was started for real answers. Returns what is wrong."""
-        problems = self._answers(services, which, stopped)
+        problems = self._answers(services, which)
         if not problems and which == "to":
-            problems = self._second_boot(services, stopped)
+            problems = self._second_boot(services)
         if problems:
             return problems
         # Where others serve meanwhile, nobody needs to meet a release that dies after a minute.
@@ -315,29 +303,28 @@ class Switch:
         if closed and (problems := self._soak(before)):
             return problems
         self._each_proxy(place.admit)
-        problems = self._through_the_proxy(services, which)
+        # Clients come that way: the service's own word is not enough.
+        problems = check.proxy_faults({item.name: _gate(item, which) for item in services})
         if which == "from":
             return problems
         problems = (problems and self._died(before)) or problems
         return problems if problems or closed else self._soak(before)
 
-    def _answers(
-        self, services: list[ServiceSwitch], which: str, stopped: float | None
-    ) -> list[str]:
-        problems = self._asked(services, which, stopped)
+    def _answers(self, services: list[ServiceSwitch], which: str) -> list[str]:
+        problems = self._asked(services, which)
         states = [
-            systemd.systemctl("is-active", switch.service.unit) for switch in services if problems
+            systemd.systemctl("is-active", item.service.unit) for item in services if problems
         ]
         if any(state.out.strip() == "inactive" for state in states):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
-            problems = self._asked(services, which, stopped)
-        if problems and any(_without_cache(switch) for switch in services):
+            problems = self._asked(services, which)
+        if problems and any(map(_without_cache, services)):
             # Its compiled code was put aside, and the next try goes without: that one counts.
-            problems = self._asked(services, which, stopped)
+            problems = self._asked(services, which)
         return problems
 
-    def _second_boot(self, services: list[ServiceSwitch], stopped: float | None) -> list[str]:
+    def _second_boot(self, services: list[ServiceSwitch]) -> list[str]:
         """Before anybody is let in: start once more what compiled, where that costs KV cache."""
         compiled = [switch for switch in services if second_boot.due(switch.service)]
         if not compiled:
@@ -346,7 +333,7 @@ class Switch:
         before = {item.name: second_boot.kv_blocks(_gate(item, "to")) for item in compiled}
         self._stop(compiled)
         self._start(compiled)
-        problems = self._answers(compiled, "to", stopped)
+        problems = self._answers(compiled, "to")
         for entry in [] if problems else compiled:
             text = second_boot.said(before[entry.name], second_boot.kv_blocks(_gate(entry, "to")))
             seconds = time.monotonic() - began
@@ -354,24 +341,15 @@ class Switch:
             self._checks[entry.name] = checks
         return problems
 
-    def _through_the_proxy(self, services: list[ServiceSwitch], which: str) -> list[str]:
-        """Clients come that way: the service's own word is not enough."""
-        problems = []
-        for switch in services:
-            gate = _gate(switch, which)
-            if gate.proxy and (fault := check.proxy_fault(gate)):
-                problems.append(f"{switch.name}: proxy: {fault}")
-        return problems
-
-    def _asked(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
+    def _asked(self, services: list[ServiceSwitch], which: str) -> list[str]:
         problems = []
         for switch in services:
             began = time.monotonic()
             answer = check.run(replace(_gate(switch, which), proxy=None))
             self._checks[switch.name] = answer.checks
             health = answer.checks[0]
-            if stopped is not None and health.ok:
-                self._down = max(self._down, began - stopped + health.seconds)
+            if self._stopped is not None and health.ok:
+                self._down = max(self._down, began - self._stopped + health.seconds)
             problems += _bad(switch, answer)
         return problems
 
@@ -379,11 +357,8 @@ class Switch:
         """The first service whose container is another one than before, or none."""
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
-                texts = [f"journal: {line}" for line in journal.last(switch.service.unit, 6)]
-                return [
-                    f"{switch.name}: it died within {self._soak_seconds:.0f} s of use",
-                    *texts,
-                ]
+                died = f"{switch.name}: it died within {self._soak_seconds:.0f} s of use"
+                return [died, *_of_journal(journal.last(switch.service.unit, 6))]
         return []
 
     def _soak(self, before: dict[str, str]) -> list[str]:
@@ -393,17 +368,17 @@ class Switch:
             before: the containers that were asked before.
         """
         until = time.monotonic() + self._soak_seconds
-        asked = time.monotonic()
+        looked = time.monotonic()
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(1.0, left))
             if problems := self._died(before):
                 return problems
-            if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
+            if time.monotonic() - looked > _ASK_EVERY or left <= 1.0:
                 for switch in self._waking:
                     gate = replace(_gate(switch, "to"), warm_ups=0, boot_seconds=5, proxy=None)
                     if problems := _bad(switch, check.run(gate)):
                         return problems
-                asked = time.monotonic()
+                looked = time.monotonic()
         return []
 
     def _each_proxy(
@@ -517,7 +492,11 @@ def _soak_seconds(switch: ServiceSwitch) -> float:
 
 def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
     problems = answer.failures(switch.name)
-    return [*problems, *(f"journal: {line}" for line in answer.journal[-6:] if problems)]
+    return [*problems, *(_of_journal(answer.journal[-6:]) if problems else [])]
+
+
+def _of_journal(lines: Iterable[str]) -> list[str]:
+    return [f"journal: {line}" for line in lines]
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:

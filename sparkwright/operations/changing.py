@@ -80,7 +80,12 @@ def change(
         host.noop(otherwise)
         return
     announce(pending)
-    yield Ours(_change, (act, emergency, forget), {})
+    yield acting(act, emergency=emergency, forget=forget)
+
+
+def acting(act: Act, *, emergency: bool = False, forget: bool = True) -> Ours:
+    """Return the command that takes the host's lock and acts; see `change`."""
+    return Ours(_change, (act, emergency, forget), {})
 
 
 def announce(pending: Sequence[str]) -> None:

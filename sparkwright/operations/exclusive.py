@@ -139,7 +139,7 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
         groups={name: Group(its, by_calendar.get(name, ())) for name, its in members.items()},
         settle=settle(root),
         recover=recover(root),
-        on_request=tuple(each.name for each in services if each.on_request and each.exclusive),
+        on_request=tuple(each.name for each in services if each.activate and each.exclusive),
         stay_seconds=settings.activation.stay_seconds,
         wait_seconds=settings.activation.wait_seconds,
         admin=Proxies(()).admin_socket,

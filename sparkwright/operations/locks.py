@@ -10,6 +10,7 @@ import secrets
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -102,18 +103,9 @@ def _busy(owner: Owner, now: float) -> str:
     )
 
 
-def _ask(
-    host: Host,
-    *,
-    take: Owner | None = None,
-    release: str | None = None,
-    instead_of: Owner | None = None,
-) -> LockAnswer:
-    request = LockRequest(
-        state=f"{memory(host).services_root}/state", take=take, release=release,
-        instead_of=instead_of,
-    )  # fmt: skip
-    return ask(host, program, request, LockAnswer, timeout=30)
+def _ask(host: Host, **wanted: Owner | str | None) -> LockAnswer:
+    state: Any = {"state": f"{memory(host).services_root}/state", **wanted}
+    return ask(host, program, LockRequest(**state), LockAnswer, timeout=30)
 
 
 def _is_dead(owner: Owner) -> bool:

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -16,7 +17,7 @@ from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
 from sparkwright.host.proxy.install import InstallRequest
-from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest, ProxySwitch
+from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, missing_files, stopped, unwritten
 from sparkwright.plan.plan import HostPlan
@@ -110,7 +111,7 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         **proxies.tls_files,
         proxies.config: (rendered.config, 0o644),
-        f"{UNITS}/{haproxy.UNIT}": (rendered.unit, 0o644),
+        f"{UNITS}/{UNIT}": (rendered.unit, 0o644),
     }
     if health := health_file(plan):
         result |= {
@@ -142,7 +143,7 @@ def _health_program(home: str) -> dict[str, str]:
 
 def units_of(files: Files) -> list[str]:
     """The units among the files of the proxies."""
-    return [unit for unit in (haproxy.UNIT, HEALTH_UNIT) if f"{UNITS}/{unit}" in files]
+    return [unit for unit in (UNIT, HEALTH_UNIT) if f"{UNITS}/{unit}" in files]
 
 
 def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
@@ -159,7 +160,7 @@ def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
 def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[str]:
     """Differences between the proxies and their desired state, as text."""
     if proxies is None:
-        return ["remove the proxy"] if haproxy.UNIT in state.unit_files else []
+        return ["remove the proxy"] if UNIT in state.unit_files else []
     todo = [f"write {path}" for path in missing_files(files, state)]
     todo += [
         f"remove {path}"
@@ -173,32 +174,22 @@ def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[s
 
 def switched(
     proxies: Proxies | None, files: Files, seen: Observation, services_root: str
-) -> ProxySwitch | None:
+) -> ProxyRequest | None:
     """The proxies' part of a switch; None where they are as desired."""
     if not pending(proxies, files, seen):
         return None
     home = proxies or _empty(services_root)
     keys = [home.keys, home.engine]
-    managed = [home.config, home.waiting_room, *keys, f"{UNITS}/{haproxy.UNIT}", *home.tls_places]
-    health = [
-        f"{home.home}/health.json",
-        *_health_program(home.home),
-        f"{UNITS}/{HEALTH_UNIT}",
-    ]
-    return ProxySwitch(
-        to=request(files, home, start=_free(proxies, seen)),
-        managed=(*managed, *health),
-        health=HEALTH_UNIT,
-        health_path=health[-1],
-    )
+    managed = [home.config, home.waiting_room, *keys, f"{UNITS}/{UNIT}", *home.tls_places]
+    health = [f"{home.home}/health.json", *_health_program(home.home), f"{UNITS}/{HEALTH_UNIT}"]
+    change = request(files, home, start=_free(proxies, seen))
+    return replace(change, managed=(*managed, *health))
 
 
 def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
     """Request about HAProxy for the host's programs."""
     return ProxyRequest(
         files=dict(files),
-        unit=haproxy.UNIT,
-        health=HEALTH_UNIT if f"{UNITS}/{HEALTH_UNIT}" in files else None,
         config=home.config,
         admin=home.admin_socket,
         states=home.states,
@@ -211,7 +202,7 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
 def _free(proxies: Proxies | None, seen: Observation) -> bool:
     """Whether nothing else listens where the proxies are to: a service may not be switched yet."""
     listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
-    return all(listener is None or haproxy.UNIT in listener.cgroup for listener in listeners)
+    return all(listener is None or UNIT in listener.cgroup for listener in listeners)
 
 
 def _empty(services_root: str) -> Proxies:

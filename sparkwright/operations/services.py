@@ -12,7 +12,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
 from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.ranks import rank
 from sparkwright.host.release import ServiceSwitch, SwitchJournal
 from sparkwright.host.service import FORMAT, Service
@@ -40,7 +40,7 @@ def running(
     services: Sequence[Service],
     secrets: Secrets,
     *,
-    proxies: Callable[[], ProxySwitch | None] = lambda: None,
+    proxies: Callable[[], ProxyRequest | None] = lambda: None,
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:
@@ -168,17 +168,13 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
 
 def other_format(observed: Observation) -> str | None:
     """Why a host's services are left alone: another version of sparkwright wrote them."""
-    names = [
-        name
-        for name, state in observed.services.items()
-        if state.format is not None and state.format != FORMAT
-    ]
-    if not names:
-        return None
-    return (
-        f"{', '.join(names)}: another version of sparkwright deployed this host: run sparkwright "
-        "remove (weights stay), then deploy"
+    formats = {name: state.format for name, state in observed.services.items()}
+    names = [name for name, kept in formats.items() if kept not in (None, FORMAT)]
+    remedy = (
+        "another version of sparkwright deployed this host: run sparkwright remove (weights stay), "
+        "then deploy"
     )
+    return f"{', '.join(names)}: {remedy}" if names else None
 
 
 def to_desired(
@@ -206,10 +202,8 @@ def _rank_files(service: Service) -> dict[str, tuple[str, int]]:
     """The program of a cluster's rank; none for a service of one host."""
     if service.rank is None:
         return {}
-    home = service.directory
-    texts = {
-        **laid_out(home, rank),
-        f"{home}/rank.py": entry(home, rank),
+    texts = laid_out(service.directory, rank) | {
+        f"{service.directory}/rank.py": entry(service.directory, rank)
     }
     return {path: (text, 0o640) for path, text in texts.items()}
 

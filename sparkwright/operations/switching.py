@@ -19,7 +19,7 @@ from sparkwright.host.jobs import Job, WatchedJob
 from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
-from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
@@ -61,7 +61,7 @@ def switch(
     services: Sequence[release.ServiceSwitch],
     *,
     unmanaged: Sequence[str] = (),
-    proxies: ProxySwitch | None = None,
+    proxies: ProxyRequest | None = None,
     active: Mapping[str, str] | None = None,
 ) -> release.SwitchJournal:
     """Switch these services, as one transaction on the host. It goes on when the controller ends.

@@ -30,30 +30,38 @@ def runs_instead(service: Service, observed: Observation) -> str | None:
 
 
 def changes(service: Service, secrets: Secrets, observed: Observation) -> list[str]:
-    """Differences between a service and its host, as words of a sentence."""
+    """Differences between a service and its host, as words of a sentence.
+
+    Of a follower, differences in what the head asks for: the head decides which release runs, and
+    whether the engine does, since it waits for the other ranks.
+    """
     state = observed.services.get(service.name, ServiceState())
     unit = observed.units.get(service.unit, {})
-    if service.follower:
-        return _of_a_follower(service, secrets, state, unit)
+    follower, current = service.follower, state.current == service.release
     result = []
-    if state.compose != digest(service.compose) or state.current != service.release:
+    if state.compose != digest(service.compose) or not (current or follower):
         after = f" after {state.current}" if state.current else ""
-        result.append(f"release {service.release}{after}")
-    if state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes":
+        result.append(f"release {service.release}{' for its rank' if follower else after}")
+    stale = state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"
+    if stale and (current or not follower):
         result.append("unit")
     if _key_differs(service, secrets, state):
-        result.append("API key")
+        result.append("ranks' key" if follower else "API key")
     rewritten = bool(result)
     if not rewritten and state.record != digest(service.record):
         result.append("settings")
     if runs_instead(service, observed):
-        return [*result, *_awake(state, unit)]
+        result += [] if state.asleep else ["no start at boot"]
+        resting = unit.get("ActiveState", "inactive") in RESTING
+        return result if resting else [*result, "stop"]
     if state.asleep and service.exclusive:
         result.append("awake")
     if unit.get("UnitFileState") != "enabled":
         result.append("start at boot")
     container = state.container
-    if container is None or not container.running or unit.get("ActiveState") != "active":
+    if follower:
+        result += [] if unit.get("ActiveState") in RUNNING else ["start"]
+    elif container is None or not container.running or unit.get("ActiveState") != "active":
         if state.stopped and state.stopped.holds(unit):
             result.append(stopped(state.stopped, observed.time))
         result.append("start")
@@ -72,34 +80,6 @@ def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> boo
     there = state.secrets
     text = secrets[service.secrets].value
     return differs(there, text, 0o600) or bool(there and there.uid != 0)
-
-
-def _awake(state: ServiceState, unit: Mapping[str, str]) -> list[str]:
-    """Steps that put a service to sleep that is awake."""
-    result = [] if state.asleep else ["no start at boot"]
-    return [*result, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else result
-
-
-def _of_a_follower(
-    service: Service, secrets: Secrets, state: ServiceState, unit: Mapping[str, str]
-) -> list[str]:
-    """Differences in what the head asks for. The head decides which release runs, and whether the
-    engine does: it waits for the other ranks."""
-    result = []
-    if state.compose != digest(service.compose):
-        result.append(f"release {service.release} for its rank")
-    elif state.record != digest(service.record):
-        result.append("settings")
-    runs = state.current == service.release
-    if runs and (state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"):
-        result.append("unit")
-    if _key_differs(service, secrets, state):
-        result.append("ranks' key")
-    if unit.get("UnitFileState") != "enabled":
-        result.append("start at boot")
-    if unit.get("ActiveState") not in RUNNING:
-        result.append("start")
-    return result
 
 
 def restarts(found: Sequence[str]) -> bool:
@@ -146,12 +126,10 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 
 def is_ours(listener: Listener, observed: Observation) -> bool:
     """A listener in a container of any of our services (ports may be exchanged), or a proxy."""
-    # A container with a network of its own: Docker's own process listens in its place.
     name = (listener.container or "").partition(" ")[0]
-    if (
-        listener.command == "docker-proxy"
-        and name.removeprefix("sparkwright-") in observed.services
-    ):
-        return name.startswith("sparkwright-")
+    # A container with a network of its own: Docker's own process listens in its place.
+    service = name.removeprefix("sparkwright-")
+    if listener.command == "docker-proxy" and service != name and service in observed.services:
+        return True
     ids = [state.container.id for state in observed.services.values() if state.container]
     return any(item in listener.cgroup for item in (*ids, *OWN_UNITS))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.catalog import Exceptions, Image
+from sparkwright.config.settings import ServiceSettings
 
 #: The file with the API key in a container: one line, ``NAME=...``.
 SECRETS_MOUNT = "/run/secrets/engine.env"
@@ -55,19 +56,20 @@ class ContainerPlan:
 
 
 def plan_container(
-    image: Image, hardening: str, given: Sequence[Exceptions], *, boot_caches: bool | None = None
+    image: Image, service: ServiceSettings, given: Sequence[Exceptions]
 ) -> ContainerPlan:
     """A container of an image, with the exceptions that recipe and service give, in this order."""
+    strict = service.hardening == "strict"
     limits = [item.pids_limit for item in given if item.pids_limit]
     return ContainerPlan(
-        strict=hardening == "strict",
+        strict=strict,
         cap_add=tuple(sorted({name for item in given for name in item.cap_add})),
         writable=tuple(
             dict.fromkeys([*image.writable, *(place for item in given for place in item.writable)])
         ),
         pids_limit=limits[-1] if limits else PIDS_LIMIT,
         reasons=tuple(json.dumps(item.reason) for item in given),
-        boot_caches=hardening != "strict" if boot_caches is None else boot_caches,
+        boot_caches=not strict if service.boot_caches is None else service.boot_caches,
     )
 
 

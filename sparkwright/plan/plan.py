@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
+from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Variables
 from sparkwright.catalog.entries import TagChange
 from sparkwright.config.settings import (
     LOOPBACK,
     PROXY_STEP,
     HostSettings,
     ServiceSettings,
-    SmokeSettings,
 )
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact
@@ -32,37 +31,21 @@ from sparkwright.resolve.references import (
 
 
 @dataclass(frozen=True)
-class ProxyPlan:
-    """A service's proxy: where clients connect, and where its health is reported."""
-
-    bind: str
-    port: int
-    health_port: int
-
-
-@dataclass(frozen=True)
 class ServicePlan:
     """A service with every setting resolved; what the network decides is still open.
 
     Attributes:
+        settings: as they are written; those that need no decision are read here.
         engine: name of the engine in its image.
-        port, bind: where its engine listens.
-        proxy: where clients come in, when that is not there.
-        gpus: indexes and UUIDs of what its container gets; empty for every GPU of the host.
-        silenced: rule -> the user's reason for silencing it on this service.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         derived: what was read from the model's own files, where no recipe says it.
-        exclusive: the group of which it is one.
-        on_request: whether a client's request activates it.
         rank: its place among the hosts that serve it together; None for a service of one host.
     """
 
     name: str
-    recipe: str
-    title: str
+    settings: ServiceSettings
+    recipe: Recipe
     engine: str
-    port: int
-    bind: str
     served_names: tuple[str, ...]
     image: ImageReference
     entrypoint: str
@@ -71,55 +54,67 @@ class ServicePlan:
     drafter: ModelReference | None
     arguments: tuple[tuple[str, ArgumentValue], ...]
     environment: tuple[tuple[str, str], ...]
-    shm_gib: float | None
-    memlock: bool
     container: ContainerPlan
-    needs: Needs
     boot_seconds: int
     first_answer_seconds: int
-    smoke: SmokeSettings
-    silenced: tuple[tuple[str, str], ...]
     origins: Mapping[str, str]
-    proxy: ProxyPlan | None = None
-    gpus: tuple[str, ...] = ()
-    derived: tuple[DerivedFact, ...] = ()
-    exclusive: str | None = None
-    on_request: bool = False
-    rank: Rank | None = None
+    derived: tuple[DerivedFact, ...]
+    rank: Rank | None
 
     @property
     def follower(self) -> bool:
         """Whether another host answers for it."""
         return self.rank is not None and not self.rank.head
 
-    def at_rank(self, number: int) -> ServicePlan:
-        """The same service as another host of its cluster has it."""
-        assert self.rank is not None
-        rank = replace(self.rank, number=number)
-        if rank.head:
-            return replace(self, rank=rank)
-        return replace(self, rank=rank, proxy=None, bind=LOOPBACK)
+    @property
+    def proxy(self) -> bool:
+        """Whether a proxy stands before it: clients connect there."""
+        return self.settings.proxy and not self.follower
+
+    @property
+    def port(self) -> int:
+        """The port that its engine listens on."""
+        return self.settings.port + (PROXY_STEP if self.settings.proxy else 0)
+
+    @property
+    def bind(self) -> str:
+        """The address that its engine listens on."""
+        return LOOPBACK if self.settings.proxy or self.follower else self.settings.address
+
+    @property
+    def health_port(self) -> int:
+        """The port on which its proxy reports its health."""
+        return self.settings.port + 2 * PROXY_STEP
 
     @property
     def own_ports(self) -> tuple[int, ...]:
         """Every port that it and its proxy listen on."""
-        proxy = (self.proxy.port, self.proxy.health_port) if self.proxy else ()
-        return (self.port, *proxy)
+        return (self.port, self.client_port, self.health_port) if self.proxy else (self.port,)
 
     @property
     def client_port(self) -> int:
         """The port that clients use."""
-        return self.proxy.port if self.proxy else self.port
+        return self.settings.port if self.proxy else self.port
 
     @property
     def client_bind(self) -> str:
         """The address that clients connect to; ``0.0.0.0`` is every one of the host's."""
-        return self.proxy.bind if self.proxy else self.bind
+        return self.settings.address if self.proxy else self.bind
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
         """Body and drafter."""
         return (self.body, self.drafter) if self.drafter else (self.body,)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Indexes and UUIDs of what its container gets; empty for every GPU of the host."""
+        return tuple(map(str, self.settings.gpus or ()))
+
+    def at_rank(self, number: int) -> ServicePlan:
+        """The same service as another host of its cluster has it."""
+        assert self.rank is not None
+        return replace(self, rank=replace(self.rank, number=number))
 
     @property
     def unit(self) -> str:
@@ -128,27 +123,20 @@ class ServicePlan:
 
 
 @dataclass(frozen=True)
-class Pins:
-    """How firmly the revisions of a host's models are known.
+class HostPlan:
+    """Plan of a host.
 
     Attributes:
         locked: whether its lock file is there.
-        python: model's name in the catalog -> Python files of its commit; None before that is
-            known.
+        python_files: model's name in the catalog -> Python files of its commit; None before that
+            is known.
     """
-
-    locked: bool = False
-    python: Mapping[str, tuple[str, ...]] | None = None
-
-
-@dataclass(frozen=True)
-class HostPlan:
-    """Plan of a host."""
 
     host: str
     settings: HostSettings
     services: tuple[ServicePlan, ...]
-    pins: Pins = Pins()
+    locked: bool = False
+    python_files: Mapping[str, tuple[str, ...]] | None = None
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -159,19 +147,22 @@ class HostPlan:
                 result[service.exclusive] = (*result.get(service.exclusive, ()), name)
         return result
 
-    def largest(self, needs: Mapping[str, float]) -> float:
-        """The sum of what services need, of each exclusive group its largest alone.
+    def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
+        """Services whose needs add up: all, but of each exclusive group its largest alone.
 
         Args:
             needs: by service.
         """
-        groups = {
-            service.name: service.exclusive or f" {service.name}" for service in self.services
-        }
-        most: dict[str, float] = {}
+        most: dict[str, str] = {}
         for name, need in needs.items():
-            most[groups[name]] = max(need, most.get(groups[name], 0.0))
-        return sum(most.values())
+            group = self.settings.services[name].exclusive or f" {name}"
+            if group not in most or need > needs[most[group]]:
+                most[group] = name
+        return tuple(most.values())
+
+    def largest(self, needs: Mapping[str, float]) -> float:
+        """The sum of what services need, of each exclusive group its largest alone."""
+        return sum(needs[name] for name in self.counted(needs))
 
     @property
     def references(self) -> References:
@@ -182,6 +173,10 @@ class HostPlan:
             hub_endpoint=self.settings.hub_endpoint,
             registry_auth=self.settings.registry_auth_source,
         )
+
+
+#: Arguments, environment, and the origin of each.
+_Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]
 
 
 def plan_host(
@@ -222,9 +217,7 @@ def plan_host(
             continue
         derivation = derivations.get(name)
         layers = _layered(service, recipe, image, tag, own, derivation)
-        services.append(
-            _plan_service(host, name, image, tag, settings, catalog, layers, derivation)
-        )
+        services.append(_planned(host, name, settings, catalog, recipe, tag, layers, derivation))
         program = engine(image.engine)
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
@@ -253,17 +246,6 @@ def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Findin
         yield mistake(f"{where}.{key}", what, remedy, host)
 
 
-@dataclass(frozen=True)
-class _Layers:
-    """Arguments and environment of recipe, tag and service over each other, and their origins."""
-
-    recipe: Recipe
-    service: ServiceSettings
-    arguments: dict[str, ArgumentValue | None]
-    environment: dict[str, str | None]
-    origins: dict[str, str]
-
-
 def _layered(
     service: ServiceSettings,
     recipe: Recipe,
@@ -272,84 +254,66 @@ def _layered(
     own: str,
     derivation: Derivation | None,
 ) -> _Layers:
-    __layers = _Layers(recipe, service, {}, {}, {})
-    source = f"recipe {recipe.name}"
+    """Arguments and environment of recipe, tag and service over each other, and their origins."""
+    arguments: dict[str, ArgumentValue | None] = {}
+    environment: dict[str, str | None] = {}
+    origins: dict[str, str] = {}
+    source, program = f"recipe {recipe.name}", engine(image.engine)
     layers: list[tuple[Recipe | TagChange | ServiceSettings, str]] = [(recipe, source)]
-    if change := recipe.by_tag.get(tag):
-        layers.append((change, f"{source}, tag {tag}"))
+    layers += [
+        (change, f"{source}, tag {tag}") for name, change in recipe.by_tag.items() if name == tag
+    ]
     layers.append((service, own))
     for layer, origin in layers:
-        __layers.arguments.update(layer.arguments)
-        __layers.environment.update(layer.environment)
+        arguments.update(layer.arguments)
+        environment.update(layer.environment)
         derived = derivation.arguments if derivation and layer is recipe else {}
-        __layers.origins.update(
-            {f"argument.{key}": derived.get(key, origin) for key in layer.arguments}
-        )
-        __layers.origins.update({f"environment.{key}": origin for key in layer.environment})
+        origins.update({f"argument.{key}": derived.get(key, origin) for key in layer.arguments})
+        origins.update({f"environment.{key}": origin for key in layer.environment})
         if image.variables:
-            engine(image.engine).read_back(
-                image.variables, __layers.arguments, __layers.environment, __layers.origins
-            )
+            program.read_back(image.variables, arguments, environment, origins)
     for key in ServiceSettings.model_fields:
-        __layers.origins[key] = own if key in service.model_fields_set else source
-    spread = ranks.sizes(recipe, service, engine(image.engine))
-    __layers.arguments.update(spread)
-    __layers.origins.update({f"argument.{key}": f"{source}, ranks" for key in spread})
-    return __layers
+        origins[key] = own if key in service.model_fields_set else source
+    spread = ranks.sizes(recipe, service, program)
+    arguments.update(spread)
+    origins.update({f"argument.{key}": f"{source}, ranks" for key in spread})
+    return arguments, environment, origins
 
 
-def _plan_service(
+def _planned(
     host: str,
     name: str,
-    image: Image,
-    tag: str,
     settings: HostSettings,
     catalog: Catalog,
+    recipe: Recipe,
+    tag: str,
     layers: _Layers,
     derivation: Derivation | None,
 ) -> ServicePlan:
-    recipe, service, models = layers.recipe, layers.service, catalog.models
-    drafter = recipe.drafter
-    proxy, derived = None, derivation is not None
-    if service.proxy:
-        proxy = ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
-    planned = ServicePlan(
+    service, drafter, models = settings.services[name], recipe.drafter, catalog.models
+    image, (arguments, environment, origins) = catalog.images[recipe.image], layers
+    body = _model_reference(models[recipe.body.model], recipe.body.mount, facts=bool(derivation))
+    exceptions = [item for item in (recipe.exceptions, service.exceptions) if item]
+    return ServicePlan(
         name=name,
-        recipe=recipe.name,
-        title=recipe.title,
+        settings=service,
+        recipe=recipe,
         engine=image.engine,
-        port=service.port + PROXY_STEP if proxy else service.port,
-        bind=LOOPBACK if proxy else service.address,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
         entrypoint=image.entrypoint,
         variables=image.variables,
-        body=_model_reference(models[recipe.body.model], recipe.body.mount, facts=derived),
+        body=body,
         drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,
-        arguments=tuple((k, value) for k, value in layers.arguments.items() if value is not None),
-        environment=tuple((k, text) for k, text in layers.environment.items() if text is not None),
-        shm_gib=recipe.shm_gib,
-        memlock=recipe.memlock,
-        container=plan_container(
-            image,
-            service.hardening,
-            [item for item in (recipe.exceptions, service.exceptions) if item],
-            boot_caches=service.boot_caches,
-        ),
-        needs=recipe.needs,
+        arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
+        environment=tuple((key, text) for key, text in environment.items() if text is not None),
+        container=plan_container(image, service, exceptions),
         boot_seconds=service.boot_seconds or recipe.boot_seconds,
         first_answer_seconds=service.first_answer_seconds or recipe.first_answer_seconds,
-        smoke=service.smoke,
-        silenced=tuple(sorted(service.silenced.items())),
-        gpus=tuple(map(str, service.gpus or ())),
-        origins=layers.origins,
+        origins=origins,
         derived=derivation.facts if derivation else (),
-        exclusive=service.exclusive,
-        on_request=service.activate == "on-request",
-        proxy=proxy,
         rank=ranks.rank_of(host, service, settings),
     )
-    return planned.at_rank(planned.rank.number) if planned.rank else planned
 
 
 def image_reference(
@@ -388,10 +352,8 @@ def _twice(services: list[ServicePlan]) -> Iterator[Fault]:
     ports: dict[int, ServicePlan] = {}
     names: dict[str, str] = {}
     for service in services:
-        if service.proxy and service.proxy.health_port > 65535:
-            what = (
-                f"behind a proxy, {service.proxy.health_port} is asked for health, which is no port"
-            )
+        if service.proxy and service.health_port > 65535:
+            what = f"behind a proxy, {service.health_port} is asked for health, which is no port"
             yield f"{service.name}.port", what, f"take a port below {65536 - 2 * PROXY_STEP}"
         for port in service.own_ports:
             if port in ports and not _take_turns(service, ports[port]):
@@ -414,7 +376,7 @@ def _woken(settings: HostSettings) -> Iterator[Fault]:
             yield f"{name}.activate", what, remedy
 
 
-def _take_turns(one: ServicePlan, other: ServicePlan) -> bool:
+def _take_turns(service: ServicePlan, other: ServicePlan) -> bool:
     """Whether two services may share a port: the proxy of one that sleeps answers at its own."""
-    together = one.exclusive is not None and one.exclusive == other.exclusive
-    return together and one.proxy is None and other.proxy is None
+    groups = {service.settings.exclusive, other.settings.exclusive}
+    return len(groups) == 1 and None not in groups and not service.proxy and not other.proxy

@@ -2,13 +2,13 @@
 
 import hashlib
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
-from sparkwright.engines.engine import Command, Launch, Rank
+from sparkwright.engines.engine import Command, Launch
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
@@ -23,6 +23,7 @@ from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.tls.host_certificates import certificate_place
 
+T = TypeVar("T")
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2
 
@@ -33,16 +34,16 @@ _UP = (
 )
 
 
-def container_command(service: ServicePlan) -> Command:
+def container_command(service: ServicePlan, bind: str | None = None) -> Command:
     """Command line and environment of a service's container, as its engine has them."""
     own, container, rank = engine(service.engine), service.container, service.rank
-    fabric = rank_environment(rank, own) if rank and rank.shape is None else {}
+    fabric = _fabric(service) if rank and rank.shape is None else {}
     return own.command(
         Launch(
             model=service.body.mount,
             served_names=service.served_names,
             # In a network of its own, Docker publishes the port at bind.
-            host="0.0.0.0" if container.strict else service.bind,
+            host="0.0.0.0" if container.strict else bind or service.bind,
             port=service.port,
             arguments=dict(service.arguments),
             environment={**fabric, **dict(service.environment)},
@@ -78,12 +79,16 @@ def render_service(
     nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
     release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
     home, settings = service_home(plan, service), plan.settings
-    proxy = (service.proxy.port,) if service.proxy else ()
-    return Service(
+    proxy = (service.client_port,) if service.proxy else ()
+    rank = service.rank
+    return carried(
+        Service,
+        service.settings,
+        settings.rollout,
         name=service.name,
         home=home,
         release=release,
-        recipe=service.recipe,
+        recipe=service.recipe.name,
         tag=service.image.tag,
         compose=compose.render(context, release=release),
         unit_text=unit.render(context),
@@ -91,14 +96,21 @@ def render_service(
         gate=_gate(service, home),
         models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port, *proxy),
-        soak_seconds=settings.rollout.soak_seconds,
         pool=pool,
         second_boot=settings.second_boot and service.container.boot_caches,
-        exclusive=service.exclusive,
-        members=plan.groups.get(service.exclusive or "", ()),
-        on_request=service.on_request,
-        rank=_rank(service, service.rank) if service.rank else None,
+        members=plan.groups.get(service.settings.exclusive or "", ()),
+        rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )
+
+
+def carried(record: type[T], *sources: object, **values: object) -> T:
+    """A record of a host: fields that a source has by the same name, and values of its own.
+
+    A setting that the host needs as it is written is a field of the record, and nothing else.
+    """
+    fields = record.__dataclass_fields__  # type: ignore[attr-defined]
+    same = {name: getattr(each, name) for each in sources for name in fields if hasattr(each, name)}
+    return record(**{**same, **values})
 
 
 def own_address(service: ServicePlan) -> str:
@@ -110,45 +122,32 @@ def _local(bind: str) -> str:
     return LOOPBACK if bind in EVERY_ADDRESS else bind
 
 
+def _fabric(service: ServicePlan) -> dict[str, str]:
+    """Variables by which a service's engine reaches the other ranks."""
+    return rank_environment(service.rank, engine(service.engine)) if service.rank else {}
+
+
 def _gate(service: ServicePlan, home: str) -> SmokeRequest:
     """The smoke test that decides whether a service counts as started."""
     program = engine(service.engine)
-    return SmokeRequest(
-        name=service.name,
-        unit=service.unit,
+    return carried(
+        SmokeRequest,
+        service,
+        service.settings.smoke,
+        program.probes,
         address=own_address(service),
-        port=service.port,
         secrets=f"{home}/secrets.env",
-        served_names=tuple(service.served_names),
-        boot_seconds=service.boot_seconds,
-        first_answer_seconds=service.first_answer_seconds,
         warm_ups=WARM_UPS,
-        proxy=(_local(service.proxy.bind), service.client_port) if service.proxy else None,
+        proxy=(_local(service.client_bind), service.client_port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
         speculates=program.limits(dict(service.arguments)).speculates,
-        thinking=service.smoke.thinking,
-        max_tokens=service.smoke.max_tokens,
-        follower=service.follower,
-        engine=service.engine,
         metric_names=metric_names(),
-        compiled=program.probes.compiled,
     )
 
 
-def _rank(service: ServicePlan, rank: Rank) -> RankConfig:
-    """The part of a rank in its service."""
-    return RankConfig(
-        number=rank.number,
-        hosts=rank.hosts,
-        addresses=rank.addresses,
-        port=rank.port,
-        command=_UP,
-        shape=rank.shape,
-        environment=rank_environment(rank, engine(service.engine)),
-    )
-
-
-def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, Any]:
+def rendered_from(
+    plan: HostPlan, service: ServicePlan, resolution: Resolution, *, bind: str | None = None
+) -> dict[str, Any]:
     """Everything that a service's files are rendered from, as variables of their templates.
 
     Among them: ``entrypoint`` and ``command``, its words, with the API key's file at
@@ -157,7 +156,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     host's page cache is dropped before a start.
     """
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
-    container, command = service.container, container_command(service)
+    container, command = service.container, container_command(service, bind)
     program = engine(service.engine).program if service.variables else None
     rdma = rank is not None and rank.shape is not None
     if rdma:
@@ -169,15 +168,15 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "image": resolution.image(service.image).local_name(service.image),
         "home": home,
         "container": container,
-        "memlock": service.memlock or rdma,
+        "memlock": service.recipe.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
         # A follower answers nobody: it gets no key.
         "entrypoint": [service.entrypoint]
         if service.follower
         else container_entrypoint(service.entrypoint, program=program),
         "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
-        "shm_gib": service.shm_gib or (SHM_GIB if container.strict else None),
-        "drop_caches": settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
+        "shm_gib": service.recipe.shm_gib or (SHM_GIB if container.strict else None),
+        "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,
         "command": command.words,

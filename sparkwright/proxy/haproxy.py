@@ -23,7 +23,6 @@ from sparkwright.host.proxy.pool import ASLEEP_MAP
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
-UNIT = "sparkwright-gateway.service"
 #: Seconds after which a client is to ask again for a service that sleeps.
 ASLEEP_SECONDS = 60
 #: What Debian and Ubuntu verify public certificates by.
@@ -101,6 +100,16 @@ class Proxy:
         return [path for how, path in client_routes(self.engine) if how == method]
 
 
+class _Path:
+    """Path of a file in one of the proxies' folders."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def __get__(self, proxies: object, _: type) -> str:
+        return f"{getattr(proxies, self._folder, '')}/{self._name}"
+
+
 @dataclass(frozen=True)
 class Proxies:
     """All proxies of a host: one HAProxy of its own, beside the distribution's.
@@ -127,25 +136,25 @@ class Proxies:
     check_milliseconds: int = 2000
     wake: str = WAKE_SOCKET
 
-    @property
-    def config(self) -> str:
-        """HAProxy's configuration: world-readable, holds no secret."""
-        return f"{self.home}/haproxy.cfg"
-
-    @property
-    def waiting_room(self) -> str:
-        """The Lua action that has requests wait for a replica."""
-        return f"{self.home}/wait_for_server.lua"
-
-    @property
-    def keys(self) -> str:
-        """The file of ``key_map``: hashes of the clients' keys and their names, 0600."""
-        return f"{self.home}/keys.map"
-
-    @property
-    def engine(self) -> str:
-        """The file of ``engine_map``, with the key that the engine is shown, 0600."""
-        return f"{self.home}/engine.map"
+    #: HAProxy's configuration: world-readable, holds no secret.
+    config = _Path("home", "haproxy.cfg")
+    #: The Lua action that has requests wait for a replica.
+    waiting_room = _Path("home", "wait_for_server.lua")
+    #: The file of ``key_map``: hashes of the clients' keys and their names, 0600.
+    keys = _Path("home", "keys.map")
+    #: The file of ``engine_map``, with the key that the engine is shown, 0600.
+    engine = _Path("home", "engine.map")
+    #: The file with certificate and key, 0600; there while the proxies serve https.
+    certificate = _Path("home", CERTIFICATE)
+    #: The CAs by which replicas are verified; there while any has a private one.
+    replicas_ca = _Path("home", "tls/replicas.pem")
+    #: The runtime API of the worker that takes new requests.
+    admin_socket = _Path("runtime", "admin.sock")
+    #: The runtime API of the master, which reaches the workers of before a reload too. For a moment
+    #: after a start or reload it refuses or resets connections: ask again.
+    master_socket = _Path("runtime", "master.sock")
+    #: File of drained and down servers, for the next reload; to be removed after it.
+    states = _Path("runtime", "states")
 
     @property
     def asleep(self) -> str | None:
@@ -153,16 +162,6 @@ class Proxies:
         no service is of a group."""
         groups = any(proxy.exclusive for proxy in self.proxies)
         return f"{self.home}/{ASLEEP_MAP}" if groups else None
-
-    @property
-    def certificate(self) -> str:
-        """The file with certificate and key, 0600; there while the proxies serve https."""
-        return f"{self.home}/{CERTIFICATE}"
-
-    @property
-    def replicas_ca(self) -> str:
-        """The CAs by which replicas are verified; there while any has a private one."""
-        return f"{self.home}/tls/replicas.pem"
 
     @property
     def tls_places(self) -> tuple[str, ...]:
@@ -186,24 +185,6 @@ class Proxies:
     def names(self) -> bool:
         """Whether any replica has a name that HAProxy is to ask DNS for."""
         return any(replica.dns for proxy in self.proxies for replica in proxy.replicas)
-
-    @property
-    def admin_socket(self) -> str:
-        """The runtime API of the worker that takes new requests."""
-        return f"{self.runtime}/admin.sock"
-
-    @property
-    def master_socket(self) -> str:
-        """The runtime API of the master, which reaches the workers of before a reload too.
-
-        For a moment after a start or reload it refuses or resets connections: ask again.
-        """
-        return f"{self.runtime}/master.sock"
-
-    @property
-    def states(self) -> str:
-        """File of drained and down servers, for the next reload; to be removed after it."""
-        return f"{self.runtime}/states"
 
 
 @dataclass(frozen=True)
@@ -293,11 +274,6 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
     for place in (proxies.home, proxies.runtime):
         if not _PATH.fullmatch(place):
             yield mistake("proxies", f"{place!r} is no path", "use letters, digits and ._-/")
-    if proxies.user is not None:
-        yield from _named("proxies", proxies.user)
-    for time in (proxies.wait_seconds, proxies.idle_seconds, proxies.check_milliseconds):
-        if time < 1:
-            yield mistake("proxies", f"{time} is no time", "use a whole number from 1 on")
     if not proxies.proxies:
         yield mistake("proxies", "it has no proxy", "give it a service")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))

@@ -90,7 +90,7 @@ def _taken(plan: HostPlan) -> Iterator[Finding]:
     ports = {service.port: service.name for service in plan.services}
     for service in plan.services:
         if service.proxy:
-            ports[service.proxy.port] = ports[service.proxy.health_port] = service.name
+            ports[service.client_port] = ports[service.health_port] = service.name
     for name, settings in sorted(plan.settings.load_balancer.items()):
         if settings.port in ports:
             yield mistake(

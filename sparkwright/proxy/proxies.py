@@ -10,14 +10,11 @@ from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets
+from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import pool_problems, replica_identity, replicas
 from sparkwright.tls.host_certificates import serves_with
-
-#: Seconds without a request after which a service is asked for one token.
-IDLE = 30
 
 
 def proxies_of(
@@ -49,13 +46,12 @@ def proxies_of(
 
 
 def _own(service: ServicePlan) -> Proxy:
-    assert service.proxy is not None
-    replica = Replica(SELF, "127.0.0.1", service.port, service.proxy.health_port)
-    bind = "*" if service.proxy.bind == "0.0.0.0" else service.proxy.bind
+    replica = Replica(SELF, "127.0.0.1", service.port, service.health_port)
+    bind = "*" if service.client_bind == "0.0.0.0" else service.client_bind
     return Proxy(
-        service.name, service.proxy.port, (replica,), bind,
-        engine_key=True, exclusive=service.exclusive, on_request=service.on_request,
-        engine=service.engine,
+        service.name, service.client_port, (replica,), bind,
+        engine_key=True, exclusive=service.settings.exclusive,
+        on_request=service.settings.activate is not None, engine=service.engine,
     )  # fmt: skip
 
 
@@ -71,7 +67,7 @@ def health_file(plan: HostPlan) -> str | None:
         HealthService(
             name=service.name,
             port=service.port,
-            health_port=service.proxy.health_port,
+            health_port=service.health_port,
             secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
             model=service.served_names[0],
             patience_seconds=60,
@@ -81,8 +77,7 @@ def health_file(plan: HostPlan) -> str | None:
     )
     if not services:
         return None
-    config = HealthConfig(services, IDLE, "/run/sparkwright-health/state.json", metric_names())
-    return json.dumps(encode(config), indent=1) + "\n"
+    return json.dumps(encode(HealthConfig(services, metric_names())), indent=1) + "\n"
 
 
 def health_unit(plan: HostPlan) -> str:
@@ -96,5 +91,7 @@ def leave_and_return(
     proxies: Proxies, settings: RolloutSettings, service: str, *, others: bool
 ) -> Pool:
     """How a switch leaves a service's proxy and comes back."""
-    sockets = Sockets(proxies.admin_socket, proxies.master_socket)
-    return Pool(service, sockets, settings.notice_seconds, settings.drain_seconds, others)
+    return Pool(
+        service, proxies.admin_socket, proxies.master_socket,
+        settings.notice_seconds, settings.drain_seconds, others,
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sparkwright.catalog.gpus import card_of
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.table import release
@@ -110,7 +111,7 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
 
 
 def _options(subject: Subject) -> Options:
-    return Options(gpu=subject.settings.gpu or ("gb10" if subject.gpu.unified else "rtx5090"))
+    return Options(gpu=subject.settings.gpu or card_of(subject.gpu.cap))
 
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparkwright.catalog.gpus import FAMILIES, GPUS
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, words
 from sparkwright.text.sizes import GIB
@@ -43,7 +44,7 @@ def _variant(
 ) -> Foreign:
     remarks = Remarks(f"{text.source} ({name})")
     model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
-    box = tables["gpus"][options.gpu]
+    box = FAMILIES[GPUS[options.gpu]].vllm_recipes[options.gpu]
     _refuse_other_hardware(variant, box, f"variants.{name}")
     strategy = mapping(mapping(data, "strategy_overrides"), _STRATEGY)
     container = _image(model.get("docker_image"))

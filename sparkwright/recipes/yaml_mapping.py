@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import yaml
-
+from sparkwright.documents import yaml_text
+from sparkwright.documents.bounds import Unusable
 from sparkwright.recipes.recipe import Refused
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
 MOST_BYTES = 256 * 1024
 #: Values of a recipe, each alias counted with all that it stands for.
 MOST_VALUES = 20_000
-_DEEPEST = 40
 
 
 def read_yaml(text: str) -> dict[str, Any]:
@@ -22,42 +21,12 @@ def read_yaml(text: str) -> dict[str, Any]:
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise Refused("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
     try:
-        _bound(text)
-        data = yaml.load(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise Refused("", f"not valid YAML: {reason[:200]}", "it can't be read") from None
+        data = yaml_text.load(text, MOST_VALUES)
+    except Unusable as error:
+        raise Refused("", error.place(error.what[:200]), "it can't be read") from None
     if not isinstance(data, dict):
         raise Refused("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}
-
-
-def _bound(text: str) -> None:
-    """Refuse what nests deeper, or holds more values, than anybody writes, before it is loaded.
-
-    An alias counts as all that its anchor stands for; within its own anchor it has no end.
-    """
-    anchors: dict[str | None, tuple[int, int]] = {}
-    # Of each open collection, the outermost first: its anchor, values and depth.
-    above: list[tuple[str | None, int, int]] = [(None, 0, 0)]
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            above.append((event.anchor, 1, 1))
-            anchors[event.anchor] = MOST_VALUES + 1, 0
-        elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
-            if isinstance(event, yaml.CollectionEndEvent):
-                anchor, values, depth = above.pop()
-            else:
-                alias = isinstance(event, yaml.AliasEvent)
-                anchor, known = event.anchor, anchors.get(event.anchor) if alias else None
-                values, depth = known or (1, 0)
-            anchors[anchor] = values, depth
-            outer, counted, deepest = above[-1]
-            above[-1] = (outer, counted + values, max(deepest, depth + 1))
-        if len(above) + above[-1][2] > _DEEPEST:
-            raise Refused("", f"deeper than {_DEEPEST} levels", "no recipe is so deep")
-        if above[-1][1] > MOST_VALUES:
-            raise Refused("", "its aliases or its depth have no end", "such YAML fills the memory")
 
 
 def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:

@@ -10,14 +10,15 @@ import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.resolve.git import git
+from sparkwright.resolve.messages import MESSAGES
 
 #: More than this is no build context but a mistake in the catalog.
 MOST_BYTES = 20 * 1024**2
 MOST_FILES = 1000
 #: Where the controller keeps what it has fetched.
 CACHE = Path(".sparkwright/cache/build")
+_SUBJECT = "build context"
 
 
 def build_context(
@@ -33,7 +34,8 @@ def build_context(
         _fetch(repository, commit, place)
     root = place / directory
     if not (root / "Dockerfile").is_file():
-        raise _refused(f"{repository}@{commit[:12]} has no {directory}/Dockerfile")
+        facts = {"repository": repository, "commit": commit[:12], "directory": directory}
+        raise MESSAGES.refusal("no-dockerfile", _SUBJECT, **facts)
     files: dict[str, tuple[str, bool]] = {}
     total = 0
     for path in sorted(root.rglob("*")):
@@ -41,8 +43,8 @@ def build_context(
             continue
         total += path.stat().st_size
         if total > MOST_BYTES or len(files) == MOST_FILES:
-            most = f"20 MiB or {MOST_FILES} files"
-            raise _refused(f"{directory} of {repository} is larger than {most}")
+            facts = {"repository": repository, "directory": directory}
+            raise MESSAGES.refusal("large-context", _SUBJECT, most=MOST_FILES, **facts)
         content = path.read_bytes()
         name = str(PurePosixPath(path.relative_to(root)))
         files[name] = (base64.b64encode(content).decode(), bool(path.stat().st_mode & 0o100))
@@ -62,16 +64,9 @@ def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: b
     Raises UserError.
     """
     if pinned is None and carried:
-        raise _refused(
-            "the lock has no hash of the build context, so a bundle's can't be trusted: run "
-            "'sparkwright lock INVENTORY' where git reaches the repository, and make the bundle "
-            "again"
-        )
+        raise MESSAGES.refusal("unpinned-context", _SUBJECT)
     if pinned is not None and digest(files) != pinned:
-        raise _refused(
-            f"the build context is not the one of the lock (sha256 {pinned}): it was changed, "
-            "and is not built"
-        )
+        raise MESSAGES.refusal("changed-context", _SUBJECT, pinned=pinned)
 
 
 def _fetch(repository: str, commit: str, place: Path) -> None:
@@ -83,7 +78,3 @@ def _fetch(repository: str, commit: str, place: Path) -> None:
         git(work, "checkout", "--quiet", "--detach", commit, shown=repository)
         shutil.rmtree(work / ".git")
         work.rename(place)
-
-
-def _refused(what: str) -> UserError:
-    return refusal("build context", what, "try again")

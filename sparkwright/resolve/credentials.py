@@ -17,7 +17,8 @@ from sparkwright.config.secrets import Secret, Source
 from sparkwright.documents import json_text
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.messages import MESSAGES
 
 #: What an HTTP header takes.
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
@@ -41,8 +42,8 @@ def hub_token(source: Source | None) -> Secret | None:
         if not _TOKEN.fullmatch(token):
             raise Unusable("this is no token", "")
     except Unusable as error:
-        remedy = "put the token there, or set HF_TOKEN instead"
-        raise refusal(f"hub_token_file: {source}", error.what, remedy) from None
+        where = f"hub_token_file: {source}"
+        raise MESSAGES.refusal("no-token", where, problem=error.what) from None
     return Secret(token)
 
 
@@ -58,9 +59,7 @@ def account(source: Source | None, registry: str) -> str | None:
     result = _accounts(source).get(url.netloc)
     # A registry on this machine is the only one that clear text does not betray.
     if result and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
-        what = f"the account of {url.netloc} would cross the network unencrypted"
-        remedy = f"give {url.netloc} a certificate and set its mirror to https://"
-        raise _unusable(source, what, remedy)
+        raise _unusable(source, "clear-text", registry=url.netloc)
     return result
 
 
@@ -72,12 +71,12 @@ def _accounts(source: Source) -> dict[str, str]:
         else:
             text = printed(source, "registry_auth_command")
     except Unusable as error:
-        raise _unusable(source, error.what, "log in with 'docker login'") from None
+        raise _unusable(source, "no-accounts", problem=error.what) from None
     try:
         data = json_text.load(text)
         entries = dict(data.get("auths") or {})
     except (Unusable, ValueError, AttributeError, TypeError):
-        raise _unusable(source, "is no config.json of Docker's", "name the right file") from None
+        raise _unusable(source, "no-docker-config") from None
     result: dict[str, str] = {}
     for name, entry in entries.items():
         secret = entry.get("auth") if isinstance(entry, dict) else None
@@ -88,15 +87,13 @@ def _accounts(source: Source) -> dict[str, str]:
             host = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
             result[_HUB.get(host, host)] = base64.b64decode(secret, validate=True).decode()
         except (ValueError, TypeError):
-            raise _unusable(source, f"the entry of {host} makes no sense", "log in again") from None
+            raise _unusable(source, "damaged-account", registry=host) from None
     if not result and (data.get("credsStore") or data.get("credHelpers")):
-        what = "Docker keeps the accounts in a credential store, not in this file"
-        remedy = "log in with a DOCKER_CONFIG directory whose config.json names no credsStore"
-        raise _unusable(source, what, remedy)
+        raise _unusable(source, "credential-store")
     return result
 
 
-def _unusable(source: Source, what: str, remedy: str) -> UserError:
-    if isinstance(source, str):
-        return refusal(f"registry_auth_file: {source}", what, remedy)
-    return refusal(f"registry_auth_command: {shlex.join(source)}", what, remedy)
+def _unusable(source: Source, message: str, **facts: str) -> UserError:
+    file = isinstance(source, str)
+    where = f"file: {source}" if file else f"command: {shlex.join(source)}"
+    return MESSAGES.refusal(message, f"registry_auth_{where}", **facts)

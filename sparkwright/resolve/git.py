@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from sparkwright.findings.user_error import refusal
+from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import TIMEOUT, asking
 
 #: Bytes of a file of a repository that is written while it is fetched: of its pack, above all.
@@ -53,7 +53,7 @@ def resolve_commit(repository: str, revision: str) -> str:
     for name in (f"refs/heads/{revision}", f"refs/tags/{revision}^{{}}", f"refs/tags/{revision}"):
         if name in references:
             return str(references[name])
-    raise refusal(where, "the repository has no such branch or tag", "take another revision")
+    raise MESSAGES.refusal("no-branch", where)
 
 
 def git(place: Path, *words: str, shown: str, none: int = 0) -> str:
@@ -67,8 +67,7 @@ def git(place: Path, *words: str, shown: str, none: int = 0) -> str:
         UserError: when it fails.
     """
     if shutil.which("git") is None:
-        remedy = "install it (sudo apt-get install git), or import a folder"
-        raise refusal(shown, "git is not installed on this machine", remedy)
+        raise MESSAGES.refusal("no-git", shown)
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -78,11 +77,11 @@ def git(place: Path, *words: str, shown: str, none: int = 0) -> str:
             capture_output=True, timeout=_SECONDS, check=False, preexec_fn=_bounded,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise refusal(shown, f"git did not end in {_SECONDS} s", "try again") from None
+        raise MESSAGES.refusal("slow-git", shown, seconds=_SECONDS) from None
     if done.returncode not in (0, none):
         errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        what = f"git: {errors[-1] if errors else f'ended with {done.returncode}, without output'}"
-        raise refusal(shown, what, "check the address and this machine's network")
+        error = errors[-1] if errors else f"ended with {done.returncode}, without output"
+        raise MESSAGES.refusal("failed-git", shown, error=error)
     return done.stdout.decode("utf-8", "replace")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +15,10 @@ from sparkwright.catalog.data import Straight
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.hub_client import MOST_VALUES, model_info
 from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
 from sparkwright.resolve.queries import asking, download
 from sparkwright.resolve.references import Commit, Sha256, Size
@@ -110,6 +111,7 @@ def resolve_model(
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
             for a file of the repository that can't be used.
     """
+    import requests  # a locked run sends no request, and this takes 50 ms to import
     from huggingface_hub.errors import HfHubHTTPError
 
     where = f"model {repository}@{revision}"
@@ -118,28 +120,26 @@ def resolve_model(
         try:
             info = model_info(endpoint, repository, revision, token)
         except HfHubHTTPError as error:
-            raise _refused(where, endpoint, repository, error.response, token is not None) from None
-        result = _parse(where, repository, info)
+            answer, page = error.response, f"{endpoint}/{repository}"
+            facts = {"page": page, "status": answer.status_code}
+            raise MESSAGES.refusal(_meaning(answer, bool(token)), where, **facts) from None
+        model = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
-            if name not in result.files:
+            if name not in model.files:
                 return None
-            return download(f"{endpoint}/{repository}/resolve/{result.commit}/{name}", headers)
+            return download(f"{endpoint}/{repository}/resolve/{model.commit}/{name}", headers)
 
         if marks is not None:
-            return _with_facts(result, small, info, where, marks)
-        return replace(result, kv=_kv(small))
+            return _with_facts(model, small, info, where, marks)
+        # Nothing depends on it.
+        with suppress(requests.RequestException, Unusable):
+            return replace(model, kv=kv_layers(_loaded(small("config.json"))))
+        return model
 
 
-def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
-    """From the commit's config.json; empty where it can't be had, since nothing depends on it."""
-    import requests  # a locked run sends no request, and this takes 50 ms to import
-
-    try:
-        text = small("config.json")
-        return kv_layers(json_text.load_object(text, MOST_VALUES)) if text is not None else ()
-    except (requests.RequestException, Unusable):
-        return ()
+def _loaded(text: bytes | None) -> dict[str, Any]:
+    return json_text.load_object(text, MOST_VALUES) if text is not None else {}
 
 
 def _with_facts(
@@ -150,27 +150,22 @@ def _with_facts(
     marks: Collection[str],
 ) -> ResolvedModel:
     """The model with what its own small files say of it."""
-    files: dict[str, dict[str, Any]] = {}
-    template = None
-    for name in (*_READ, _TEMPLATE):
-        try:
-            text = small(name)
-            if name == _TEMPLATE:
-                template = text
-            else:
-                files[name] = {} if text is None else json_text.load_object(text, MOST_VALUES)
-        except Unusable as error:
-            remedy = "take another revision, or write the service as a recipe of your own"
-            raise refusal(where, f"its {name}: {error.what}", remedy) from None
-    card = info.card_data
+    files: list[dict[str, Any]] = []
+    try:
+        for name in _READ:
+            files.append(_loaded(small(name)))
+        name = _TEMPLATE
+        template = small(name)
+    except Unusable as error:
+        raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.what) from None
     facts = facts_of(
-        *(files[name] for name in _READ),
+        *files,
         marks=marks,
         template=template.decode("utf-8", "replace") if template else None,
         hf_quant="hf_quant_config.json" in model.files,
-        license=card.license if card else None,
+        license=info.card_data.license if info.card_data else None,
     )
-    return replace(model, kv=kv_layers(files["config.json"]), facts=facts)
+    return replace(model, kv=kv_layers(files[0]), facts=facts)
 
 
 def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
@@ -178,8 +173,7 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
     for sibling in info.siblings or ():
         name = str(sibling.rfilename)
         if not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
-            what = f"it has a file named {name[:80]!r}, which leads out of its directory"
-            raise refusal(where, what, "do not use this repository")
+            raise MESSAGES.refusal("leading-out", where, file=name[:80])
         large = sibling.lfs
         size = int(large.size if large else sibling.size or 0)
         files[name] = PinnedFile(size, large.sha256 if large else None, sibling.blob_id)
@@ -187,24 +181,13 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
     return ResolvedModel(repository, str(info.sha), day, dict(sorted(files.items())))
 
 
-def _refused(
-    where: str, endpoint: str, repository: str, answer: httpx2.Response, with_token: bool
-) -> UserError:
+def _meaning(answer: httpx2.Response, with_token: bool) -> str:
+    """The message for an answer that is an error."""
     code, status = answer.headers.get("X-Error-Code", ""), answer.status_code
-    page = f"{endpoint}/{repository}"
-    what = f"the hub answers HTTP {status}"
-    remedy = "try again later, or set hub_endpoint to a mirror"
     if code == "GatedRepo" or status == 403:
-        what = "the model is gated"
-        remedy = (
-            f"accept the licence at {page} with your account, then set HF_TOKEN to a token of it"
-        )
-    elif status == 401 and with_token and code != "RepoNotFound":
-        what = "the hub refuses the token"
-        remedy = "make a new token and set HF_TOKEN (or hub_token_file)"
-    elif code == "RevisionNotFound":
-        what, remedy = "the repository has no such revision", f"look for it at {page}/commits"
-    elif status in (401, 404):
-        what = "the hub knows no such repository, or it is private"
-        remedy = f"check the name at {page}; for a private one set HF_TOKEN"
-    return refusal(where, what, remedy)
+        return "GatedRepo"
+    if status == 401 and with_token and code != "RepoNotFound":
+        return "refused-token"
+    if code == "RevisionNotFound":
+        return code
+    return "unknown-repository" if status in (401, 404) else "hub-error"

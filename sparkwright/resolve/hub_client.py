@@ -9,19 +9,19 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
+from sparkwright.resolve.queries import body
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
-#: Bytes and values of a large repository's data with every file, and seconds until it is there.
-MOST_BYTES, MOST_VALUES, MOST_SECONDS = 32 << 20, 5_000_000, 60.0
+#: Bytes and values of a large repository's data with every file.
+MOST_BYTES, MOST_VALUES = 32 << 20, 5_000_000
 #: Variables by which requests finds the certificates of a site's own authority.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Queries that run now, and the lock of this set.
@@ -84,28 +84,15 @@ def _bounded_client(library: Any) -> Iterator[None]:
 def _client(library: Any) -> Any:
     """The client of all queries. It refuses compressed answers: nobody knows how long they get."""
 
-    class Bounded(library.SyncByteStream):  # type: ignore[misc]
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        def __iter__(self) -> Iterator[bytes]:
-            left, until = MOST_BYTES, time.monotonic() + MOST_SECONDS
-            for piece in self._stream:
-                left -= len(piece)
-                if left < 0 or time.monotonic() > until:
-                    raise ValueError(f"more than {MOST_BYTES >> 20} MiB or {MOST_SECONDS:g} s")
-                yield piece
-
-        def close(self) -> None:
-            self._stream.close()
-
     def bound(response: Any) -> None:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise ValueError("it is compressed, though that was not asked for")
-        response.stream = Bounded(response.stream)
+        content = body(response.stream, MOST_BYTES)
+        response.stream.close()
+        response.stream = library.ByteStream(content)
         if response.status_code == 200:
             # Before the client's own reader, which has no bound on depth.
-            json_text.load_object(response.read(), MOST_VALUES)
+            json_text.load_object(content, MOST_VALUES)
 
     authority = next(filter(None, map(os.environ.get, _AUTHORITIES)), None)
     return library.Client(

@@ -16,11 +16,12 @@ from pydantic import ValidationError, field_validator
 from sparkwright.documents import text_files as files
 from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import Problems, UserError, mistake, refusal
+from sparkwright.findings.user_error import Problems, UserError, refusal
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.build_context import build_context, digest
 from sparkwright.resolve.hub import Path, PinnedFile, ResolvedModel
-from sparkwright.resolve.references import Commit, ModelReference, References
+from sparkwright.resolve.messages import MESSAGES
+from sparkwright.resolve.references import Commit, ImageReference, ModelReference, References
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.text.values import short
 
@@ -90,16 +91,13 @@ def read_lock(path: pathlib.Path) -> Lock | None:
 
 def from_resolution(named: Iterable[References], resolution: Resolution, kept: Lock | None) -> Lock:
     """A lock of everything that the plans name; pins of ``kept`` go before the resolution's."""
-    named = list(named)
     pins = kept or Lock(images={}, models={})
-    images = [image for item in named for image in item.images]
-    models = [model for item in named for model in item.models]
+    images, models = _references(named)
     return Lock(
-        images={
-            image.name: pins.images.get(image.name) or resolution.image(image) for image in images
-        },
+        images={name: pins.images.get(name) or resolution.images[name] for name in images},
         models={
-            model.key: locked_model(pins, model) or resolution.model(model) for model in models
+            key: locked_model(pins, model) or resolution.models[key]
+            for key, model in models.items()
         },
         packages=pins.packages,
         registries=pins.registries,
@@ -112,22 +110,23 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
     Raises:
         UserError: for everything that is not locked.
     """
-    resolution = Resolution(images={}, models={})
-    problems = Problems()
-    remedy = "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff"
+    images, models = _references(named)
+    pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
+    missing = (*(images.keys() - lock.images.keys()), *(models.keys() - pinned.keys()))
+    Problems(MESSAGES.mistake("not-locked", path, name=name) for name in sorted(missing)).stop()
+    return Resolution(images={name: lock.images[name] for name in images}, models=pinned)
+
+
+def _references(
+    named: Iterable[References],
+) -> tuple[dict[str, ImageReference], dict[str, ModelReference]]:
+    """All images by name, and all models by ``repository@revision``."""
+    images: dict[str, ImageReference] = {}
+    models: dict[str, ModelReference] = {}
     for item in named:
-        for image in item.images:
-            if image.name in lock.images:
-                resolution.images[image.name] = lock.images[image.name]
-            else:
-                problems.append(mistake(path, f"{image.name} is not locked", remedy))
-        for model in item.models:
-            if (pin := locked_model(lock, model)) is not None:
-                resolution.models[model.key] = pin
-            else:
-                problems.append(mistake(path, f"{model.key} is not locked", remedy))
-    problems.stop()
-    return resolution
+        images |= {image.name: image for image in item.images}
+        models |= {model.key: model for model in item.models}
+    return images, models
 
 
 def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
@@ -138,10 +137,8 @@ def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
 
 def unused(named: Iterable[References], lock: Lock) -> list[str]:
     """Pins that no host needs any more."""
-    named = list(named)
-    needed = {image.name for item in named for image in item.images}
-    needed |= {model.key for item in named for model in item.models}
-    return sorted({*lock.images, *lock.models} - needed)
+    images, models = _references(named)
+    return sorted({*lock.images, *lock.models} - {*images, *models})
 
 
 def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) -> Lock:
@@ -152,7 +149,7 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
     """
     images = dict(lock.images)
     problems = Problems()
-    for image in (image for item in named for image in item.images):
+    for image in _references(named)[0].values():
         locked = images[image.name]
         if image.build is None or locked.commit is None or locked.context is not None:
             continue
@@ -165,8 +162,8 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
 
 def without_contexts(named: Iterable[References], lock: Lock) -> list[str]:
     """Built images whose context the lock does not pin."""
-    built = {image.name for item in named for image in item.images if image.build}
-    return sorted(name for name in built & lock.images.keys() if not lock.images[name].context)
+    built = (name for name, image in _references(named)[0].items() if image.build)
+    return sorted(name for name in built if name in lock.images and not lock.images[name].context)
 
 
 def render_lock(lock: Lock) -> str:

@@ -8,9 +8,10 @@ import hashlib
 import re
 from pathlib import Path
 
-from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.findings.user_error import Problems
 from sparkwright.resolve.hub import PinnedFile
 from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.registry import ARCHITECTURES
 
 _FOLDER = "packages"
@@ -26,8 +27,7 @@ def collect(source: Path, bundle: Path) -> dict[str, PinnedFile]:
     """
     paths = [path for path in sorted(source.glob("*.deb")) if _NAME.fullmatch(path.name)]
     if not any(path.name.startswith("haproxy_") for path in paths):
-        remedy = "fetch HAProxy's packages there with apt-get: docs/sharing-and-offline.md"
-        raise refusal(f"--packages {source}", "there is no haproxy_….deb", remedy)
+        raise MESSAGES.refusal("no-haproxy", f"--packages {source}")
     place = bundle / _FOLDER
     place.mkdir(parents=True, exist_ok=True)
     pins = {}
@@ -55,8 +55,8 @@ def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, 
         path = Path(bundle or "", _FOLDER, name)
         content = path.read_bytes() if path.is_file() else None
         if content is None or _sha256(content) != pin.sha256:
-            problem = "is not there" if content is None else f"is not the one that {lock_file} pins"
-            problems.append(mistake(str(path), problem, "make the bundle again, with --packages"))
+            message = "missing-package" if content is None else "changed-package"
+            problems.append(MESSAGES.mistake(message, str(path), lock=lock_file))
         else:
             result[name] = content
     problems.stop()

@@ -7,15 +7,11 @@ bounds, and never run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import refusal
-
-if TYPE_CHECKING:
-    import requests
+from sparkwright.resolve.messages import MESSAGES
 
 #: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
 MOST_BYTES = 8 << 20
@@ -49,24 +45,22 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     except requests.RequestException as error:
         text = str(error)
         reason = next((reason for reason in _REASONS if reason in text), text[:200])
-        what = f"{server} could not be asked: {reason}"
-        remedy = f"check the network of this machine, or set {setting}"
-        raise refusal(subject, what, remedy) from error
+        facts = {"server": server, "reason": reason, "setting": setting}
+        raise MESSAGES.refusal("unreachable", subject, **facts) from error
     except (KeyError, TypeError, ValueError, Unusable) as error:
-        what = f"{server} answers something else than {answer}"
-        raise refusal(subject, what, f"check {setting}") from error
+        facts = {"server": server, "answer": answer, "setting": setting}
+        raise MESSAGES.refusal("another-answer", subject, **facts) from error
 
 
-def body(answer: requests.Response, most: int | None = None) -> bytes:
-    """Return the body of an answer that was requested with ``stream=True``.
+def body(pieces: Iterable[bytes], most: int) -> bytes:
+    """Return the body of an answer, which comes in pieces.
 
     Raises:
-        Unusable: for one that is larger (MOST_BYTES by default), or takes longer than a minute.
+        Unusable: for one that is larger, or takes longer than a minute.
     """
-    most = MOST_BYTES if most is None else most
     result = bytearray()
     until = time.monotonic() + _SECONDS
-    for piece in answer.iter_content(_PIECE):
+    for piece in pieces:
         result += piece
         if len(result) > most:
             raise Unusable(f"it has more than {most >> 20} MiB", "take another one")
@@ -85,4 +79,4 @@ def download(url: str, headers: dict[str, str]) -> bytes | None:
     import requests
 
     with requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as answer:
-        return body(answer) if answer.ok else None
+        return body(answer.iter_content(_PIECE), MOST_BYTES) if answer.ok else None

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.config.registries import is_local, local_path, registry_address
-from sparkwright.findings.user_error import Problems, UserError, refusal
+from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.resolve.git import git
 from sparkwright.resolve.lock import Lock
+from sparkwright.resolve.messages import MESSAGES
 
 #: Where the controller keeps what it has fetched.
 CACHE = Path(".sparkwright/cache/registries")
@@ -64,7 +65,7 @@ class Snapshot:
             if plain and int(size) <= LARGEST_FILE:
                 result.append(path)
         if len(result) > MOST_FILES:
-            raise refusal(self.address, f"more than {MOST_FILES} files", "name another")
+            raise MESSAGES.refusal("many-files", self.address, most=MOST_FILES)
         return result
 
     def naming(self, words: str) -> list[str]:
@@ -95,7 +96,8 @@ def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Sn
     try:
         registry_address(address)
     except ValueError as error:
-        raise refusal(f"registry {address!r}", str(error), "correct it") from None
+        where = f"registry {address!r}"
+        raise MESSAGES.refusal("no-registry-address", where, problem=error) from None
     run = partial(git, shown=address)
     path = cache.resolve() / hashlib.sha256(address.encode()).hexdigest()[:16]
     if not (path / "HEAD").is_file():
@@ -113,7 +115,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Sn
     )  # fmt: skip
     fetched = run(path, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
     if not re.fullmatch(r"[0-9a-f]{40}", fetched) or commit not in (None, fetched):
-        raise refusal(address, f"it gave {fetched} for {commit}", "try again")
+        raise MESSAGES.refusal("another-commit", address, fetched=fetched, commit=commit)
     # Kept by its own name, so that a later fetch does not lose it.
     run(path, "update-ref", f"refs/registry/{fetched}", fetched)
     return Snapshot(address, fetched, path)

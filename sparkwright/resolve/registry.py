@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.entries import Digest
-from sparkwright.findings.user_error import refusal
+from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import TIMEOUT, asking
 from sparkwright.resolve.references import Commit, ImageReference, Sha256, Size, hex_digits
 
@@ -29,20 +29,6 @@ _MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
 )
 _ACCEPT = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
-_LOG_IN = (
-    "check the name; for a private image 'docker login' and set registry_auth_file to the "
-    "config.json that it writes"
-)
-#: What a status means, and what to do.
-_REFUSALS = {
-    401: ("the registry refuses (HTTP 401)", _LOG_IN),
-    403: ("the registry refuses (HTTP 403)", _LOG_IN),
-    404: (
-        "the registry has no such repository or tag",
-        "check the tag's spelling, or take another tag of the catalog",
-    ),
-}
-
 #: What the kernel calls a machine -> what registries call it.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
 Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
@@ -139,16 +125,13 @@ def ask_registry(
         requests.Session() as session,
     ):
         answer = _get(session, f"{base}/manifests/{tag}", credentials)
-        if answer.status_code in _REFUSALS:
-            what, remedy = _REFUSALS[answer.status_code]
-            if credentials and answer.status_code != 404:
-                remedy = "the account of registry_auth_file may not read it"
-            raise refusal(where, what, remedy)
+        if (status := answer.status_code) in (401, 403, 404):
+            message = "refused-account" if credentials and status != 404 else str(status)
+            raise MESSAGES.refusal(message, where, status=status)
         answer.raise_for_status()
         digest = answer.headers.get("Docker-Content-Digest", "")
         if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-            what = "the registry names no digest for the tag"
-            raise refusal(where, what, "use a registry that answers Docker-Content-Digest")
+            raise MESSAGES.refusal("no-digest", where)
         own = {digest: len(answer.content)}
         return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
 

@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, mistake
+from sparkwright.findings.user_error import Problems
 from sparkwright.resolve.credentials import account
 from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
+from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.references import ImageReference, ModelReference, References
 from sparkwright.resolve.registry import ResolvedImage, resolve_image
 
@@ -91,12 +92,9 @@ def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> It
     for reference in named.models:
         model, resolved = catalog.models[reference.name], resolution.model(reference)
         if model.not_before and resolved.date and resolved.date < model.not_before:
-            yield mistake(
-                f"model {reference.key}",
-                f"commit {resolved.commit[:12]} is of {resolved.date}; "
-                f"revisions before {model.not_before} are known to be bad",
-                f"take a newer revision ({model.source})",
-            )
+            facts = {"commit": resolved.commit[:12], "date": resolved.date}
+            facts |= {"least": model.not_before, "source": model.source}
+            yield MESSAGES.mistake("known-bad", f"model {reference.key}", **facts)
 
 
 def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:

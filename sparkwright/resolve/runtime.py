@@ -14,17 +14,18 @@ import gzip
 import hashlib
 import io
 import json
-import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sparkwright.documents.text_files import write
+from sparkwright.text.shipped_yaml import beside
 
 ARCHITECTURES = ("aarch64", "x86_64")
 REQUIREMENTS = Path(__file__).with_name("runtime_requirements.txt")
@@ -43,6 +44,9 @@ _UNUSED = frozenset({"__pycache__", "test", "tests"})
 
 class RuntimeBundleError(Exception):
     """The bundle cannot be made. The text is meant for the user and names the remedy."""
+
+    def __init__(self, message: str, **facts: object) -> None:
+        super().__init__(beside(__file__, "runtime_messages.yaml")[message].format_map(facts))
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,8 @@ def pinned_runtime(arch: str, directory: Path) -> Runtime:
     """
     digest: str | None = json.loads(DIGESTS.read_text(encoding="utf-8")).get(arch)
     if digest is None:
-        raise RuntimeBundleError(
-            f"No runtime for architecture {arch!r}: wheels of hf_transfer exist for "
-            f"{' and '.join(ARCHITECTURES)} only."
-        )
+        known = " and ".join(ARCHITECTURES)
+        raise RuntimeBundleError("unknown-architecture", arch=arch, known=known)
     return Runtime(directory / f"runtime-{arch}-{digest[:16]}.tar.gz", digest)
 
 
@@ -83,16 +85,11 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
         cache_dir.mkdir(parents=True, exist_ok=True)
         tar = pack(arch)
         if hashlib.sha256(tar).hexdigest() != bundle.digest:
-            raise RuntimeBundleError(
-                f"The runtime for {arch} is not the one that this version of sparkwright pins "
-                f"(sha256 {bundle.digest}). Reinstall sparkwright."
-            )
+            raise RuntimeBundleError("not-pinned", arch=arch, digest=bundle.digest)
         write(bundle.path, gzip.compress(tar, compresslevel=6, mtime=0))
     except OSError as error:
-        raise RuntimeBundleError(
-            f"Cannot write the runtime bundle in {cache_dir}: {error.strerror or error}. "
-            "Free some space there (60 MB are needed) or name another cache directory."
-        ) from error
+        reason = error.strerror or error
+        raise RuntimeBundleError("not-written", folder=cache_dir, reason=reason) from error
     return bundle
 
 
@@ -103,33 +100,29 @@ def carried_runtime(arch: str, directory: Path) -> Runtime:
     Raises RuntimeBundleError with a message for the user.
     """
     bundle = pinned_runtime(arch, directory)
-    again = (
-        "Make the bundle again with this version of sparkwright: "
-        "sparkwright bundle INVENTORY DIRECTORY"
-    )
     try:
         with gzip.open(bundle.path) as file:
             tar = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
-        raise RuntimeBundleError(f"The bundle has no {bundle.path.name}. {again}.") from None
+        raise RuntimeBundleError("not-carried", file=bundle.path.name) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise RuntimeBundleError(f"{bundle.path} can't be read: {error}. {again}.") from None
+        raise RuntimeBundleError("unreadable", file=bundle.path, reason=error) from None
     if hashlib.sha256(tar).hexdigest() != bundle.digest:
-        raise RuntimeBundleError(
-            f"{bundle.path} is not the runtime that this version of sparkwright pins (sha256 "
-            f"{bundle.digest}): it was changed, and is not used. {again}."
-        )
+        raise RuntimeBundleError("changed", file=bundle.path, digest=bundle.digest)
     return bundle
 
 
 def pack(arch: str, requirements: Path = REQUIREMENTS) -> bytes:
     """Return the tar of the pinned wheels. Raises RuntimeBundleError."""
-    with tempfile.TemporaryDirectory(prefix="sparkwright-runtime-") as work:
-        wheels, tree = Path(work, "wheels"), Path(work, "tree")
-        _download(arch, requirements, wheels)
-        for wheel in sorted(wheels.glob("*.whl")):
-            _unpack(wheel, tree)
-        return _tar(tree)
+    with tempfile.TemporaryDirectory(prefix="sparkwright-runtime-") as wheels:
+        _download(arch, requirements, Path(wheels))
+        return _tar(
+            {
+                path: content
+                for wheel in sorted(Path(wheels).glob("*.whl"))
+                for path, content in _installed(wheel)
+            }
+        )
 
 
 def _download(arch: str, requirements: Path, wheels: Path) -> None:
@@ -145,69 +138,51 @@ def _download(arch: str, requirements: Path, wheels: Path) -> None:
             command, capture_output=True, text=True, check=False, timeout=_PIP_SECONDS
         )
     except subprocess.TimeoutExpired as error:
-        raise RuntimeBundleError(
-            f"pip did not finish downloading the host runtime in {_PIP_SECONDS} s. "
-            "Check the controller's connection to its package index and run again."
-        ) from error
+        raise RuntimeBundleError("slow-pip", seconds=_PIP_SECONDS) from error
     if done.returncode:
-        raise RuntimeBundleError(_explain(done.stderr, arch))
+        raise _explained(done.stderr, arch)
 
 
-def _explain(stderr: str, arch: str) -> str:
+def _explained(stderr: str, arch: str) -> RuntimeBundleError:
     """Turn pip's words into one message: what failed, why, and the remedy."""
-    what = f"Cannot download the host runtime ({arch})"
     if "No module named pip" in stderr:
-        return f"{what}: {sys.executable} has no pip. Install it: {sys.executable} -m ensurepip."
+        return RuntimeBundleError("no-pip", arch=arch, python=sys.executable)
     errors = [line for line in stderr.splitlines() if line.startswith("ERROR:")] or [stderr.strip()]
     text = errors[-1].removeprefix("ERROR:").strip()[:300]
+    message = "no-download"
     if "DO NOT MATCH THE HASHES" in stderr:
-        return (
-            f"{what}: a package on the index has another content than the pinned one. "
-            f"Do not use it; check the index that pip is configured for. pip said: {text}"
-        )
+        message = "another-content"
     # pip does not distinguish an unreachable index from one that lacks the package.
-    if "from versions: none" in stderr or "Retrying" in stderr:
-        return (
-            f"{what}: the package index is out of reach, or lacks the package. Connect the "
-            "controller to it (or point pip at a mirror: PIP_INDEX_URL, HTTPS_PROXY), or copy "
-            f"the cache directory from a controller that has made this bundle. pip said: {text}"
-        )
-    return (
-        f"{what}. The index that pip is configured for must have every package of "
-        f"{REQUIREMENTS.name}. pip said: {text}"
-    )
+    elif "from versions: none" in stderr or "Retrying" in stderr:
+        message = "no-index"
+    return RuntimeBundleError(message, arch=arch, file=REQUIREMENTS.name, text=text)
 
 
-def _unpack(wheel: Path, tree: Path) -> None:
-    """Unpack one wheel into the tree as an installer would lay it out, without its scripts."""
+def _installed(wheel: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """Files of a wheel as an installer would lay them out, without its scripts."""
     with zipfile.ZipFile(wheel) as archive:
         for info in archive.infolist():
             path = PurePosixPath(info.filename)
             if info.is_dir() or _UNUSED & set(path.parts[:-1]):
                 continue
             if path.is_absolute() or ".." in path.parts:
-                raise RuntimeBundleError(f"{wheel.name} holds the path {path}: refused.")
+                raise RuntimeBundleError("leading-out", wheel=wheel.name, path=path)
             if path.parts[0].endswith(".data"):
                 if path.parts[1] not in {"purelib", "platlib"}:
                     continue
                 path = PurePosixPath(*path.parts[2:])
-            target = tree / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(info) as source, target.open("wb") as sink:
-                shutil.copyfileobj(source, sink)
+            yield path, archive.read(info)
 
 
-def _tar(tree: Path) -> bytes:
-    """Return the tree as a tar that depends on names and contents alone."""
+def _tar(files: Mapping[PurePosixPath, bytes]) -> bytes:
+    """Return the files as a tar that depends on names and contents alone."""
     buffer = io.BytesIO()
+    folders = {folder for path in files for folder in path.parents} - {PurePosixPath()}
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted(tree.rglob("*")):
-            entry = tarfile.TarInfo(path.relative_to(tree).as_posix())
-            if path.is_dir():
+        for path in sorted({*files, *folders}):
+            entry, content = tarfile.TarInfo(str(path)), files.get(path, b"")
+            entry.mode, entry.size = 0o644, len(content)
+            if path in folders:
                 entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-                archive.addfile(entry)
-            else:
-                entry.mode, entry.size = 0o644, path.stat().st_size
-                with path.open("rb") as content:
-                    archive.addfile(entry, content)
+            archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()

@@ -19,8 +19,3 @@ class Answers(Generic[T]):
     answers: dict[str, T]
     failures: dict[str, str] = field(default_factory=dict)
     broken: str | None = None
-
-    @property
-    def silent(self) -> list[str]:
-        """Hosts that gave no answer."""
-        return list(self.failures)

@@ -16,7 +16,13 @@ from sparkwright.text.sizes import GIB
 from sparkwright.text.table import columns
 from sparkwright.text.visible import visible
 
-COLUMNS = ("HOST", "SERVICE", "TOK/S", "RUN", "WAIT", "KV", "ACC", "GPU", "W", "°C", "MEM GiB")
+#: Heading of a figure, the line's value and its format.
+_FIGURES = (
+    ("TOK/S", "tokens", "{:.1f}"), ("RUN", "running", "{:.0f}"), ("WAIT", "waiting", "{:.0f}"),
+    ("KV", "cache", "{:.0%}"), ("ACC", "accepted", "{:.0%}"), ("GPU", "gpu", "{:.0f}%"),
+    ("W", "power", "{:.0f}"), ("°C", "temperature", "{:.0f}"),
+)  # fmt: skip
+COLUMNS = ("HOST", "SERVICE", *(heading for heading, _, _ in _FIGURES), "MEM GiB")
 #: Characters of a figure.
 _FIGURE = 9
 #: A service's metrics by their neutral names.
@@ -109,20 +115,10 @@ def problems(found: Sequence[Line]) -> list[str]:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    memory = None
-    if line.used is not None:
-        memory = f"{line.used / GIB:.0f}/{(line.total or 0) / GIB:.0f}"
-    figures = (
-        _number(line.tokens, ".1f"),
-        _number(line.running),
-        _number(line.waiting),
-        _number(line.cache, ".0%"),
-        _number(line.accepted, ".0%"),
-        None if line.gpu is None else f"{line.gpu:.0f}%",
-        _number(line.power),
-        _number(line.temperature),
-        memory,
-    )
+    values = [(getattr(line, name), form) for _, name, form in _FIGURES]
+    figures = ["-" if value is None else form.format(value) for value, form in values]
+    used, total = (line.used or 0) / GIB, (line.total or 0) / GIB
+    figures.append("-" if line.used is None else f"{used:.0f}/{total:.0f}")
     return (line.host, line.service or "-", *map(_short, figures))
 
 
@@ -169,11 +165,6 @@ def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
     return max((value for gpu in gpus if (value := getattr(gpu, name)) is not None), default=None)
 
 
-def _short(figure: str | None) -> str:
+def _short(figure: str) -> str:
     """A figure, cut: a host may say any number."""
-    text = figure or "-"
-    return text if len(text) <= _FIGURE else f"{text[: _FIGURE - 1]}…"
-
-
-def _number(value: float | None, form: str = ".0f") -> str | None:
-    return None if value is None else format(value, form)
+    return figure if len(figure) <= _FIGURE else f"{figure[: _FIGURE - 1]}…"

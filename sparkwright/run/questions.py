@@ -1,8 +1,12 @@
 """Questions to hosts that change nothing: what they run, their faults, their disks' content."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import ModuleType
+from typing import TypeVar
 
+import gevent
 from pyinfra.api.host import Host
 
 from sparkwright.catalog import Catalog
@@ -12,13 +16,14 @@ from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.checks.smoke.deep import deep_request, deep_seconds, unplanned_request
 from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.engines import ENGINES, metric_names
+from sparkwright.facts import hooks
 from sparkwright.facts.answers import HostError, of_each
-from sparkwright.facts.asking import ask
+from sparkwright.facts.asking import Sudo, ask
 from sparkwright.facts.memory import memory
-from sparkwright.host import doctor, logs, verify_models
+from sparkwright.host import doctor, load, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest
-from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.load import HostLoad, LoadRequest
 from sparkwright.host.proxy import keys
 from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
@@ -29,15 +34,39 @@ from sparkwright.operations import disk_usage, locks, proxies
 from sparkwright.operations.fabric.looking import state_of
 from sparkwright.plan.changes import changes
 from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.service import own_address
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
 from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
+T = TypeVar("T")
+#: Seconds for one look at the load: nvidia-smi has 10, and each service's metrics have 5.
+_LOOK = 20
 #: Seconds between the doctor's two looks at the metrics.
 _BETWEEN = 5
 #: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
 _HASHING = 3600
+
+
+def answered(
+    program: ModuleType, request: Callable[[HostRun], object], answer: type[T], timeout: float = 90
+) -> Callable[[Host, HostRun], T]:
+    """Return the question that a program on each host answers.
+
+    Args:
+        request: the program's request, of a host's part of the run.
+        answer: the record that the program returns.
+        timeout: seconds until a host counts as lost.
+    """
+    return partial(_answer, program=program, request=request, answer=answer, timeout=timeout)
+
+
+def _answer(
+    host: Host, run: HostRun, *, program: ModuleType, request: Callable[[HostRun], object],
+    answer: type[T], timeout: float,
+) -> T:  # fmt: skip
+    return ask(host, program, request(run), answer, timeout=timeout)
 
 
 def deployment(host: Host, run: HostRun) -> Deployment:
@@ -114,14 +143,6 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
         cluster=tuple(next(clusters, ())),
         addresses=addresses if addresses and host.name in addresses.hosts else None,
     )
-
-
-def logged(
-    host: Host, run: HostRun, *, services: tuple[str, ...], lines: int, since: str | None
-) -> LogsAnswer:
-    """The last lines of the services' logs; of every service where none is named."""
-    request = LogsRequest(services or None, run.settings.services_root, lines, since)
-    return ask(host, logs, request, LogsAnswer, timeout=90)
 
 
 def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
@@ -222,3 +243,61 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
     if faults:
         faults.append("deploy again: what is wrong is fetched anew, and the rest is kept")
     return faults
+
+
+def follow_load(
+    host: Host,
+    run: HostRun,
+    take: Callable[[HostLoad | HostError], None],
+    *,
+    interval: float,
+    count: int = 0,
+) -> None:
+    """Look at a host until the command ends.
+
+    Args:
+        take: gets each look, or why there was none.
+        interval: seconds between two looks.
+        count: of looks; 0 is without end.
+
+    Raises:
+        HostError: when the last look had no answer.
+    """
+    request = LoadRequest(
+        services={
+            service.name: (own_address(service), service.port)
+            for service in run.desired.plan.services
+            if not service.follower
+        },
+        watch=f"{run.settings.services_root}/watch/config.json",
+        state=f"{run.settings.services_root}/state",
+        metric_names=metric_names(),
+    )
+    looks = 0
+    while True:
+        began = time.monotonic()
+        looks += 1
+        try:
+            take(_load(host, request))
+        except HostError as error:
+            take(error)
+            if looks == count:
+                raise
+        if looks == count:
+            return
+        gevent.sleep(max(0.0, began + interval - time.monotonic()))
+
+
+def _load(host: Host, request: LoadRequest) -> HostLoad:
+    transport = hooks.transport_of(host)
+    if transport is not None and not transport.is_active():
+        host.disconnect()  # a connection that is lost stays so
+    if not host.connected:
+        host.connect(show_errors=False)
+    if not host.connected:
+        raise HostError(memory(host).failure or "not reached")
+    memory(host).failure = None
+    return ask(
+        host, load, request, HostLoad,
+        sudo=Sudo.UNNEEDED, timeout=_LOOK, secrets=False,
+    )  # fmt: skip

@@ -87,7 +87,7 @@ def _service_row(one: HostRun, service: ServicePlan, rendered: Service) -> table
         models=rendered.models,
         release=rendered.release,
         smoke=one.smoke.get(service.name),
-        scheme=scheme(one.settings, proxied=service.proxy is not None),
+        scheme=scheme(one.settings, proxied=service.proxy),
         ca=clients_ca(one.settings),
         head=service.rank.hosts[0] if service.rank and service.follower else None,
     )

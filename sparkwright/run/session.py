@@ -26,7 +26,7 @@ from pyinfra.api.output import set_echo, set_formatter
 from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
-from sparkwright.config.inventory import HostInput, limited, overrides_by_key
+from sparkwright.config.inventory import limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
@@ -277,8 +277,7 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
     """The hosts that ``--limit`` means; None for all, which pyinfra has no group for."""
     if not limit or "all" in limit:
         return None
-    inputs = [HostInput(host.name, {}, str, frozenset(host.groups)) for host in inventory]
-    return [inventory.get_host(chosen.name) for chosen in limited(inputs, limit)]
+    return [inventory.get_host(chosen.name) for chosen in limited(site.named(inventory), limit)]
 
 
 def _set_output(*, shown: bool) -> None:

@@ -11,31 +11,38 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
+from gevent import Timeout
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from sparkwright.config.command_line import choice_problems, stray_group_data
+from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import Problems, UserError, refusal
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.run import emergency, report
+from sparkwright.run import report
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, desired_fleet
+from sparkwright.site.planless import broken as what_is_broken
 from sparkwright.site.planless import unplanned_fleet
+
+#: Seconds that planning may take in an emergency: registry and hub answer in two or three.
+_PATIENCE = 15
 
 
 @dataclass(frozen=True)
@@ -116,9 +123,15 @@ def read_files(invocation: Invocation) -> BaseException | None:
         UserError: for everything else that can't be read.
     """
     files = (invocation.inventory, invocation.group_data, invocation.overrides)
-    if invocation.planless:
-        return emergency.check_files(*files)
-    check_inventory(*files)
+    if not invocation.planless:
+        check_inventory(*files)
+        return None
+    check_inventory(invocation.inventory, (), invocation.overrides, own_folder=False)
+    try:
+        check_inventory(*files)
+    except (Exception, SystemExit) as error:
+        hooks.pass_over_broken_group_data(lambda file: connection_data(Path(file)))
+        return error
     return None
 
 
@@ -137,16 +150,31 @@ def plan(
     Raises:
         UserError: for everything that is wrong with the user's input.
     """
-    _check_choice(inventory, invocation)
     # In the inventory's order: of --limit pyinfra makes a set.
     hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
     planned = partial(_planned, inventory, hosts, invocation)
-    if invocation.planless:
-        run = emergency.run_of(planned, partial(unplanned, hosts, invocation), broken)
-    else:
-        run = planned()
+    run = planned() if not invocation.planless else _planless(planned, hosts, invocation, broken)
     attach(run, hosts)
     return run
+
+
+def _planless(
+    planned: Callable[[], Run],
+    hosts: dict[str, Host],
+    invocation: Invocation,
+    fault: BaseException | None,
+) -> Run:
+    """The planned run; or a run that goes by what the hosts say: commands of an emergency need
+    inventory and connections, and no more of the user's files."""
+    what = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
+    remedy = "check the connection, or lock the fleet"
+    try:
+        if fault is not None:
+            raise fault
+        with Timeout(_PATIENCE, refusal("the internet", what, remedy)):
+            return planned()
+    except (Exception, SystemExit) as error:
+        return unplanned(hosts, invocation, what_is_broken(error))
 
 
 def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
@@ -203,10 +231,13 @@ def _groups(inventory: Inventory) -> dict[str, list[str]]:
 
 
 def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
-    names = [host.name for host in inventory]
     chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
-    if problems := [*choice_problems(invocation.inventory, names, _groups(inventory), chosen)]:
-        raise UserError(problems)
+    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
+
+
+def named(inventory: Inventory) -> list[HostInput]:
+    """The hosts of an inventory and their groups, without data."""
+    return [HostInput(host.name, {}, str, frozenset(("all", *host.groups))) for host in inventory]
 
 
 def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocation) -> Run:

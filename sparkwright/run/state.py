@@ -15,8 +15,6 @@ from pyinfra.context import ctx_host
 
 from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
-from sparkwright.config.keys import Keys
-from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import HostSettings, RolloutSettings
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import HostMemory, memory
@@ -29,29 +27,22 @@ from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
 from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.resolve.references import hex_digits
 from sparkwright.results.run_summary import Outcome
-from sparkwright.site.services import directories, secrets_of
+from sparkwright.site.desired import DesiredHost
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.visible import visible
-from sparkwright.tls.host_certificates import PeerCertificate
 
 _KEY = "sparkwright-run"
 
 
 @dataclass
-class HostRun:
+class HostRun(DesiredHost):
     """A host in this run.
 
     Attributes:
-        violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
-        keys: its API keys.
-        token: for gated models; None without one.
-        proxies: its proxies; None without any.
-        peer_certificate: what it serves other hosts by; None in clear.
         address: where the controller reaches it.
         findings: preflight's.
         outcomes: what services run where that is not what was planned, by name.
@@ -64,14 +55,8 @@ class HostRun:
     """
 
     name: str
-    desired: Desired
-    violations: tuple[Finding, ...]
-    keys: Keys
-    token: Secret | None
     memory: HostMemory
     address: str
-    proxies: Proxies | None = None
-    peer_certificate: PeerCertificate | None = None
     connection: tuple[str, str] | None = None
     left: str | None = None
     cured: frozenset[str] | None = None
@@ -107,11 +92,6 @@ class HostRun:
         return self.desired.services
 
     @cached_property
-    def secrets(self) -> dict[str, Secret]:
-        """Texts of the files with its services' keys, by path."""
-        return secrets_of(self.desired.plan, self.keys)
-
-    @cached_property
     def watch(self) -> Watch | None:
         """Its watch; None where it wants none."""
         return watch_of(self.desired.plan, self.services)
@@ -135,7 +115,7 @@ class HostRun:
             watch.request_of(watch.files_of(self.watch)),
             exclusive.request_of(self.exclusive_files, self.settings.services_root),
             ObservationRequest(
-                directories=tuple(directory.path for directory in directories(self.desired.plan)),
+                directories=tuple(directory.path for directory in self.directories),
                 images=tuple(image.name for image in self.desired.images),
                 models=tuple(
                     ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
@@ -145,9 +125,7 @@ class HostRun:
                 },
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
                 ports=tuple(
-                    service.proxy.health_port
-                    for service in self.desired.plan.services
-                    if service.proxy
+                    service.health_port for service in self.desired.plan.services if service.proxy
                 ),
             ),
         )

@@ -17,45 +17,42 @@ if TYPE_CHECKING:  # what renders releases is not loaded for those who only chec
 
 
 def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Faults of clusters as a whole, once for each cluster; each host's plan has the faults of its
-    own settings.
+    """Faults of clusters as a whole; each host's plan has the faults of its own settings.
 
     Args:
         everyone: data of every host of the inventory, which may be no good.
     """
-    texts: set[str] = set()
+    settled: set[str] = set()
     for host, data in everyone.items():
-        for name, cluster in _clusters(data).items():
-            members = _members(cluster)
-            if host in members and name not in texts:
-                texts.add(name)
-                yield from _of_a_cluster(host, name, members, everyone)
+        clusters = _clusters(data)
+        for name in clusters:
+            if host in _members(clusters[name]) and name not in settled:
+                settled.add(name)
+                yield from _of_a_cluster(host, name, everyone)
         for service, name in _users(data).items():
-            members = _members(_clusters(data).get(name))
-            if host in members and f"{name}/{service}" not in texts:
-                texts.add(f"{name}/{service}")
-                for other in members:
-                    if other in everyone and _users(everyone[other]).get(service) != name:
-                        what = (
-                            f"{other} is in cluster {name!r} and does not have its service "
-                            f"{service!r}"
-                        )
-                        remedy = (
-                            "give it to every host of the cluster: in the group_data of a group "
-                            "of theirs"
-                        )
-                        yield mistake("services", what, remedy, other)
+            members = _members(clusters.get(name))
+            for other in members if host in members else ():
+                if other in everyone and _users(everyone[other]).get(service) != name:
+                    what = (
+                        f"{other} is in cluster {name!r} and does not have its service {service!r}"
+                    )
+                    remedy = (
+                        "give it to every host of the cluster: in the group_data of a group of "
+                        "theirs"
+                    )
+                    yield mistake("services", what, remedy, other)
 
 
 def _of_a_cluster(
-    host: str, name: str, members: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]
+    host: str, name: str, everyone: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Finding]:
     """Members that there are not, and those that say something else of the same cluster."""
-    for other in members:
+    cluster = _clusters(everyone[host])[name]
+    for other in _members(cluster):
         if other not in everyone:
             what, remedy = f"no such host: {other!r}", suggest(other, list(everyone))
             yield mistake(f"clusters.{name}.hosts", what, remedy)
-        elif _clusters(everyone[other]).get(name) != _clusters(everyone[host])[name]:
+        elif _clusters(everyone[other]).get(name) != cluster:
             what = f"{other} has another cluster {name!r} than {host}, or none"
             remedy = "set clusters once, in group_data/all.py"
             yield mistake(f"clusters.{name}", what, remedy, other)
@@ -88,23 +85,20 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
         everyone: data of every host of the inventory.
     """
     chosen = set(hosts)
-    texts: set[str] = set()
+    judged: set[str] = set()
     for host in sorted(chosen):
-        for name in set(_users(everyone[host]).values()) - texts:
-            its = [
-                member
-                for member in _members(_clusters(everyone[host]).get(name))
-                if member in everyone
-            ]
-            absent = [item for item in its if item not in chosen]
-            if host in its and absent:
-                texts.add(name)
-                yield mistake(
-                    f"clusters.{name}",
+        for name in set(_users(everyone[host]).values()) - judged:
+            members = [item for item in _members(_clusters(everyone[host]).get(name))
+                       if item in everyone]  # fmt: skip
+            absent = [item for item in members if item not in chosen]
+            if host in members and absent:
+                judged.add(name)
+                what = (
                     f"this run leaves out {', '.join(absent)}, and the ranks of a cluster are "
-                    "switched together",
-                    f"have all of them in it: --limit {' --limit '.join(its)}",
+                    "switched together"
                 )
+                remedy = f"have all of them in it: --limit {' --limit '.join(members)}"
+                yield mistake(f"clusters.{name}", what, remedy)
 
 
 def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -139,22 +133,17 @@ def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
     Args:
         hosts: what the hosts of a run are to be.
     """
-    for host, desired in hosts.items():
-        for service in desired.services:
-            rank = service.rank
-            if rank is None or service.follower:
-                continue
-            for other in rank.hosts[1:]:
-                releases = [
-                    same.release
-                    for same in (hosts[other].services if other in hosts else ())
-                    if same.name == service.name
-                ]
-                if releases and releases != [service.release]:
-                    yield mistake(
-                        f"services.{service.name}",
-                        f"{other} would run another release than {host}, the head of its cluster",
-                        "have recipe, tag, arguments, environment, models_root, services_root, "
-                        "image_mirrors and lock_file the same on all hosts of the cluster",
-                        other,
-                    )
+    services = {(host, service.name): service
+                for host, desired in hosts.items() for service in desired.services}  # fmt: skip
+    for (host, name), service in services.items():
+        rank = service.rank
+        for other in rank.hosts[1:] if rank and not service.follower else ():
+            same = services.get((other, name))
+            if same and same.release != service.release:
+                yield mistake(
+                    f"services.{name}",
+                    f"{other} would run another release than {host}, the head of its cluster",
+                    "have recipe, tag, arguments, environment, models_root, services_root, "
+                    "image_mirrors and lock_file the same on all hosts of the cluster",
+                    other,
+                )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sparkwright.config.inventory import HostInput
@@ -26,10 +27,17 @@ from sparkwright.site.services import directories, rendered, secrets_of
 from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate
 
 
-@dataclass(frozen=True)
+@dataclass
 class DesiredHost:
-    """A host's desired state, rule violations, secrets and proxies, and the certificate that it
-    serves other hosts with; None in clear."""
+    """A host as a run wants it.
+
+    Attributes:
+        violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
+        keys: its API keys.
+        token: for gated models; None without one.
+        proxies: its proxies; None without any.
+        peer_certificate: what it serves other hosts by; None in clear.
+    """
 
     desired: Desired
     violations: tuple[Finding, ...]
@@ -38,7 +46,7 @@ class DesiredHost:
     proxies: Proxies | None
     peer_certificate: PeerCertificate | None
 
-    @property
+    @cached_property
     def secrets(self) -> dict[str, Secret]:
         """Texts of the files with its services' keys, by path."""
         return secrets_of(self.desired.plan, self.keys)

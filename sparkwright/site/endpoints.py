@@ -112,10 +112,10 @@ def endpoint_of(
 ) -> Endpoint:
     """A service as its clients see it at an address."""
     body = catalog.models[service.body.name]
-    advice = catalog.recipes[service.recipe].aliases
+    advice = service.recipe.aliases
     limits = engine(service.engine).limits(dict(service.arguments))
     at = f"[{address}]" if ":" in address else address
-    how = scheme(plan.settings, proxied=service.proxy is not None)
+    how = scheme(plan.settings, proxied=service.proxy)
     ca = clients_ca(plan.settings) if how == "https" else None
     return Endpoint(
         host=plan.host,

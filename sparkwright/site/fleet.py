@@ -4,18 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.checks.configuration import assumed_hardware, check_host, unknown_silences
+from sparkwright.checks.configuration import check_host, unknown_silences
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
-from sparkwright.config.inventory import HostInput
+from sparkwright.config.inventory import HostInput, lan_address
 from sparkwright.config.parse import parse_settings
 from sparkwright.config.ports import taken_ports
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems
-from sparkwright.plan.plan import HostPlan, Pins, plan_host
+from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
@@ -28,12 +30,19 @@ class PlannedHost:
     Attributes:
         known: models that were asked for to make the plan, by repository and revision.
         login: what prevents logging in there.
+        data: of inventory and group_data.
     """
 
     plan: HostPlan
     catalog: Catalog
     known: Mapping[str, ResolvedModel] = field(default_factory=dict)
     login: tuple[Finding, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """Address at which other hosts reach it."""
+        return lan_address(self.plan.host, self.data)
 
     @cached_property
     def violations(self) -> tuple[Finding, ...]:
@@ -84,11 +93,11 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             plan = plan_host(
                 given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
             )
-            plan = replace(plan, pins=Pins(locked=Path(recipe.settings.lock_file).is_file()))
+            plan = replace(plan, locked=Path(recipe.settings.lock_file).is_file())
             problems += taken_ports(given, recipe.settings)
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))
-            hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login)
+            hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login, given.data)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))
 
 

@@ -12,10 +12,9 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.pools import pool_problems
 from sparkwright.resolve.credentials import account, hub_token
-from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.clusters import cluster_problems, fabric_problems
 from sparkwright.site.fleet import PlannedHost
-from sparkwright.site.resolution import locks
+from sparkwright.site.resolution import by_locks
 
 
 def site_problems(
@@ -40,25 +39,22 @@ def site_problems(
         with problems.collected():
             agreed({name: host.plan.settings.rollout for name, host in planned.items()})
     with problems.collected():
-        known = locks(planned)
-        for host in planned.values():
-            path = host.plan.settings.lock_file
-            if (lock := known[path]) is not None:
-                with problems.collected():
-                    to_resolution([host.plan.references], lock, path)
+        for _, resolved in by_locks(planned):
+            with problems.collected():
+                resolved()
     return [*dict.fromkeys(problems)]
 
 
 def _credentials(plan: HostPlan) -> list[Finding]:
     """Faults of files on the controller that have credentials."""
     result, settings = Problems(), plan.settings
+    token, auth = settings.hub_token_source, settings.registry_auth_source
     with result.collected():
-        if isinstance(settings.hub_token_source, str):
-            hub_token(settings.hub_token_source)
-    if isinstance(settings.registry_auth_source, str):
-        for service in plan.services:
-            with result.collected():
-                account(settings.registry_auth_source, service.image.pulled.registry)
+        if isinstance(token, str):
+            hub_token(token)
+    for service in plan.services if isinstance(auth, str) else ():
+        with result.collected():
+            account(auth, service.image.pulled.registry)
     return result
 
 

@@ -7,7 +7,7 @@ whole fleet.
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, Recipe
@@ -16,7 +16,6 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
 from sparkwright.engines import DEFAULT, engine, template_marks
 from sparkwright.engines.derivation import Derivation, Gpu, Subject
-from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
 from sparkwright.recipes.advice import advice, look_up
 from sparkwright.resolve.credentials import hub_token
@@ -57,10 +56,10 @@ def with_recipes(
             if service.model and _of_catalog(host, name) is None and _gpu(host) is not None:
                 reference = _reference(host, name)
                 wanted[reference.key] = host, reference
-    known, refused = _known(wanted, anew=anew)
+    known = _known(wanted, anew=anew)
     for host in hosts:
         with problems.collected():
-            yield _with_recipes(host, known, refused)
+            yield _with_recipes(host, known)
 
 
 def _gpu(host: ReadHost) -> Gpu | None:
@@ -104,10 +103,9 @@ def _reference(host: ReadHost, name: str) -> ModelReference:
 
 def _known(
     wanted: Mapping[str, tuple[ReadHost, ModelReference]], *, anew: bool
-) -> tuple[dict[str, ResolvedModel], dict[str, Finding]]:
-    """Resolved models, and the findings for models that can't be resolved."""
-    resolved_models: dict[str, ResolvedModel] = {}
-    refused: dict[str, Finding] = {}
+) -> dict[str, ResolvedModel | UserError]:
+    """Resolved models, or why a model can't be resolved."""
+    result: dict[str, ResolvedModel | UserError] = {}
     jobs: dict[str, Future[ResolvedModel]] = {}
     at_commit = cache(snapshot)
     lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
@@ -117,11 +115,11 @@ def _known(
             try:
                 lock = lock_of(settings.lock_file)
                 if lock and (pin := locked_model(lock, model)):
-                    resolved_models[key] = pin
+                    result[key] = pin
                     continue
                 token = hub_token(settings.hub_token_source)
             except UserError as error:
-                refused[key] = error.findings[0]
+                result[key] = error
                 continue
             # A token in clear text on the network is nobody's secret any more.
             clear = not settings.hub_endpoint.startswith("https://")
@@ -135,23 +133,19 @@ def _known(
             )
         for key, job in jobs.items():
             settings = wanted[key][0].settings
+            lock = lock_of(settings.lock_file)
+            pins = (lock and lock.registries) or {}
+            addresses = sorted(settings.registries.values())
             try:
-                result = job.result()
-                lock = lock_of(settings.lock_file)
-                pins = (lock and lock.registries) or {}
-                there = (
-                    at_commit(address, pins.get(address))
-                    for address in sorted(settings.registries.values())
-                )
-                resolved_models[key] = replace(result, recipe=look_up(result.repository, there))
+                resolved = job.result()
+                there = (at_commit(address, pins.get(address)) for address in addresses)
+                result[key] = replace(resolved, recipe=look_up(resolved.repository, there))
             except UserError as error:
-                refused[key] = error.findings[0]
-    return resolved_models, refused
+                result[key] = error
+    return result
 
 
-def _with_recipes(
-    host: ReadHost, known: Mapping[str, ResolvedModel], refused: Mapping[str, Finding]
-) -> ReadHost:
+def _with_recipes(host: ReadHost, known: Mapping[str, ResolvedModel | UserError]) -> ReadHost:
     """The host with a recipe for each service that names a model of its own.
 
     Raises:
@@ -181,28 +175,28 @@ def _with_recipes(
             remedy = f"gpu = one of {', '.join(sorted(GPUS))} in group_data or for the host"
             reason = "image, memory share and context depend on it"
             problems.append(mistake(f"{where}.model", what, remedy, host.given.name, reason=reason))
-        elif key in refused:
-            problems.append(refused[key])
+        elif isinstance(resolved := known[key], UserError):
+            problems.append(resolved.findings[0])
         else:
             subject = Subject(
                 host.given.name, name, service, host.settings, host.catalog, gpu, image,
-                known[key], where,
+                resolved, where,
             )  # fmt: skip
             derived = engine(image.engine).derive(subject, advice(subject))
             problems += derived.questions
             services[name] = derived.service
             derivations[name] = derived.derivation
-            own_known[key] = known[key]
+            own_known[key] = resolved
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
                 recipes[derived.recipe.name] = derived.recipe
     problems.stop()
-    return ReadHost(
-        host.given,
-        host.settings.model_copy(update={"services": services}),
-        host.catalog.model_copy(update={"models": models, "recipes": recipes}),
-        derivations,
-        own_known,
+    return replace(
+        host,
+        settings=host.settings.model_copy(update={"services": services}),
+        catalog=host.catalog.model_copy(update={"models": models, "recipes": recipes}),
+        derivations=derivations,
+        known=own_known,
     )
 
 
@@ -216,29 +210,26 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
     On a card that is named, the one made for the most memory that it has goes first; then what the
     catalog says of it, the least memory, a drafter that makes it faster, and the name.
     """
+
+    def order(recipe: Recipe) -> tuple[float, int, float, bool, str]:
+        rank = _RANKS.index(recipe.status) if recipe.status in _RANKS else len(_RANKS)
+        vram = recipe.needs.vram_gib or 0
+        return -vram if gpu and gpu.vram_gib else 0, rank, vram, recipe.drafter is None, recipe.name
+
     recipes = [
         recipe
         for recipe in catalog.recipes.values()
         if catalog.models[recipe.body.model].repository == repository
         and _fits(recipe, gpu, catalog)
     ]
-    named = gpu is not None and gpu.vram_gib is not None
-    return min(recipes, key=partial(_order, named=named), default=None)
+    return min(recipes, key=order, default=None)
 
 
 def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:
     if recipe.status in ("superseded", "fails") or (recipe.ranks and recipe.ranks.world > 1):
         return False
-    if gpu is None:
-        return True
-    if gpu.cap not in recipe.needs.compute_caps:
-        return False
-    if FAMILIES[gpu.cap].architecture not in architectures(recipe, catalog):
-        return False
-    return gpu.vram_gib is None or (recipe.needs.vram_gib or 0) <= gpu.vram_gib
-
-
-def _order(recipe: Recipe, *, named: bool) -> tuple[float, int, float, bool, str]:
-    rank = _RANKS.index(recipe.status) if recipe.status in _RANKS else len(_RANKS)
-    vram = recipe.needs.vram_gib or 0
-    return -vram if named else 0, rank, vram, recipe.drafter is None, recipe.name
+    return gpu is None or (
+        gpu.cap in recipe.needs.compute_caps
+        and FAMILIES[gpu.cap].architecture in architectures(recipe, catalog)
+        and (gpu.vram_gib is None or (recipe.needs.vram_gib or 0) <= gpu.vram_gib)
+    )

@@ -1,8 +1,9 @@
 """Resolve a fleet's tags and revisions: from its lock, or from registries and hubs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sparkwright.config.secrets import Source
@@ -37,6 +38,16 @@ def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
     return {path: read_lock(Path(path)) for path in sorted(paths)}
 
 
+def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[], Resolution]]]:
+    """Each locked host, and what resolves everything of it by its lock. That raises UserError for
+    what is not locked."""
+    known = locks(hosts)
+    for name, host in hosts.items():
+        path = host.plan.settings.lock_file
+        if (lock := known[path]) is not None:
+            yield name, partial(to_resolution, [host.plan.references], lock, path)
+
+
 def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Resolve all tags and revisions; for locked hosts, no registry or hub is asked.
 
@@ -45,16 +56,14 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """
     resolution = Resolution(images={}, models={})
     problems = Problems()
-    known = locks(hosts)
-    for host in hosts.values():
-        path = host.plan.settings.lock_file
-        if (lock := known[path]) is not None:
-            with problems.collected():
-                part = to_resolution([host.plan.references], lock, path)
-                problems += known_bad(host.plan.references, host.catalog, part)
-                resolution.add(part)
+    unlocked = dict(hosts)
+    for name, resolved in by_locks(hosts):
+        host = unlocked.pop(name)
+        with problems.collected():
+            part = resolved()
+            problems += known_bad(host.plan.references, host.catalog, part)
+            resolution.add(part)
     problems.stop()
-    unlocked = {n: item for n, item in hosts.items() if known[item.plan.settings.lock_file] is None}
     if unlocked:
         resolution.add(ask(unlocked))
     return resolution
@@ -75,7 +84,7 @@ def with_geometry(
                 models[key] = models[key].model_copy(update={"kv": model.kv})
         planned_hosts[name] = replace(
             host,
-            plan=replace(host.plan, pins=replace(host.plan.pins, python=python)),
+            plan=replace(host.plan, python_files=python),
             catalog=host.catalog.model_copy(update={"models": models}),
         )
     return planned_hosts
@@ -83,12 +92,8 @@ def with_geometry(
 
 def with_locked_geometry(hosts: Mapping[str, PlannedHost]) -> dict[str, PlannedHost]:
     """The same by the hosts' locks, where everything of a host is locked."""
-    known = locks(hosts)
     planned_hosts = dict(hosts)
-    for name, host in hosts.items():
-        path = host.plan.settings.lock_file
-        if (lock := known[path]) is not None:
-            with suppress(UserError):  # `lock --check` reports an incomplete lock
-                resolution = to_resolution([host.plan.references], lock, path)
-                planned_hosts |= with_geometry({name: host}, resolution)
+    for name, resolved in by_locks(hosts):
+        with suppress(UserError):  # `lock --check` reports an incomplete lock
+            planned_hosts |= with_geometry({name: hosts[name]}, resolved())
     return planned_hosts

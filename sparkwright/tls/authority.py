@@ -23,9 +23,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.documents.text_files import write
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.tls.names import ip_address, label
 
+_MESSAGES = Messages(__file__)
 CA_VALID = dt.timedelta(days=3650)
 #: Longer than most pauses between two deploys; a deploy renews when less than a third is left.
 HOST_VALID = dt.timedelta(days=365)
@@ -159,11 +160,7 @@ def _read(path: Path, now: dt.datetime) -> Authority:
 
 
 def _broken(path: Path, what: str) -> UserError:
-    remedy = (
-        f"restore it from a backup; or remove {path.parent}, deploy every host, and have clients "
-        "import the new CA (sparkwright ca)"
-    )
-    return refusal(str(path), what, remedy)
+    return _MESSAGES.refusal("broken-ca", str(path), problem=what, folder=path.parent)
 
 
 def _made(now: dt.datetime) -> str:

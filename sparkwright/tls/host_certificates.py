@@ -12,10 +12,11 @@ from sparkwright.config.inventory import lan_address
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.names import is_name, names_of, own_name
 
+_MESSAGES = Messages(__file__)
 if TYPE_CHECKING:
     from sparkwright.tls.users import UserCertificate
 
@@ -118,12 +119,8 @@ def problems(
     if settings is None:
         return
     for service in in_clear:
-        yield mistake(
-            f"{where}: {service} has no proxy",
-            "tls is on, and vLLM itself would answer others in clear",
-            f'set services.{service}.proxy to True, or its bind to "127.0.0.1"',
-            host,
-        )
+        place = f"{where}: {service} has no proxy"
+        yield _MESSAGES.mistake("in-clear", place, host, service=service)
     if isinstance(settings, TlsSettings):
         try:
             _users(host, data, settings, where)

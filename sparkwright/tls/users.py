@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
-from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, refusal
+from sparkwright.findings.user_error import Fault, Messages, Problems, mistakes
 from sparkwright.tls.authority import pem, subject_names
 from sparkwright.tls.names import covers
+
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,8 @@ def user_certificate(
         if not problems:
             problems += mistakes(where, _signed(settings, chain, roots), host)
         if key is not None and key.public_key() != chain[0].public_key():
-            what = f"{settings.key} is not the key of {settings.certificate}"
-            remedy = (
-                "name the key that this certificate was made for; the host's certificate comes "
-                "first in its file"
-            )
-            problems.append(mistake(f"{where}.key", what, remedy, host))
+            facts = {"key": settings.key, "certificate": settings.certificate}
+            problems.append(_MESSAGES.mistake("another-key", f"{where}.key", host, **facts))
     problems.stop()
     assert key is not None
     text = SecretText(pem(*chain, key))
@@ -73,33 +71,29 @@ def _read(file: str, where: str, host: str) -> bytes:
     try:
         return Path(file).expanduser().read_bytes()
     except OSError as error:
-        what = f"{file} can't be read: {error.strerror}"
-        raise refusal(where, what, "name a file on this machine, in PEM", host) from None
+        facts = {"file": file, "reason": error.strerror}
+        raise _MESSAGES.refusal("unreadable", where, host, **facts) from None
 
 
 def _certificates(file: str, where: str, host: str) -> tuple[x509.Certificate, ...]:
     try:
         return tuple(x509.load_pem_x509_certificates(_read(file, where, host)))
     except ValueError:
-        remedy = "name a file with -----BEGIN CERTIFICATE----- in it"
-        raise refusal(where, f"{file} holds no certificate in PEM", remedy, host) from None
+        raise _MESSAGES.refusal("no-certificate", where, host, file=file) from None
 
 
 def _key(file: str, where: str, host: str) -> PrivateKeyTypes:
     text = _read(file, where, host)
     mode = stat.S_IMODE(Path(file).expanduser().stat().st_mode)
     if mode & 0o077:
-        what = f"others may read the private key {file} (mode {mode:o})"
-        raise refusal(where, what, f"chmod 600 {file}", host)
+        raise _MESSAGES.refusal("readable-key", where, host, file=file, mode=mode)
     try:
         return serialization.load_pem_private_key(text, None)
     except TypeError:
-        what = f"{file} has a passphrase, which no host knows"
-        remedy = "write it without one: openssl pkey -in KEY -out NEW, and chmod 600 NEW"
+        message = "passphrase"
     except ValueError:
-        what = f"{file} holds no private key in PEM"
-        remedy = "name a file with -----BEGIN PRIVATE KEY----- in it"
-    raise refusal(where, what, remedy, host)
+        message = "no-private-key"
+    raise _MESSAGES.refusal(message, where, host, file=file)
 
 
 def _time_and_name(

@@ -14,7 +14,7 @@ extends: true
 tags:
   lab-arm64-only:
     date: 2026-07-02
-    vllm: 0.24.0
+    version: 0.24.0
     architectures: [arm64, amd64]
     source: says more than the lab's registry has
 """

@@ -70,7 +70,7 @@ def test_locks(data: bytes) -> None:
 
 
 @many
-@given(words=grammars.command_line)
+@given(arguments=grammars.command_line)
 def test_command_lines(arguments: tuple[str, ...]) -> None:
     # Every word may name a place; `report` has one of its own.
     named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}

@@ -136,7 +136,7 @@ def test_health_says_so_whatever_the_engine_does(
     assert service.well
     host.do(on=True)
     service.look()
-    assert (service.well, service.said) == (False, "in maintenance")
+    assert (service.well, service.observed) == (False, "in maintenance")
     host.do(on=False)
     service.look()
     assert service.well

@@ -8,12 +8,11 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation
-from sparkwright.host.proxy.pool import HEALTH_UNIT
+from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.host.service import FORMAT
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.proxy.haproxy import UNIT
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, fake
@@ -33,8 +32,8 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(
-        host.name, wanted(planned), (), KEYS, None, host.memory, f"10.0.0.{host.name[-1]}",
-        proxies_of(planned, everyone),
+        wanted(planned), (), KEYS, None, proxies_of(planned, everyone), None,
+        host.name, host.memory, f"10.0.0.{host.name[-1]}",
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_the_doctor_examines_what_the_releases_name() -> None:
     result = questions.facts(item, run)  # type: ignore[arg-type]
     assert item.programs == ["status", "doctor"]
     assert item.request("doctor")["services"] == {"qwen36": ["127.0.0.1", 8000]}
-    assert result.planned["qwen36"] == Planned("b" * 12, 600, False)
+    assert result.planned["qwen36"] == Planned("b" * 12, 600, False, engine="vllm")
 
 
 def test_smoke_asks_for_what_the_release_itself_promises() -> None:

@@ -129,12 +129,12 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
 
 def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> Runtime:
-        raise RuntimeBundleError("no wheel of hf_transfer: run pip download")
+        raise RuntimeBundleError("unknown-architecture", arch="m68k", known="x86_64")
 
     monkeypatch.setattr(runtime, "build_runtime", build)
     ran = run(_model(), models.present, execute=True, **MODEL)
     assert not ran.well
-    assert ran.memory.failure == "no wheel of hf_transfer: run pip download"
+    assert str(ran.memory.failure).startswith("No runtime for architecture 'm68k'")
 
 
 def test_what_an_image_is_pulled_with() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.load import HostLoad
-from sparkwright.run import load_samples as load
+from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 from tests.operations.sites import site, spark
 
@@ -24,7 +24,7 @@ def _single(answer: Any, **connection: Any) -> tuple[Any, HostRun]:
 def test_a_look_is_one_execution_without_sudo() -> None:
     host, item = _single(LOAD)
     looks: list[Any] = []
-    load.follow(host, item, looks.append, interval=0.01, count=2)
+    questions.follow_load(host, item, looks.append, interval=0.01, count=2)
     assert host.programs == ["load", "load"]
     assert all("_sudo" not in asked.arguments for asked in host.asked)
     assert not any("sudo" in asked.text for asked in host.asked)
@@ -62,7 +62,7 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
 
     host, item = _single(answer, disconnect=disconnect, connect=connect)
     looks: list[Any] = []
-    load.follow(host, item, looks.append, interval=0.0, count=4)
+    questions.follow_load(host, item, looks.append, interval=0.0, count=4)
     texts = [str(look) if isinstance(look, HostError) else "load" for look in looks]
     lost = "sparkwright-load: the connection is lost (gone)"
     assert texts == ["load", lost, "not reached: no route", "load"]
@@ -73,4 +73,4 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
 def test_a_host_whose_last_look_is_silent_has_not_answered() -> None:
     host, item = _single(OSError("gone"))
     with pytest.raises(HostError, match="gone"):
-        load.follow(host, item, lambda _: None, interval=0.0, count=1)
+        questions.follow_load(host, item, lambda _: None, interval=0.0, count=1)

@@ -5,9 +5,8 @@ import base64
 import pytest
 
 from sparkwright.findings.user_error import refusal
-from sparkwright.host.proxy.pool import HEALTH_UNIT
+from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.operations import proxies
-from sparkwright.proxy.haproxy import UNIT
 from tests.operations.harness import as_json, fake, run
 from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, proxied, spark
 from tests.unit.builders import probe
@@ -42,7 +41,6 @@ def test_what_the_host_is_asked_for() -> None:
     ran = run(host, proxies.serving, PROXY, FILES, execute=True)
     request = host.request("configure")
     assert request["files"] == as_json(FILES)
-    assert (request["unit"], request["health"]) == (UNIT, HEALTH_UNIT)
     assert (request["config"], request["start"]) == (CONFIG, True)
     assert host.asked[-1].hidden
     assert ["qwen36", "self", "127.0.0.1", "18000", "28000", "0"] in request["keep"]
@@ -86,7 +84,7 @@ def test_taking_it_away_names_where_it_would_be() -> None:
     host.memory.services_root = "/srv/sw"
     run(host, proxies.serving, None, {}, execute=True)
     request = host.request("configure")
-    assert (request["files"], request["health"]) == ({}, None)
+    assert request["files"] == {}
     assert request["config"] == "/srv/sw/gateway/haproxy.cfg"
 
 
@@ -95,10 +93,10 @@ def test_a_switch_takes_the_proxies_with_it() -> None:
     assert proxies.switched(PROXY, FILES, probe(**proxied(ONE)), root) is None
     result = proxies.switched(PROXY, FILES, probe(), root)
     assert result is not None
-    assert result.to.files == FILES
+    assert result.files == FILES
     # Also what only the plan before had: going back takes it up again.
     assert set(FILES) <= set(result.managed)
-    assert result.health_path == f"{UNITS}/{HEALTH_UNIT}"
+    assert f"{UNITS}/{HEALTH_UNIT}" in result.managed
     gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
     assert gone is not None
-    assert (gone.to.files, gone.managed) == ({}, result.managed)
+    assert (gone.files, gone.managed) == ({}, result.managed)

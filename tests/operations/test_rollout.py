@@ -8,7 +8,7 @@ from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.service import CheckResult
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
-from sparkwright.run import rollback, rollout
+from sparkwright.run import rollout
 from sparkwright.run.state import HostRun, Run
 from tests.operations.harness import FakeHost, Said
 from tests.operations.sites import looked_at, running, site, spark
@@ -89,7 +89,7 @@ def _back(
 ) -> tuple[FakeHost, list[Any] | None]:
     host = spark(observe=probe(), status=status)
     run = site(host, spark("spark-2"), **data)
-    return host, rollback.targets_of(host, run.hosts["spark-1"], to=to, service=service)  # type: ignore[arg-type]
+    return host, rollout.targets_of(host, run.hosts["spark-1"], to=to, service=service)  # type: ignore[arg-type]
 
 
 def test_back_to_the_release_before() -> None:

@@ -14,9 +14,8 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.host.proxy.pool import HEALTH_UNIT
+from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.operations import files, gpu, images, jobs, models, proxies, runtime, watch
-from sparkwright.proxy.haproxy import UNIT
 from sparkwright.resolve.runtime import Runtime
 from tests.operations.harness import Case, check, fake, run
 from tests.operations.sites import BEHIND, host_run, proxied, spark, written

@@ -12,7 +12,7 @@ from sparkwright.config.parse import parse_settings
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Observation
-from sparkwright.host.proxy.pool import Pool, Sockets
+from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
@@ -105,7 +105,7 @@ def kept_service(
     return Service(
         name=name, home=home, release=release, recipe="r", tag="new", compose="new",
         unit_text="new unit", image="i", gate=replace(asked, **gate),
-        pool=Pool(name, Sockets("admin", "master"), 0, 0) if gate.get("proxy") else None,
+        pool=Pool(name, "admin", "master", 0, 0) if gate.get("proxy") else None,
     )  # fmt: skip
 
 

@@ -5,14 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.checks.configuration import issues
-from sparkwright.checks.configuration import (
-    memory_budget as memory,
-)
-from sparkwright.checks.configuration import (
-    whole_service as service,
-)
-from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware, contexts
+from sparkwright.checks.configuration import issues, memory_budget, whole_service
+from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines import ENGINES, engine
 from sparkwright.findings.check import Checks
@@ -28,7 +22,7 @@ def _rules(*names: str) -> Checks[Context]:
         [*(each.check_texts for each in engines), Path(__file__).with_name("checks.yaml")],
         [
             *(module for each in engines for module in each.checks),
-            *(memory, service, issues),
+            *(memory_budget, whole_service, issues),
         ],
     )
 
@@ -36,14 +30,6 @@ def _rules(*names: str) -> Checks[Context]:
 #: The rules of every engine, for lists of them; and of each.
 RULES = _rules(*ENGINES)
 _OF_ENGINE = {name: _rules(name) for name in ENGINES}
-__all__ = [
-    "RULES",
-    "Hardware",
-    "assumed_hardware",
-    "check_host",
-    "rule_ids",
-    "unknown_silences",
-]
 
 
 def rule_ids(catalog: Catalog) -> list[str]:
@@ -56,7 +42,7 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
     findings: list[Finding] = []
     for context in contexts(plan, catalog, hardware):
         planned = context.service
-        silenced = dict(planned.silenced)
+        silenced = planned.settings.silenced
         for rule, finding in _OF_ENGINE[planned.engine].judged(context):
             key = finding.subject.key or ""
             subject = Subject(
@@ -71,7 +57,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
     """Silenced rules that do not exist: nothing would be silenced, without a message."""
     known = rule_ids(catalog)
     for planned in plan.services:
-        for rule, _ in planned.silenced:
+        for rule in planned.settings.silenced:
             if rule not in known:
                 yield mistake(
                     f"{origin}: services.{planned.name}.silenced.{rule}",

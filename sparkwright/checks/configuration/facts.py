@@ -37,12 +37,19 @@ class Hardware:
         """Whether CPU and GPU share one pool."""
         return unified(self.compute_cap)
 
+    @property
+    def pool_gib(self) -> float | None:
+        """The memory that engines share."""
+        return self.memory_gib if self.unified else self.vram_gib
+
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
     """Hardware that a host's recipes are made for: finds most mistakes without a host."""
-    each = [set(service.needs.compute_caps) for service in plan.services]
+    each = [set(service.recipe.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU serves them all
-    vram = [service.needs.vram_gib for service in plan.services if service.needs.vram_gib]
+    vram = [
+        service.recipe.needs.vram_gib for service in plan.services if service.recipe.needs.vram_gib
+    ]
     cap = next(iter(caps)) if len(caps) == 1 else None
     family = FAMILIES.get(cap or "")
     return Hardware(
@@ -66,7 +73,7 @@ class Context(Configuration):
     @property
     def recipe(self) -> Recipe:
         """The service's recipe."""
-        return self.catalog.recipes[self.service.recipe]
+        return self.service.recipe
 
     def defaulted(self, facts: Iterable[str]) -> str:
         """Which of these are not written, and what counts for them, as the end of a sentence."""
@@ -86,28 +93,21 @@ class Context(Configuration):
             if not isinstance(value, list | dict):
                 number = self.engine.amount(value) if isinstance(value, str) else None
                 scalars[f"argument.{key}"] = value if number is None else number
-        speculative = self.limits.speculative or {}
-        scalars.update({f"speculative.{key}": value for key, value in speculative.items()})
-        scalars.update(
-            {
-                f"environment.{key}": _FLAGS.get(value.strip().lower(), value)
-                for key, value in self.environment.items()
-            }
-        )
-        scalars.update(
-            {
-                "body.family": self.body.family,
-                "body.format": self.body.format,
-                "body.name": self.body.name,
-                "drafter.name": self.drafter.name if self.drafter else None,
-                "compute_cap": self.hardware.compute_cap,
-                "vram_gib": self.hardware.vram_gib,
-                "architecture": self.hardware.architecture,
-                "image": self.image.name,
-                "tag": self.service.image.tag,
-            }
-        )
-        return scalars
+        speculative, drafter = self.limits.speculative or {}, self.drafter
+        scalars |= {f"speculative.{key}": value for key, value in speculative.items()}
+        for key, text in self.environment.items():
+            scalars[f"environment.{key}"] = _FLAGS.get(text.strip().lower(), text)
+        return scalars | {
+            "body.family": self.body.family,
+            "body.format": self.body.format,
+            "body.name": self.body.name,
+            "drafter.name": drafter.name if drafter else None,
+            "compute_cap": self.hardware.compute_cap,
+            "vram_gib": self.hardware.vram_gib,
+            "architecture": self.hardware.architecture,
+            "image": self.image.name,
+            "tag": self.service.image.tag,
+        }
 
 
 def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[Context]:
@@ -119,7 +119,7 @@ def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[C
             gpus *= len(service.rank.hosts)
         yield Context(
             engine=engine(service.engine),
-            version=image.tags[service.image.tag].vllm,
+            version=image.tags[service.image.tag].version,
             image=image,
             body=catalog.models[service.body.name],
             drafter=catalog.models[drafter.name] if drafter else None,

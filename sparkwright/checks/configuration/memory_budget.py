@@ -37,10 +37,9 @@ class Budget:
 
 def budget(context: Context) -> Budget:
     """The service's memory as far as the catalog knows it."""
-    hardware, limits, ranks = context.hardware, context.limits, context.recipe.ranks
+    pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
-    pool = hardware.memory_gib if hardware.unified else hardware.vram_gib
     share = None if pool is None or limits.share is None else pool * limits.share
     weights = context.body.loaded_gib or context.body.size_gib
     drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
@@ -68,7 +67,8 @@ def _unified(context: Context) -> Iterator[Symptom]:
     every = budgets(context.plan, context.catalog, context.hardware)
     shares = {name: own.share or 0.0 for name, own in every.items()}
     for service in context.plan.services:
-        group = f" ({service.exclusive}: one at a time)" if service.exclusive else ""
+        turns = service.settings.exclusive
+        group = f" ({turns}: one at a time)" if turns else ""
         parts.append(f"{service.name} {shares[service.name]:.0f}{group}")
     sidecars = context.plan.settings.sidecars
     needed = SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())

@@ -1,6 +1,5 @@
 """Use of a host's memory, part by part, as far as the plan knows it."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
@@ -40,20 +39,12 @@ class Memory:
         return self.total_gib - sum(part.gib for part in self.parts)
 
 
-def _counted(plan: HostPlan, shares: Mapping[str, float]) -> Iterator[str]:
-    """The services whose parts are added up: of an exclusive group its largest alone."""
-    for service in plan.services:
-        group = plan.groups.get(service.exclusive or "", (service.name,))
-        if service.name == max(group, key=lambda name: shares[name]):
-            yield service.name
-
-
 def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     """Weights, KV caches, sidecars and the system of a planned host."""
     hardware = assumed_hardware(plan)
     parts: list[Part] = []
     needs = budgets(plan, catalog, hardware)
-    for name in _counted(plan, {name: own.share or 0.0 for name, own in needs.items()}):
+    for name in plan.counted({name: own.share or 0.0 for name, own in needs.items()}):
         own = needs[name]
         weights = (own.weights or 0) + own.drafter
         parts.append(Part("#", f"{name} weights", weights))
@@ -62,5 +53,4 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     parts += [Part("+", name, size) for name, size in plan.settings.sidecars.items()]
     if hardware.unified:
         parts.append(Part("o", "system", SYSTEM_GIB))
-    total = hardware.memory_gib if hardware.unified else hardware.vram_gib
-    return Memory(total, hardware.unified, tuple(parts))
+    return Memory(hardware.pool_gib, hardware.unified, tuple(parts))

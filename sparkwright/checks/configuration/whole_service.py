@@ -28,7 +28,7 @@ def _works(context: Context) -> Iterator[Symptom]:
 
 @check("thinking-budget")
 def _thinking(context: Context) -> Iterator[Symptom]:
-    smoke = context.service.smoke
+    smoke = context.service.settings.smoke
     thinks = smoke.thinking and "thinking" in context.body.capabilities
     if thinks and smoke.max_tokens < THINKING_TOKENS:
         yield Symptom(tokens=smoke.max_tokens, least=THINKING_TOKENS)
@@ -41,7 +41,7 @@ def _architecture(context: Context) -> Iterator[Symptom]:
     published = context.image.tags[image.tag].architectures
     if own is None or own in published:
         return
-    others = recipes_for(context.catalog, own, {cap}, context.service.needs.vram_gib)
+    others = recipes_for(context.catalog, own, {cap}, context.service.recipe.needs.vram_gib)
     yield Symptom(
         "image-architecture",
         "others" if others else "",
@@ -92,23 +92,23 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
 @check("open-routes")
 def _open_routes(context: Context) -> Iterator[Symptom]:
     service = context.service
-    if service.proxy is None and not is_loopback(service.bind):
+    if not service.proxy and not is_loopback(service.bind):
         routes = ", ".join(context.engine.routes.open)
         yield Symptom(planned=service, routes=routes)
 
 
 @check("remote-code")
 def _remote_code(context: Context) -> Iterator[Symptom]:
-    pins = context.plan.pins
+    plan = context.plan
     if not context.arguments.get("trust_remote_code"):
         return
-    if not pins.locked:
+    if not plan.locked:
         yield Symptom()
         return
-    if pins.python is None:
+    if plan.python_files is None:
         return  # judged once more when the lock's files are known
     models = [model for model in (context.body, context.drafter) if model]
-    files = {model.name: pins.python.get(model.name, ()) for model in models}
+    files = {model.name: plan.python_files.get(model.name, ()) for model in models}
     if not any(files.values()):
         yield Symptom("remote-code", "needless")
     for model in models:

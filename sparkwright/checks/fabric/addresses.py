@@ -9,6 +9,7 @@ from ipaddress import ip_interface
 from pathlib import Path
 
 from sparkwright.config.fabric import FabricAddresses
+from sparkwright.config.templates import template
 from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding
 from sparkwright.host.fabric import NETPLAN, FabricState, Rail
@@ -51,22 +52,7 @@ def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tupl
 
 def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
     """The text of the file."""
-    lines = [
-        "# Written by `sparkwright fabric addresses`; `sparkwright remove` takes it away.",
-        "network:",
-        "  version: 2",
-        "  ethernets:",
-    ]
-    for item in given:
-        lines += [
-            f"    {item.rail.name}:",
-            "      dhcp4: false",
-            "      dhcp6: false",
-            "      link-local: []",
-            f"      mtu: {wanted.mtu}",
-            f"      addresses: [{item.address}]",
-        ]
-    return "\n".join(lines) + "\n"
+    return template("fabric/netplan.yaml.j2").render(wanted=wanted, given=given)
 
 
 def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ...]:

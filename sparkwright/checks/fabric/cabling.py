@@ -1,5 +1,6 @@
 """Which port of which host is cabled to which, by the neighbours that each host sees."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,12 +16,6 @@ class Cable:
     rail: Rail
     other: str
     other_rail: Rail
-
-    def seen_from(self, host: str) -> tuple[Rail, str, Rail]:
-        """The host's own device, the other host, and its device."""
-        if host == self.host:
-            return self.rail, self.other, self.other_rail
-        return self.other_rail, self.host, self.rail
 
 
 def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
@@ -69,18 +64,15 @@ def shape_of(states: Mapping[str, FabricState]) -> str | None:
     A device that sees two hosts hangs on a switch; so do more hosts than see each other over
     cables of their own.
     """
-    result = cables(states)
-    if not result:
-        return None
-    reached: dict[str, set[str]] = {}
-    for cable in result:
-        for host in (cable.host, cable.other):
-            mine, other, _ = cable.seen_from(host)
-            reached.setdefault(mine.mac, set()).add(other)
+    reached: defaultdict[str, set[str]] = defaultdict(set)
+    cages = set()
+    for cable in cables(states):
+        ends = (cable.host, cable.rail, cable.other), (cable.other, cable.other_rail, cable.host)
+        for host, rail, other in ends:
+            reached[rail.mac].add(other)
+            cages.add((host, rail.cage))
     if any(len(hosts) > 1 for hosts in reached.values()):
         return "switch"
-    if len(states) == 2:
+    if len(states) == 2 and reached:
         return "pair"
-    cages = {(host, rail.cage) for item in result
-             for host, rail in ((item.host, item.rail), (item.other, item.other_rail))}  # fmt: skip
-    return "ring" if len(cages) == 2 * len(states) else None
+    return "ring" if reached and len(cages) == 2 * len(states) else None

@@ -10,21 +10,37 @@ from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.fabric import FabricState, Rail
 
 
-@each(groups.hosts, "fabric-no-connectx")
-def _none(state: FabricState) -> Iterator[Symptom]:
+@each(
+    groups.hosts, "fabric-no-connectx", "fabric-cma", "fabric-two-nccl", "fabric-driver-590",
+    "fabric-rdma-down",
+)  # fmt: skip
+def _host(state: FabricState) -> Iterator[Symptom]:
     if not state.rails:
-        yield Symptom()
+        yield Symptom("fabric-no-connectx")
+    elif state.cma_total == 0:
+        yield Symptom("fabric-cma", kernel=state.kernel)
+    for loaded in state.nccl:
+        yield Symptom("fabric-two-nccl", names=" and ".join(loaded))
+    if (state.driver or "").startswith("590."):
+        yield Symptom("fabric-driver-590", driver=state.driver)
+    for rail in state.rails:
+        if rail.carrier and rail.rdma is None:
+            yield Symptom("fabric-rdma-down", "absent", rail=rail)
+        elif rail.carrier and rail.rdma and rail.rdma.state != "ACTIVE":
+            yield Symptom("fabric-rdma-down", rail=rail, state=rail.rdma.state or "no state")
 
 
-@check("fabric-link-down")
-def _down(fabric: groups.Fabric) -> Iterator[Symptom]:
+@check("fabric-link-down", "fabric-second-cable")
+def _links(fabric: groups.Fabric) -> Iterator[Symptom]:
     needed = 2 if fabric.shape == "ring" else 1
     for host, state in fabric.states.items():
         up = {rail.cage for rail in state.rails if rail.carrier}
         if state.rails and len(up) < needed:
             there = f"port {min(up)} alone has a link" if up else "no port has a link"
             ports = "both ports" if needed == 2 else "one port"
-            yield Symptom(host=host, observed=there, expected=ports)
+            yield Symptom("fabric-link-down", host=host, observed=there, expected=ports)
+        elif len(up) > needed:
+            yield Symptom("fabric-second-cable", host=host)
 
 
 @each(groups.hosts, "fabric-twin-down")
@@ -38,22 +54,20 @@ def _twin(state: FabricState) -> Iterator[Symptom]:
             yield Symptom("fabric-twin-down", case, cage=cage, up=up[0].name, name=name)
 
 
-@each(groups.used_rails_of, "fabric-speed")
-def _speed(rail: Rail) -> Iterator[Symptom]:
+@each(groups.used_rails_of, "fabric-speed", "fabric-mtu", "fabric-no-address", "fabric-no-gid")
+def _rail(rail: Rail) -> Iterator[Symptom]:
     if rail.speed is not None and rail.speed < groups.SPEED:
-        yield Symptom(rail=rail)
-
-
-@each(groups.used_rails_of, "fabric-mtu")
-def _mtu(rail: Rail) -> Iterator[Symptom]:
+        yield Symptom("fabric-speed", rail=rail)
     if rail.mtu < groups.MTU:
-        yield Symptom(rail=rail)
-
-
-@each(groups.used_rails_of, "fabric-no-address")
-def _address(rail: Rail) -> Iterator[Symptom]:
+        yield Symptom("fabric-mtu", rail=rail)
     if rail.ipv4 is None:
-        yield Symptom(rail=rail)
+        yield Symptom("fabric-no-address", rail=rail)
+    elif rail.rdma is not None:
+        address = rail.ipv4.partition("/")[0]
+        kinds = [gid.type for gid in rail.rdma.gids if gid.address == address]
+        if "RoCE v2" not in kinds:
+            names = ", ".join(kinds) or "none"
+            yield Symptom("fabric-no-gid", rail=rail, address=address, kinds=names)
 
 
 @check("fabric-one-subnet")
@@ -63,43 +77,6 @@ def _one_subnet(fabric: groups.Fabric) -> Iterator[Symptom]:
         for (rail, first), (twin, second) in combinations(at, 2):
             if first.network.overlaps(second.network):
                 yield Symptom(host=host, rail=rail, first=first, twin=twin, second=second)
-
-
-@each(groups.hosts, "fabric-rdma-down")
-def _rdma(state: FabricState) -> Iterator[Symptom]:
-    for rail in state.rails:
-        if rail.carrier and rail.rdma is None:
-            yield Symptom("fabric-rdma-down", "absent", rail=rail)
-        elif rail.carrier and rail.rdma and rail.rdma.state != "ACTIVE":
-            yield Symptom(rail=rail, state=rail.rdma.state or "no state")
-
-
-@each(groups.used_rails_of, "fabric-no-gid")
-def _gid(rail: Rail) -> Iterator[Symptom]:
-    if rail.ipv4 is None or rail.rdma is None:
-        return
-    address = rail.ipv4.partition("/")[0]
-    kinds = [gid.type for gid in rail.rdma.gids if gid.address == address]
-    if "RoCE v2" not in kinds:
-        yield Symptom(rail=rail, address=address, kinds=", ".join(kinds) or "none")
-
-
-@each(groups.hosts, "fabric-cma")
-def _cma(state: FabricState) -> Iterator[Symptom]:
-    if state.rails and state.cma_total == 0:
-        yield Symptom(kernel=state.kernel)
-
-
-@each(groups.hosts, "fabric-two-nccl")
-def _nccl(state: FabricState) -> Iterator[Symptom]:
-    for loaded in state.nccl:
-        yield Symptom(names=" and ".join(loaded))
-
-
-@each(groups.hosts, "fabric-driver-590")
-def _driver(state: FabricState) -> Iterator[Symptom]:
-    if (state.driver or "").startswith("590."):
-        yield Symptom(driver=state.driver)
 
 
 @check("fabric-wrong-port")
@@ -112,14 +89,6 @@ def _cage(fabric: groups.Fabric) -> Iterator[Symptom]:
         if same is ring and end not in ends and fabric.shape != "switch":
             ends.add(end)
             yield Symptom("fabric-wrong-port", "" if ring else "pair", host=cable.host, cable=cable)
-
-
-@check("fabric-second-cable")
-def _second(fabric: groups.Fabric) -> Iterator[Symptom]:
-    for host, state in fabric.states.items():
-        up = {rail.cage for rail in state.rails if rail.carrier}
-        if fabric.shape != "ring" and len(up) > 1:
-            yield Symptom(host=host)
 
 
 @check("fabric-other-host")
@@ -143,18 +112,14 @@ def _apart(fabric: groups.Fabric) -> Iterator[Symptom]:
             yield Symptom(host=host, others=", ".join(sorted(others)) or "nobody")
 
 
-@each(groups.cables_of, "fabric-subnets-differ")
-def _subnets(cable: Cable) -> Iterator[Symptom]:
+@each(groups.cables_of, "fabric-subnets-differ", "fabric-mtus-differ")
+def _cable(cable: Cable) -> Iterator[Symptom]:
     if cable.rail.ipv4 and cable.other_rail.ipv4:
         own, other = ip_interface(cable.rail.ipv4), ip_interface(cable.other_rail.ipv4)
         if own.network != other.network:
             yield Symptom(cable=cable, own=own, address=other)
-
-
-@each(groups.cables_of, "fabric-mtus-differ")
-def _mtus(cable: Cable) -> Iterator[Symptom]:
     if cable.rail.mtu != cable.other_rail.mtu:
-        yield Symptom(cable=cable)
+        yield Symptom("fabric-mtus-differ", cable=cable)
 
 
 @check("fabric-address-twice")

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.configuration import Hardware
-from sparkwright.checks.configuration.facts import contexts
+from sparkwright.checks.configuration.facts import Hardware, contexts
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check
@@ -36,7 +35,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     services, total = host.plan.services, host.observed.memory.total / GIB
     if not services:
         return
-    needs = {service.name: service.needs.memory_gib for service in services}
+    needs = {service.name: service.recipe.needs.memory_gib for service in services}
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)

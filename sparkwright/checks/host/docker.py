@@ -13,15 +13,10 @@ LEAST_DOCKER = 25
 OTHER_DOCKERS = ("snap", "desktop", "rootless", "podman")
 
 
-@check("docker-kind", "docker", "docker-user", "docker-compose")
+@check("docker-kind", "docker", "docker-user", "docker-compose", "nvidia-container-toolkit")
 def _docker(host: HostFacts) -> Iterator[Symptom]:
     if host.plan.services:
         yield from docker_symptoms(host.observed, LEAST_DOCKER)
-
-
-@check("nvidia-container-toolkit")
-def _toolkit(host: HostFacts) -> Iterator[Symptom]:
-    if host.plan.services:
         yield from toolkit_symptoms(host.observed)
 
 

@@ -60,8 +60,10 @@ def given(gpus: Sequence[Gpu], service: ServicePlan) -> list[Gpu]:
 @each(_services, "gpu", "gpu-memory", "gpu-unknown", "gpu-mixed")
 def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
     host, service = part
-    gpus, own, needs = host.gpus, given(host.gpus, service), service.needs
-    unfit = list(symptoms(own, needs.compute_caps, needs.vram_gib, f" for recipe {service.recipe}"))
+    gpus, own, needs = host.gpus, given(host.gpus, service), service.recipe.needs
+    unfit = list(
+        symptoms(own, needs.compute_caps, needs.vram_gib, f" for recipe {service.recipe.name}")
+    )
     yield from unfit
     names = {name for gpu in own for name in (str(gpu.index), gpu.uuid)}
     if gpus and (unknown := [name for name in service.gpus if name not in names]):

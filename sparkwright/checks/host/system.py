@@ -13,38 +13,23 @@ CLOCK_TOLERANCE = 30
 LEAST_HAPROXY = (2, 5)
 
 
-@check("sudo")
-def _sudo(host: HostFacts) -> Iterator[Symptom]:
-    if host.observed.sudo is not None:
-        yield Symptom(user=host.observed.user, answer=host.observed.sudo)
-
-
-@check("systemd")
-def _systemd(host: HostFacts) -> Iterator[Symptom]:
-    if host.observed.systemd_version is None:
-        yield Symptom()
-    elif host.observed.system_state == "degraded":
+@check("sudo", "systemd", "wsl", "python", "kernel")
+def _system(host: HostFacts) -> Iterator[Symptom]:
+    observed, kernel = host.observed, host.observed.kernel
+    if observed.sudo is not None:
+        yield Symptom("sudo", user=observed.user, answer=observed.sudo)
+    if observed.systemd_version is None:
+        yield Symptom("systemd")
+    elif observed.system_state == "degraded":
         yield Symptom("systemd", "degraded")
-
-
-@check("wsl")
-def _wsl(host: HostFacts) -> Iterator[Symptom]:
-    if "microsoft" in host.observed.kernel.lower():
-        yield Symptom(kernel=host.observed.kernel)
-
-
-@check("python")
-def _python(host: HostFacts) -> Iterator[Symptom]:
-    major, minor, *_ = host.observed.python
+    if "microsoft" in kernel.lower():
+        yield Symptom("wsl", kernel=kernel)
+    major, minor, *_ = observed.python
     if (major, minor) < (3, 10):
-        yield Symptom(major=major, minor=minor)
-
-
-@check("kernel")
-def _kernel(host: HostFacts) -> Iterator[Symptom]:
-    version = re.match(r"(\d{1,9})\.(\d{1,9})", host.observed.kernel)
+        yield Symptom("python", major=major, minor=minor)
+    version = re.match(r"(\d{1,9})\.(\d{1,9})", kernel)
     if version and (int(version[1]), int(version[2])) < (5, 15):
-        yield Symptom(kernel=host.observed.kernel)
+        yield Symptom("kernel", kernel=kernel)
 
 
 @check("clock")
@@ -56,21 +41,17 @@ def _clock(host: HostFacts) -> Iterator[Symptom]:
         yield Symptom("clock", "drifts")
 
 
-@check("not-a-directory")
-def _obstacles(host: HostFacts) -> Iterator[Symptom]:
+@check("not-a-directory", "exposed-directory")
+def _directories(host: HostFacts) -> Iterator[Symptom]:
     settings = host.plan.settings
-    roots = {"models_root": settings.models_root, "services_root": settings.services_root}
-    for setting, root in roots.items():
+    for setting in ("models_root", "services_root"):
+        root = getattr(settings, setting)
         disk = host.observed.disks.get(root)
         if disk and disk.obstacle:
             away = f"{quote(disk.obstacle)} {quote(disk.obstacle + '.old')}"
             yield Symptom(obstacle=disk.obstacle, root=root, setting=setting, away=away)
-
-
-@check("exposed-directory")
-def _exposed(host: HostFacts) -> Iterator[Symptom]:
     for directory in host.observed.exposed:
-        yield Symptom(directory=directory, settings=host.plan.settings)
+        yield Symptom("exposed-directory", directory=directory, settings=settings)
 
 
 @check("haproxy")
@@ -101,7 +82,7 @@ def _ports(host: HostFacts) -> Iterator[Symptom]:
     for service in host.plan.services:
         users[service.port] = f"service {service.name}"
         if service.proxy:
-            users[service.proxy.port] = f"service {service.name}"
+            users[service.client_port] = f"service {service.name}"
     for port, user in sorted(users.items()):
         listener = host.observed.ports.get(port)
         if listener is None or is_ours(listener, host.observed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +30,7 @@ class Planned:
     boot_seconds: int
     speculates: bool
     corrupts: bool = False
-    engine: str = DEFAULT
+    engine: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,16 @@ class Facts(Examination):
         findings: tuple[Finding, ...] = (),
     ) -> Facts:
         """An examination beside the plan; of logs only what patterns match against in no time."""
-        facts = cls(**vars(examination) | {"planned": planned or {}, "findings": findings})
-        return replace(
-            facts,
-            services={
-                name: replace(service, log=_short(service.log))
-                for name, service in facts.services.items()
-            },
-            kernel=_short(facts.kernel),
-            boot_before=_short(facts.boot_before),
-        )
+        seen = {
+            name: replace(service, log=_short(service.log))
+            for name, service in examination.services.items()
+        }
+        logs = {
+            "kernel": _short(examination.kernel),
+            "boot_before": _short(examination.boot_before),
+        }
+        own = {"services": seen, "planned": planned or {}, "findings": findings}
+        return cls(**vars(examination) | logs | own)
 
     @property
     def unified(self) -> bool:
@@ -85,15 +87,59 @@ class Serving:
         return max(0.0, self.facts.now - epoch(container.started))
 
     @property
+    def healthy(self) -> bool:
+        """Whether /health says so."""
+        return self.seen.health.code == 200
+
+    @property
+    def active(self) -> bool:
+        """Whether systemd has the unit running."""
+        return self.seen.unit.get("ActiveState") == "active"
+
+    @property
+    def restarts(self) -> int:
+        """How often systemd has started it again since somebody last did."""
+        text = self.seen.unit.get("NRestarts", "")
+        return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """``--max-model-len 8192`` and ``--max-model-len=8192`` of its container's command line ->
+        ``max_model_len: 8192``. Also of a command that is one word after ``bash -lc``."""
+        words = list(self.seen.container.words) if self.seen.container else []
+        if any(" --" in word for word in words):
+            words = [part for word in words for part in _split(word)]
+        result: dict[str, str] = {}
+        name = ""
+        for word in words:
+            if word.startswith("--"):
+                name, _, value = word[2:].partition("=")
+                name = name.replace("-", "_")
+                result[name] = value
+            elif name:
+                result[name] = f"{result[name]} {word}".strip()
+        return result
+
+    def last(self, pattern: str) -> str | None:
+        """The last line of the log that matches, without blanks around it."""
+        lines = reversed(self.seen.log)
+        return next((line.strip() for line in lines if re.search(pattern, line)), None)
+
+    def between(self, name: str) -> float | None:
+        """How far a counter rose between the two looks; None without two, or after a restart."""
+        looks = self.seen.metrics
+        risen = looks[-1][name] - looks[0][name] if len(looks) > 1 else -1.0
+        return risen if risen >= 0 else None
+
+    @property
     def engine(self) -> Engine:
         """The engine that is planned; the default one for a service that is not."""
-        return engine(self.planned.engine if self.planned else DEFAULT)
+        return engine((self.planned and self.planned.engine) or DEFAULT)
 
     @property
     def limits(self) -> Limits:
         """The limits on its container's command line."""
-        container = self.seen.container
-        return self.engine.limits(container.arguments if container else {})
+        return self.engine.limits(self.arguments)
 
 
 def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
@@ -107,6 +153,13 @@ def containers(facts: Facts) -> Iterator[tuple[Subject, ContainerSeen]]:
     for subject, service in services(facts):
         if service.seen.container is not None:
             yield subject, service.seen.container
+
+
+def _split(word: str) -> list[str]:
+    try:
+        return shlex.split(word) if len(word) < 20_000 else word.split()
+    except ValueError:
+        return word.split()
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

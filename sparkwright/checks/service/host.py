@@ -27,62 +27,45 @@ _LAST = {
 }
 
 
-@check("maintenance")
-def _maintenance(facts: Facts) -> Iterator[Symptom]:
-    if facts.maintenance:
-        yield Symptom(observed=in_maintenance(facts.maintenance, facts.now))
-
-
-@check("memory-pressure", "disk-pressure")
-def _pressure(facts: Facts) -> Iterator[Symptom]:
+@check("maintenance", "docker-silent", "fetch-stuck", "spark-link-slow")
+def _host(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.THRESHOLDS
+    if facts.maintenance:
+        observed = in_maintenance(facts.maintenance, facts.now)
+        yield Symptom("maintenance", observed=observed)
+    if facts.docker is None and facts.services:
+        yield Symptom("docker-silent")
+    for fetch in facts.fetches:
+        if fetch.idle_seconds > limits["fetch_idle_seconds"]:
+            yield Symptom("fetch-stuck", unit=fetch.unit, minutes=fetch.idle_seconds / 60)
+    for name, speed in facts.ports.items():
+        if facts.unified and 0 < speed < limits["link_mbps"]:
+            yield Symptom("spark-link-slow", name=name, speed=speed)
+
+
+@check("memory-pressure", "disk-pressure", "memory-scarce")
+def _pressure(facts: Facts) -> Iterator[Symptom]:
+    limits, size = thresholds.THRESHOLDS, facts.memory
     memory = facts.pressure.get("memory", {}).get("some", 0.0)
-    swapped = (facts.memory.get("SwapTotal", 0) - facts.memory.get("SwapFree", 0)) / GIB
+    swapped = (size.get("SwapTotal", 0) - size.get("SwapFree", 0)) / GIB
     if memory >= limits["pressure"]:
         yield Symptom(share=memory, swap=f", {swapped:.1f} GiB in swap" if swapped > 1 else "")
     disks = facts.pressure.get("io", {}).get("full", 0.0)
     if disks >= limits["disk_pressure"]:
         yield Symptom("disk-pressure", share=disks)
+    available = size.get("MemAvailable")
+    if available is not None and available < limits["memory_least_gib"] * GIB:
+        total = size.get("MemTotal", 0) / GIB
+        yield Symptom("memory-scarce", available=available / GIB, total=total)
 
 
-@check("memory-scarce")
-def _scarce(facts: Facts) -> Iterator[Symptom]:
-    available = facts.memory.get("MemAvailable")
-    if available is not None and available < thresholds.THRESHOLDS["memory_least_gib"] * GIB:
-        yield Symptom(available=available / GIB, total=facts.memory.get("MemTotal", 0) / GIB)
-
-
-@check("swap-on-unified-memory")
-def _swap(facts: Facts) -> Iterator[Symptom]:
+@check("swap-on-unified-memory", "desktop-on-unified-memory")
+def _unified(facts: Facts) -> Iterator[Symptom]:
     size = facts.memory.get("SwapTotal", 0) / GIB
     if facts.unified and size and (facts.swappiness or 0) > _SWAPPINESS:
         yield Symptom(size=size, swappiness=facts.swappiness)
-
-
-@check("desktop-on-unified-memory")
-def _desktop(facts: Facts) -> Iterator[Symptom]:
     if facts.unified and facts.desktop:
-        yield Symptom()
-
-
-@check("docker-silent")
-def _docker(facts: Facts) -> Iterator[Symptom]:
-    if facts.docker is None and facts.services:
-        yield Symptom()
-
-
-@check("fetch-stuck")
-def _fetches(facts: Facts) -> Iterator[Symptom]:
-    for fetch in facts.fetches:
-        if fetch.idle_seconds > thresholds.THRESHOLDS["fetch_idle_seconds"]:
-            yield Symptom(unit=fetch.unit, minutes=fetch.idle_seconds / 60)
-
-
-@check("spark-link-slow")
-def _links(facts: Facts) -> Iterator[Symptom]:
-    for name, speed in facts.ports.items():
-        if facts.unified and 0 < speed < thresholds.THRESHOLDS["link_mbps"]:
-            yield Symptom(name=name, speed=speed)
+        yield Symptom("desktop-on-unified-memory")
 
 
 @check("driver-half-updated")

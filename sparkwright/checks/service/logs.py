@@ -22,8 +22,8 @@ def patterns() -> dict[str, Check]:
 @each(services)
 def _lines(service: Serving) -> Iterator[Symptom]:
     for id_, entry in patterns().items():
-        line = service.seen.last(entry.pattern)
-        if line is not None and not (entry.vague and service.seen.healthy):
+        line = service.last(entry.pattern)
+        if line is not None and not (entry.vague and service.healthy):
             # A line that only says that the engine ended is worth less than the cause before it.
             cause = journal.cause(service.seen.log) if entry.vague else None
             yield Symptom(id_, observed=cause or line)

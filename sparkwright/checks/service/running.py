@@ -6,7 +6,7 @@ from sparkwright.checks.service.facts import Facts, Serving, containers, service
 from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check, each
-from sparkwright.host.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.doctor import ContainerSeen
 from sparkwright.host.lib import metrics
 from sparkwright.text.marks import stopped
 
@@ -20,30 +20,18 @@ def _stopped(service: Serving) -> Iterator[Symptom]:
         yield Symptom(absent=absent, who=who)
 
 
-@each(services, "ranks-missing")
-def _ranks(service: Serving) -> Iterator[Symptom]:
-    if service.seen.active and service.seen.waits:
-        yield Symptom(observed=service.seen.waits)
-
-
-@each(services, "restarts")
-def _restarts(service: Serving) -> Iterator[Symptom]:
-    if service.seen.restarts and service.seen.unit.get("ActiveState") != "failed":
-        yield Symptom(restarts=service.seen.restarts)
-
-
-@each(services, "booting")
-def _booting(service: Serving) -> Iterator[Symptom]:
-    seconds = service.uptime
-    starting = service.seen.active and seconds and service.seen.health.code is None
-    if service.planned and starting and seconds <= service.planned.boot_seconds:
-        yield Symptom(minutes=seconds / 60)
-
-
-@each(services, "unit-not-read")
-def _reload(service: Serving) -> Iterator[Symptom]:
-    if service.seen.unit.get("NeedDaemonReload") == "yes":
-        yield Symptom()
+@each(services, "ranks-missing", "restarts", "booting", "unit-not-read")
+def _unit(service: Serving) -> Iterator[Symptom]:
+    seen, seconds, planned = service.seen, service.uptime, service.planned
+    if service.active and seen.waits:
+        yield Symptom("ranks-missing", observed=seen.waits)
+    if service.restarts and seen.unit.get("ActiveState") != "failed":
+        yield Symptom("restarts", restarts=service.restarts)
+    starting = service.active and seconds and seen.health.code is None
+    if planned and starting and seconds <= planned.boot_seconds:
+        yield Symptom("booting", minutes=seconds / 60)
+    if seen.unit.get("NeedDaemonReload") == "yes":
+        yield Symptom("unit-not-read")
 
 
 @each(services, "gpu-lost-in-container")
@@ -64,16 +52,23 @@ def _other_release(service: Serving) -> Iterator[Symptom]:
         yield Symptom(runs=container.release, planned=planned.release)
 
 
-@each(containers, "container-killed")
-def _killed(container: ContainerSeen) -> Iterator[Symptom]:
+@each(
+    containers, "container-killed", "container-without-gpu", "weights-are-links",
+    "weights-are-lfs-pointers",
+)  # fmt: skip
+def _container(container: ContainerSeen) -> Iterator[Symptom]:
     if container.oom_killed or (not container.running and container.exit_code == 137):
-        yield Symptom(how="by its memory limit" if container.oom_killed else "exit code 137")
-
-
-@each(containers, "container-without-gpu")
-def _no_device(container: ContainerSeen) -> Iterator[Symptom]:
+        how = "by its memory limit" if container.oom_killed else "exit code 137"
+        yield Symptom("container-killed", how=how)
     if not container.gpu:
-        yield Symptom()
+        yield Symptom("container-without-gpu")
+    for mount in container.mounts:
+        for check_id, names in (
+            ("weights-are-links", mount.links),
+            ("weights-are-lfs-pointers", mount.pointers),
+        ):
+            if names:
+                yield Symptom(check_id, mount=mount, names=", ".join(names[:3]))
 
 
 @check("endless-restarts")
@@ -83,33 +78,17 @@ def _loops(facts: Facts) -> Iterator[Symptom]:
             yield Symptom(container=container)
 
 
-@each(containers, "weights-are-links", "weights-are-lfs-pointers")
-def _weights(container: ContainerSeen) -> Iterator[Symptom]:
-    for mount in container.mounts:
-        if mount.links:
-            yield Symptom(mount=mount, names=", ".join(mount.links[:3]))
-        if mount.pointers:
-            names = ", ".join(mount.pointers[:3])
-            yield Symptom("weights-are-lfs-pointers", mount=mount, names=names)
-
-
 @each(services)
 def _by_engine(service: Serving) -> Iterator[Symptom]:
     """Faults that the engine knows in a command line."""
     if service.seen.container:
-        arguments, unified = service.seen.container.arguments, service.facts.unified
-        yield from service.engine.seen_faults(arguments, unified=unified)
-
-
-@each(services, "first-request")
-def _first(service: Serving) -> Iterator[Symptom]:
-    if still(service.seen) and compiling(service):
-        yield Symptom(seconds=service.uptime)
+        unified = service.facts.unified
+        yield from service.engine.seen_faults(service.arguments, unified)
 
 
 @each(services, "acceptance-low")
 def _low(service: Serving) -> Iterator[Symptom]:
-    limits, looks = thresholds.THRESHOLDS, drafting(service.seen)
+    limits, looks = thresholds.THRESHOLDS, drafting(service)
     if not looks:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
@@ -118,26 +97,24 @@ def _low(service: Serving) -> Iterator[Symptom]:
         yield Symptom(share=accepted / drafted, drafted=drafted)
 
 
-@each(services, "no-drafts")
-def _no_drafts(service: Serving) -> Iterator[Symptom]:
+@each(services, "first-request", "no-drafts", "preemptions")
+def _counters(service: Serving) -> Iterator[Symptom]:
+    if still(service) and compiling(service):
+        yield Symptom("first-request", seconds=service.uptime)
     if service.planned and service.planned.speculates and service.seen.metrics:
         last = service.seen.metrics[-1]
         if last[metrics.GENERATED] > 100 and last[metrics.DRAFTED] == 0:
-            yield Symptom(generated=last[metrics.GENERATED])
-
-
-@each(services, "preemptions")
-def _preempted(service: Serving) -> Iterator[Symptom]:
-    if risen := service.seen.between(metrics.PREEMPTED):
-        yield Symptom(requests=risen)
+            yield Symptom("no-drafts", generated=last[metrics.GENERATED])
+    if risen := service.between(metrics.PREEMPTED):
+        yield Symptom("preemptions", requests=risen)
 
 
 @each(services, "queue-saturated")
 def _queue(service: Serving) -> Iterator[Symptom]:
     looks, slots = service.seen.metrics, service.limits.sequences
-    if len(looks) < 2 or still(service.seen):
+    if len(looks) < 2 or still(service):
         return
-    seconds = _first_token(service.seen)
+    seconds = _first_token(service)
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
     if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
@@ -148,7 +125,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
         )
 
 
-def _first_token(service: ServiceSeen) -> float:
+def _first_token(service: Serving) -> float:
     """Mean seconds to the first token between the two looks; 0 where it is not known."""
     count = service.between(metrics.FIRST_TOKEN_COUNT)
     total = service.between(metrics.FIRST_TOKEN_SUM)

@@ -7,7 +7,7 @@ from sparkwright.checks.service.facts import Facts, Serving, services
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
-from sparkwright.host.doctor import Look, ServiceSeen
+from sparkwright.host.doctor import Look
 from sparkwright.host.lib import metrics
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import (
@@ -74,12 +74,12 @@ def _symptom(finding: WatchFinding, observed: str, case: str = "") -> Symptom:
     )
 
 
-def still(service: ServiceSeen) -> bool:
+def still(service: Serving) -> bool:
     """Whether requests ran at both looks and nothing came out in between."""
     return (
         service.healthy
-        and len(service.metrics) > 1
-        and all(look[metrics.RUNNING] > 0 for look in service.metrics)
+        and len(service.seen.metrics) > 1
+        and all(look[metrics.RUNNING] > 0 for look in service.seen.metrics)
         and all(service.between(name) == 0 for name in metrics.PROGRESS)
     )
 
@@ -90,23 +90,23 @@ def compiling(service: Serving) -> bool:
     return service.seen.metrics[-1][metrics.GENERATED] == 0 and service.uptime < _FIRST + boot
 
 
-def drafting(service: ServiceSeen) -> tuple[Look, ...]:
+def drafting(service: Serving) -> tuple[Look, ...]:
     """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
     lately = service.between(metrics.DRAFTED)
     if lately is not None and lately >= thresholds.THRESHOLDS["drafted"]:
-        return service.metrics
+        return service.seen.metrics
     # Every counter begins at zero.
-    return (Look(at=0, values={}), *service.metrics) if service.metrics else ()
+    return (Look(at=0, values={}), *service.seen.metrics) if service.seen.metrics else ()
 
 
 def _samples(service: Serving) -> Iterator[tuple[float, ServiceSample]]:
     """A service's looks as samples of the watch, oldest first."""
     seen, now = service.seen, service.facts.now
-    plain = ServiceSample(seen.health.code, seen.unit.get("ActiveState"), seen.restarts)
+    plain = ServiceSample(seen.health.code, seen.unit.get("ActiveState"), service.restarts)
     uptime = service.uptime
     if uptime and plain.health is None and not seen.metrics:
         yield now - uptime, plain
-    for look in drafting(seen):
+    for look in drafting(service):
         kept = {name: look[name] for name in metrics.WATCHED}
         if not compiling(service):
             kept[metrics.PROGRESSED] = metrics.progress(look.values)

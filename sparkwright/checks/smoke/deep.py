@@ -13,12 +13,10 @@ from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 
-#: Check -> the least tokens of its prompt.
-LONG = {"long-2k": 2048, "long-16k": 16384}
 #: Checks of promises that only recipe and catalog make.
 _PROMISED = (
     *("thinking-off", "thinking-on", "tools", "image", "prefix-cache", "concurrency"),
-    *LONG,
+    *("long-2k", "long-16k"),
 )
 #: The checks' time beyond one answer's deadline each: for reading and writing many tokens, and a
 #: minute for everything around them.
@@ -30,22 +28,21 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
     """Deep test's request for a service, by its plan and its model's entry."""
     limits = engine(service.engine).limits(dict(service.arguments))
     skip = _skipped(service, limits, catalog)
-    return _request(gate, limits, skip, max(THINKING_TOKENS, service.smoke.max_tokens))
+    return _request(gate, limits, skip, max(THINKING_TOKENS, service.settings.smoke.max_tokens))
 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     """Deep test of a service whose plan is broken: of what its release itself promises."""
     why = "what the recipe promises is not known while the plan is broken"
-    skip = dict.fromkeys(_PROMISED, why)
-    if not gate.speculates:
-        skip["speculation"] = "no drafter in its release"
-    return _request(gate, Limits(), skip, THINKING_TOKENS)
+    return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 
 def _request(
     gate: SmokeRequest, limits: Limits, skip: dict[str, str], thinking_tokens: int
 ) -> DeepRequest:
     own = engine(gate.engine)
+    if not gate.speculates:
+        skip["speculation"] = "no drafter in its release"
     return DeepRequest(
         **vars(replace(gate, warm_ups=0)),
         tool_parser=limits.tools,
@@ -56,7 +53,7 @@ def _request(
         skip=skip,
         guarded=own.routes.guarded,
         tokenizer=own.probes.tokenizer,
-        context_errors=own.probes.context_errors,
+        context_errors=tuple(own.probes.context_errors),
     )
 
 
@@ -87,14 +84,8 @@ def _skipped(service: ServicePlan, limits: Limits, catalog: Catalog) -> dict[str
         skip["image"] = f"{model.name} has no vision"
     elif limits.blind:
         skip["image"] = f"{limits.blind}: served without vision"
-    for name, tokens in LONG.items():
-        # The prompt is a little longer than its name says, and the answer needs room too.
-        if limits.context and limits.context < tokens * 1.2 + 512:
-            skip[name] = f"a context of {limits.context} tokens has no room for it"
     if limits.caching is False:
         skip["prefix-cache"] = "prefix caching is off"
-    if not limits.speculates:
-        skip["speculation"] = "no speculative_config"
     if limits.sequences is None:
         skip["concurrency"] = "no max_num_seqs: the engine decides how many run at once"
     return skip

@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from http.client import HTTPConnection, HTTPException
 
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import scheme
 from sparkwright.engines import inference_routes
+from sparkwright.host.lib import bounded
+from sparkwright.host.lib.addresses import unreachable
 from sparkwright.host.service import CheckResult
 from sparkwright.plan.plan import HostPlan
 
@@ -27,7 +30,7 @@ _REFUSALS = (401, 404)
 #: Seconds for one connection, and for all that is asked of a host.
 _CONNECT, _ALL = 2.0, 15.0
 _AT_ONCE = 8
-#: Bytes of an answer that are read: its status is in the first line.
+#: Bytes of an answer's body that are read, at most: its status is enough.
 _HEAD = 1024
 
 
@@ -38,7 +41,7 @@ class Entrance:
     Attributes:
         name: of the service; ``load balancer NAME`` for a fleet's.
         bind, port: where clients connect; port None where only the host itself does.
-        closed: ports that are the host's alone.
+        closed: ports that are the host's alentrance.
         https: whether clients connect by https.
     """
 
@@ -75,9 +78,9 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     for service in plan.services:
         if service.follower:
             continue  # nothing of it listens for clients
-        inner = (service.port, service.proxy.health_port) if service.proxy else ()
+        inner = (service.port, service.health_port) if service.proxy else ()
         if service.proxy or is_loopback(service.bind):
-            https = scheme(plan.settings, proxied=service.proxy is not None) == "https"
+            https = scheme(plan.settings, proxied=service.proxy) == "https"
             at = (service.client_bind, service.client_port)
             result.append(_entrance(service.name, *at, inner, https=https))
     for name, balancer in sorted(plan.settings.load_balancer.items()):
@@ -111,62 +114,61 @@ def look(
         return [_look(pool, entrance, address, ipv4, until) for entrance in entrances]
 
 
-def _look(pool: Executor, one: Entrance, address: str, ipv4: str | None, until: float) -> Outside:
+def _look(
+    pool: Executor, entrance: Entrance, address: str, ipv4: str | None, until: float
+) -> Outside:
     began = time.monotonic()
-    reached = pool.map(partial(_unreachable, address), one.closed)
+    reached = pool.map(partial(unreachable, address), entrance.closed)
     problems = [
         f"port {port} takes connections at {address}: it must be the host's alone"
-        for port, why in zip(one.closed, reached, strict=True)
+        for port, why in zip(entrance.closed, reached, strict=True)
         if why is None
     ]
-    if one.port is not None:
-        at = one.bind
-        if one.bind in EVERY_ADDRESS:
-            at = address if one.bind == "::" or ":" not in address else ipv4 or address
-        if why := _unreachable(at, one.port):
+    if entrance.port is not None:
+        at = entrance.bind
+        if entrance.bind in EVERY_ADDRESS:
+            at = address if entrance.bind == "::" or ":" not in address else ipv4 or address
+        if why := unreachable(at, entrance.port):
             if not problems:
-                note = f"{at}:{one.port} does not answer here: {why}"
-                return Outside(one.name, None, note, (at, one.port))
+                note = f"{at}:{entrance.port} does not answer here: {why}"
+                return Outside(entrance.name, None, note, (at, entrance.port))
         else:
-            asked = [(*route, key) for route in inference_routes() for key in (None, _wrong_key())]
-            opened = partial(_opened, at, one.port, until, https=one.https)
-            problems += filter(None, pool.map(opened, asked))
+            routes = [
+                (*route, key)
+                for route in inference_routes()
+                for key in (None, f"sk-{secrets.token_hex(24)}")
+            ]
+            opened = partial(_opened, at, entrance.port, until, https=entrance.https)
+            problems += filter(None, pool.map(opened, routes))
     detail = ", ".join(problems) or "nothing without the key"
-    return Outside(one.name, CheckResult(CHECK, not problems, time.monotonic() - began, detail))
-
-
-def _unreachable(address: str, port: int) -> str | None:
-    """Why no connection is taken; None where one is."""
-    try:
-        socket.create_connection((address, port), timeout=_CONNECT).close()
-    except OSError as error:
-        return str(error)
-    return None
-
-
-def _host(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
-def _wrong_key() -> str:
-    return f"sk-{secrets.token_hex(24)}"
+    return Outside(
+        entrance.name, CheckResult(CHECK, not problems, time.monotonic() - began, detail)
+    )
 
 
 def _opened(
-    address: str, port: int, until: float, asked: tuple[str, str, str | None], *, https: bool
+    address: str, port: int, until: float, route: tuple[str, str, str | None], *, https: bool
 ) -> str | None:
-    """Fault in the answer to a request that must be refused; None if there is none."""
-    method, path, key = asked
+    """Fault in the answer to a request that must be refused; None if there is nentrance.
+
+    However slowly the answer comes, nothing is waited for beyond ``until``.
+    """
+    method, path, key = route
     how = "with a wrong key" if key else "without the key"
-    body = "{}" if method == "POST" else ""
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {_host(address)}:{port}", "Connection: close"]
-    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-    lines += [f"Authorization: Bearer {key}"] if key else []
+    headers = {"Content-Type": "application/json", "Connection": "close"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    connection = HTTPConnection(address, port)
     try:
-        request = "\r\n".join([*lines, "", body]).encode()
-        status = _status(address, port, request, until, https=https)
-    except (OSError, ValueError) as error:
+        connection.sock = _connected(address, port, until, https=https)
+        left = max(0.01, until - time.monotonic())
+        connection.sock.settimeout(left)
+        connection.response_class = bounded.answers(_HEAD, left)  # type: ignore[assignment]
+        connection.request(method, path, "{}" if method == "POST" else "", headers)
+        status = connection.getresponse().status
+    except (OSError, HTTPException) as error:
         return f"{method} {path} {how}: {error}"
+    finally:
+        connection.close()
     return None if status in _REFUSALS else f"{method} {path} answers HTTP {status} {how}"
 
 
@@ -189,23 +191,3 @@ def _connected(address: str, port: int, until: float, *, https: bool) -> socket.
     finally:
         end.cancel()
     return result
-
-
-def _status(address: str, port: int, request: bytes, until: float, *, https: bool) -> int:
-    """The status of the answer. However slowly it comes, nothing is waited for beyond ``until``."""
-    with _connected(address, port, until, https=https) as connection:
-        connection.sendall(request)
-        head = b""
-        while b"\r\n" not in head and len(head) < _HEAD:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("no answer in time")
-            connection.settimeout(left)
-            got = connection.recv(_HEAD)
-            if not got:
-                break
-            head += got
-    parts = head.split(b" ", 2)
-    if len(parts) < 2 or not parts[0].startswith(b"HTTP/") or not parts[1].isdigit():
-        raise ValueError("no HTTP answer")
-    return int(parts[1][:3])

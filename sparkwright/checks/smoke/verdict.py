@@ -84,18 +84,10 @@ class DeepResult(DeepAnswer):
 
 def verdicts(host: str, answer: Mapping[str, DeepResult], now: datetime) -> list[DeepVerdict]:
     """Checks of a host's services, with the meaning of each failure."""
+    at = now.astimezone(UTC).isoformat(timespec="seconds")
     return [
-        DeepVerdict(
-            host=host,
-            service=name,
-            recipe=tested.recipe,
-            at=now.astimezone(UTC).isoformat(timespec="seconds"),
-            planned=tested.planned,
-            release=tested.release,
-            checks=tested.checks,
-            journal=tested.journal,
-        )
-        for name, tested in answer.items()
+        DeepVerdict(host=host, service=name, at=at, **vars(result))
+        for name, result in answer.items()
     ]
 
 

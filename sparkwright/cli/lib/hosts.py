@@ -71,7 +71,7 @@ class Hosts(Selection):
 
         invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
         connection = {**given(), **({"diff": True} if diff else {})}
-        shown = shown or progress.chosen("verbose")
+        shown = shown or "verbose" in progress.given()
         with session(
             invocation, connection, shown=shown, notice=notice or (lambda *_: None)
         ) as opened:
@@ -118,6 +118,5 @@ def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
 
 def given() -> dict[str, Any]:
     """Options of connection and sudo of the command that runs, by pyinfra's names."""
-    context = click.get_current_context(silent=True)
-    kept = {} if context is None else context.meta.get(progress.CONNECTION, {})
-    return {name: value for name, value in kept.items() if name not in ("verbose", "quiet")}
+    kept = progress.given().items()
+    return {name: value for name, value in kept if name not in ("verbose", "quiet")}

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -12,10 +13,10 @@ from sparkwright.text.visible import visible
 CONNECTION = "sparkwright.connection"
 
 
-def chosen(name: str) -> bool:
-    """Whether the command that runs was given ``quiet`` or ``verbose``."""
+def given() -> dict[str, Any]:
+    """Options of connection, sudo and output of the command that runs, by pyinfra's names."""
     context = click.get_current_context(silent=True)
-    return context is not None and name in context.meta.get(CONNECTION, ())
+    return {} if context is None else dict(context.meta.get(CONNECTION, {}))
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def shown() -> Iterator[Callable[[str, str], None]]:
     import sparkwright.run  # noqa: F401
 
     events: dict[str, str] = {}
-    if chosen("quiet") or chosen("verbose") or not sys.stderr.isatty():
+    if {"quiet", "verbose"} & given().keys() or not sys.stderr.isatty():
         yield events.__setitem__
         return
     from rich.console import Console

@@ -171,29 +171,14 @@ def _wrong_type(known: Argument, value: ArgumentValue) -> str | None:
         return None if known.kind == "many" else "it takes one value"
     if isinstance(value, dict):
         return None if known.kind == "any" else "it takes no mapping"
-    if known.kind == "int" and not _is_int(value):
-        return "not a whole number"
-    if known.kind == "float" and _number(value) is None:
-        return "not a number"
-    size = _is_int(value) or _SIZE.fullmatch(str(value).strip())
-    if known.kind == "size" and not size:
-        return "not a whole number, nor one such as 32k"
-    if known.kind == "auto-size" and not (size or is_auto(value)):
-        return "not a number of tokens"
-    return None
+    kind = DATA["kinds"].get(known.kind)
+    if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
+        return None
+    return str(kind["fault"])
 
 
 #: Decimals go with k (1000), not with K (1024): vLLM's human_readable_int.
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
-
-
-def _is_int(value: object) -> bool:
-    """Whether the parser's ``int()`` takes it: 16 and "16", not 16.0 or "1e3"."""
-    try:
-        int(str(value))
-    except ValueError:
-        return False
-    return True
 
 
 def is_auto(value: object) -> bool:
@@ -222,13 +207,10 @@ def _number(value: object) -> float | None:
 
 
 def _type_remedy(name: str, known: Argument) -> str:
-    return {
-        "flag": f"{name}: true" + (" or false" if known.negatable else ", or leave it out"),
-        "int": "a whole number",
-        "float": "a number",
-        "size": "a number, such as 32768 or 32k",
-        "auto-size": "a number, such as 32768 or 32k, or auto",
-    }.get(known.kind, "one value, without brackets")
+    if known.kind == "flag":
+        return f"{name}: true" + (" or false" if known.negatable else ", or leave it out")
+    kind = DATA["kinds"].get(known.kind, {"remedy": "one value, without brackets"})
+    return str(kind["remedy"])
 
 
 @cache

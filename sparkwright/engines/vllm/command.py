@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.engines.engine import Command, Launch, Misuse, Rank
+from sparkwright.engines.engine import Command, Launch, Rank
 from sparkwright.engines.vllm.data import DATA
+from sparkwright.findings.user_error import Fault
 
 #: Variable -> folder below the directory of boot caches.
 CACHES: Mapping[str, str] = DATA["caches"]
@@ -109,7 +110,7 @@ def rank_environment(rank: Rank) -> dict[str, str]:
     return {"VLLM_HOST_IP": rank.address, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800"}
 
 
-def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Misuse]:
+def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
     """Executors other than the one that serves on several hosts."""
     executor = arguments.get(_EXECUTOR)
     if executor not in (None, "mp"):

@@ -13,7 +13,7 @@ from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, parser
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 from sparkwright.engines.vllm.questions import questions
-from sparkwright.engines.vllm.table import nearest, table
+from sparkwright.engines.vllm.table import defaults, nearest
 from sparkwright.text.sizes import GIB
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
@@ -72,11 +72,8 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
 def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) -> Model:
     """The catalog's entry of the repository, where it has one; else one by its files."""
     revision = subject.service.revision
-    own = [
-        model for model in subject.catalog.models.values() if model.repository == subject.repository
-    ]
-    for model in own:
-        if revision in (None, model.revision):
+    for model in subject.catalog.models.values():
+        if model.repository == subject.repository and revision in (None, model.revision):
             return model
     facts = subject.facts
     name = subject.repository.lower().replace("/", "--")
@@ -141,12 +138,11 @@ def _arguments(
         share, origin = DEFAULT_UTILIZATION, "default of vLLM"
         if subject.version:
             version = nearest(subject.version)
-            default = table(version).defaults(hybrid=model.hybrid)["gpu_memory_utilization"]
-            share = amount(default) or share
+            share = amount(defaults(version, model.hybrid)["gpu_memory_utilization"]) or share
             origin = f"image's default (vLLM {version} in {subject.image.name}:{subject.tag})"
     yield "gpu_memory_utilization", (share, origin)
     used = amount(given.get("gpu_memory_utilization")) or share
-    yield "max_model_len", _length(subject, model, used, given.get("kv_cache_dtype"))
+    yield "max_model_len", _length(subject, model, used, given)
     yield "max_num_seqs", (SEQUENCES, "sparkwright's default for one box")
     template = f"model_type and chat template of {subject.repository}@{subject.resolved.commit[:7]}"
     if parsers["tool_call_parser"]:
@@ -160,7 +156,7 @@ def _arguments(
 
 
 def _length(
-    subject: Subject, model: Model, share: float, dtype: ArgumentValue | None
+    subject: Subject, model: Model, share: float, given: Mapping[str, ArgumentValue | None]
 ) -> tuple[ArgumentValue, str]:
     """The model's own context, or what of it fits."""
     context, pool = model.context, memory.pool_gib(subject.gpu)
@@ -168,7 +164,7 @@ def _length(
         return "auto", "replaced by the service's own"
     if pool is None:
         return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.config}"
-    fits = memory.fitting_context(model, context, share, dtype, pool)
+    fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
         return "auto", f"vLLM's auto, of {context}: {subject.config} does not say its KV cache"
     if fits is None or fits == context:
@@ -181,23 +177,19 @@ def _needs(subject: Subject, model: Model) -> Needs:
     if gpu.unified:
         return Needs(compute_caps=(gpu.cap,), memory_gib=110)
     # A card that is named is what the context was sized for; else what the weights need at least.
-    dtype = subject.service.arguments.get("kv_cache_dtype")
-    least = memory.least_vram_gib(model, model.context or 8192, dtype)
+    least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
     vram = memory.pool_gib(gpu) or least
     return Needs(compute_caps=(gpu.cap,), memory_gib=16, vram_gib=vram)
 
 
 def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
-    advised = [item for item in model.sampling if (item.mode, item.use) == ("any", "any")]
-    if not advised or subject.facts.sampling.get("temperature") is None:
-        return {}
-    entry = advised[0]
-    return {
-        subject.repository: Alias(
-            title="as its authors advise", temperature=entry.temperature, top_p=entry.top_p,
-            top_k=entry.top_k, source=subject.from_file("generation_config.json"),
-        )
-    }  # fmt: skip
+    for advised in model.sampling if "temperature" in subject.facts.sampling else ():
+        if (advised.mode, advised.use) == ("any", "any"):
+            figures = advised.model_dump(include={"temperature", "top_p", "top_k"})
+            source = subject.from_file("generation_config.json")
+            alias = Alias(title="as its authors advise", source=source, **figures)
+            return {subject.repository: alias}
+    return {}
 
 
 def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFact]:

@@ -5,11 +5,11 @@ that repeats a setting is refused.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.engines.engine import Misuse
 from sparkwright.engines.vllm.data import own_setting
+from sparkwright.findings.user_error import Fault
 
 
 def read_back(
@@ -34,7 +34,14 @@ def read_back(
         ]
 
 
-def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Misuse]:
+def misplaced(arguments: Iterable[str]) -> Iterator[Fault]:
+    """Arguments that are settings of the service."""
+    for argument in arguments:
+        if setting := own_setting(argument):
+            yield argument, "this is a setting of its own, not an argument", f"write {setting}"
+
+
+def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]:
     """Variables that would make something else run than plan, endpoints and rules show."""
     for variable, remedy in (
         (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),

@@ -10,16 +10,9 @@ from sparkwright.engines.vllm.arguments import amount, is_auto
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 
-#: Limit -> the argument that sets it.
-NAMES = {
-    "context": "max_model_len",
-    "sequences": "max_num_seqs",
-    "share": "gpu_memory_utilization",
-}
-
 
 def limits(arguments: Mapping[str, Any]) -> Limits:
-    """Limits of a plan's arguments, or of a container's command line, where values are texts."""
+    """Limits in arguments of a plan, or of a container's command line, where values are texts."""
 
     def whole(name: str) -> int | None:
         number = amount(arguments.get(name))

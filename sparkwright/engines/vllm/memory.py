@@ -31,23 +31,17 @@ _FILLED = 0.9
 _STEP = 1024
 
 
-def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
-    """Bytes of one token's keys and values, averaged over a sequence of this length."""
-    width = KV_BYTES.get(dtype.lower())
+def kv_bytes(
+    model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
+) -> float | None:
+    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
+    width = KV_BYTES.get(str(arguments.get("kv_cache_dtype") or "auto").lower())
     if not model.kv or width is None:
         return None
-    total = 0.0
-    for layer in model.kv:
-        kept = 1.0 if layer.window is None else min(1.0, layer.window / max(1, length))
-        total += layer.layers * 2 * layer.heads * layer.head_dim * width * kept
-    return total
-
-
-def kv_bytes(model: Model, arguments: Mapping[str, ArgumentValue], tokens: int) -> float | None:
-    """Bytes of a sequence's keys and values."""
-    dtype = str(arguments.get("kv_cache_dtype") or "auto")
-    per_token = kv_bytes_per_token(model, dtype, tokens)
-    return None if per_token is None else per_token * tokens
+    return width * sum(
+        layer.layers * 2 * layer.heads * layer.head_dim * min(tokens, layer.window or tokens)
+        for layer in model.kv
+    )
 
 
 def pool_gib(gpu: Gpu) -> float | None:
@@ -75,12 +69,11 @@ def spark_share(settings: HostSettings, catalog: Catalog) -> float:
 
 
 def _written(service: ServiceSettings, catalog: Catalog) -> float | None:
-    if _SHARE in service.arguments:
-        return amount(service.arguments[_SHARE]) or DEFAULT_UTILIZATION
     recipe = catalog.recipes.get(service.recipe or "")
-    if recipe is None:
+    arguments = {**(recipe.arguments if recipe else {}), **service.arguments}
+    if recipe is None and _SHARE not in arguments:
         return None
-    return amount(recipe.arguments.get(_SHARE)) or DEFAULT_UTILIZATION
+    return amount(arguments.get(_SHARE)) or DEFAULT_UTILIZATION
 
 
 def weights_gib(model: Model) -> float:
@@ -89,23 +82,27 @@ def weights_gib(model: Model) -> float:
 
 
 def fitting_context(
-    model: Model, context: int, share: float, kv_dtype: ArgumentValue | None, pool: float
+    model: Model,
+    context: int,
+    share: float,
+    arguments: Mapping[str, ArgumentValue | None],
+    pool: float,
 ) -> int | None:
     """Tokens of the longest sequence that the share has room for, at most the model's own; None
     where the geometry of its cache is not known, or nothing fits."""
-    per_token = kv_bytes_per_token(model, str(kv_dtype or "auto"), context)
-    if not per_token:
+    whole = kv_bytes(model, arguments, context)
+    if not whole:
         return None
     room = (pool * share - weights_gib(model) - OVERHEAD_GIB) * GIB * _FILLED
-    if room >= per_token * context:
+    if room >= whole:
         return context
-    fits = int(room / per_token) // _STEP * _STEP
-    return fits if fits >= _STEP else None
+    return max(0, int(room / whole * context) // _STEP * _STEP) or None
 
 
-def least_vram_gib(model: Model, context: int, kv_dtype: ArgumentValue | None) -> float:
+def least_vram_gib(
+    model: Model, context: int, arguments: Mapping[str, ArgumentValue | None]
+) -> float:
     """Memory of a card below which not even a short context fits: for a card that is not named."""
-    short = min(context, 8192)
-    per_token = kv_bytes_per_token(model, str(kv_dtype or "auto"), short) or 0.0
-    needed = weights_gib(model) + OVERHEAD_GIB + per_token * short / GIB
+    cache = kv_bytes(model, arguments, min(context, 8192)) or 0.0
+    needed = weights_gib(model) + OVERHEAD_GIB + cache / GIB
     return math.ceil(needed / DEFAULT_UTILIZATION * 10) / 10

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from sparkwright.engines.engine import Configuration
-from sparkwright.engines.vllm.architectures import architectures, version_with
 from sparkwright.engines.vllm.data import DATA, PARALLEL
+from sparkwright.engines.vllm.table import architectures, nearest
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 
@@ -25,13 +25,13 @@ def _quantization(context: Configuration) -> Iterator[Symptom]:
 
 @check("model-architecture")
 def _architecture(context: Configuration) -> Iterator[Symptom]:
-    name, vllm = context.body.architecture, context.version
-    if name is None or vllm is None or name in architectures(listed := version_with(vllm)):
+    name, vllm, served = context.body.architecture, context.version, architectures()
+    if name is None or vllm is None or name in served[listed := nearest(vllm, served)]:
         return
     others = [
         tag
         for tag, data in context.image.tags.items()
-        if data.vllm and name in architectures(version_with(data.vllm))
+        if data.version and name in served[nearest(data.version, served)]
     ]
     yield Symptom(
         "model-architecture",

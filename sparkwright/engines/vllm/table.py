@@ -5,7 +5,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,7 +29,7 @@ class Argument:
     """
 
     kind: str
-    choices: tuple[str, ...]
+    choices: Sequence[str]
     negatable: bool
     default: ArgumentValue | None = None
 
@@ -45,17 +46,10 @@ class Table:
 
     version: str
     arguments: dict[str, Argument]
-    names: dict[str, tuple[str, ...]]
-    speculative_keys: tuple[str, ...]
+    names: dict[str, Sequence[str]]
+    speculative_keys: Sequence[str]
     aliases: dict[str, str]
     decided: dict[str, dict[str, bool]]
-
-    def defaults(self, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
-        """The version's defaults for arguments that are not written; without unknown defaults."""
-        kind = "hybrid" if hybrid else "decoder"
-        own = {name: item.default for name, item in self.arguments.items()}
-        own |= {name: by_kind[kind] for name, by_kind in self.decided.items()}
-        return {name: value for name, value in own.items() if value is not None}
 
 
 def versions() -> list[str]:
@@ -72,30 +66,44 @@ def release(version: str) -> tuple[int, int, int]:
     return (major, minor, patch)
 
 
-def nearest(version: str) -> str:
-    """The table to go by: the version's own, else the next lower one, else the lowest."""
-    known = versions()
+def nearest(version: str, listed: Collection[str] = ()) -> str:
+    """The version to go by: itself, else the next lower one, else the lowest.
+
+    Args:
+        listed: versions to choose from; those that have a table where none are given.
+    """
+    known = sorted(listed, key=release) if listed else versions()
     lower = [other for other in known if release(other) <= release(version)]
     return lower[-1] if lower else known[0]
+
+
+@cache
+def architectures() -> Mapping[str, set[str]]:
+    """Version -> the classes that it serves, of which a model's config.json names one.
+
+    The lists come from vLLM's own registry, read as text from its wheels (``.ci/vllm_table.py``).
+    The file has for each class the versions that serve it.
+    """
+    result: defaultdict[str, set[str]] = defaultdict(set)
+    path = TABLES.with_name("architectures.json")
+    for name, listed in json.loads(path.read_text(encoding="utf-8")).items():
+        for version in listed.split():
+            result[version].add(name)
+    return result
 
 
 @cache
 def table(version: str) -> Table:
     """The table of a version that has one."""
     data = json.loads((TABLES / f"{version}.json").read_text(encoding="utf-8"))
-    return Table(
-        version=data["vllm"],
-        arguments={
-            name: Argument(kind, tuple(choices), negatable, default)
-            for name, (kind, choices, negatable, default) in data["arguments"].items()
-        },
-        names={key: tuple(values) for key, values in data["names"].items()},
-        speculative_keys=tuple(data["speculative_keys"]),
-        aliases=data["aliases"],
-        decided=data["decided"],
-    )
+    data["arguments"] = {name: Argument(*item) for name, item in data["arguments"].items()}
+    return Table(version=data.pop("vllm"), **data)
 
 
-def defaults(version: str, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
-    """Values that a version, or the nearest one with a table, takes for unwritten arguments."""
-    return table(nearest(version)).defaults(hybrid=hybrid)
+def defaults(version: str, hybrid: bool) -> Mapping[str, ArgumentValue]:
+    """Values that a version, or the nearest one with a table, takes for unwritten arguments;
+    without unknown ones."""
+    own, kind = table(nearest(version)), "hybrid" if hybrid else "decoder"
+    values = {name: item.default for name, item in own.arguments.items()}
+    values |= {name: by_kind[kind] for name, by_kind in own.decided.items()}
+    return {name: value for name, value in values.items() if value is not None}

@@ -29,7 +29,7 @@ def _beyond(share: float | None, batch: float | None, case: str = "") -> Iterato
         yield Symptom("gb10-batched-tokens", batch=batch, safe=_SAFE_BATCH)
 
 
-def seen_faults(arguments: Mapping[str, str], *, unified: bool) -> Iterator[Symptom]:
+def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom]:
     """Faults in the command line of a container that runs."""
     own = limits(arguments)
     if unified:

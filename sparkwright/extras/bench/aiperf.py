@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.extras.bench.loads import Batch, Load
-from sparkwright.extras.bench.results import Cell, Spread
+from sparkwright.extras.bench.results import MEASURES, Cell
 from sparkwright.findings.user_error import refusal
 from sparkwright.host.lib import metrics as neutral
 
@@ -34,11 +34,14 @@ FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
 #: Of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
+#: Of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output, 'Test
+#: methodology notes').
+BODY: dict[str, Any] = {
+    "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
+}  # fmt: skip
 #: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
-#: A file of JSON that AIPerf left.
-Report = Mapping[str, Any] | None
 _INSTALL = (
     f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
     if INSTALLED
@@ -47,16 +50,8 @@ _INSTALL = (
 _REMEDY = f"{_INSTALL} (once; 1.2 GB, some minutes), or name its venv in {VARIABLE}"
 
 
-@dataclass(frozen=True)
-class Tool:
-    """The installed generator: its program and version."""
-
-    program: Path
-    version: str
-
-
-def find(environment: Mapping[str, str] = os.environ) -> Tool:
-    """The generator at the pinned version.
+def find(environment: Mapping[str, str] = os.environ) -> Path:
+    """The generator's program, at the pinned version.
 
     Raises:
         UserError: when it is not there, or of another version: figures would not compare.
@@ -67,48 +62,33 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
         path.name.removesuffix(".dist-info").partition("-")[2]
         for path in folder.glob(f"lib/python3*/site-packages/{NAME}-*.dist-info")
     ]
-    expected = pinned(BENCH_PINS.read_text(encoding="utf-8"))
-    observed = ""
     if not program.is_file() or not installed:
-        observed = f"it is not installed in {folder}"
-    elif expected and installed[0] != expected:
-        observed = f"{folder} has version {installed[0]}, not {expected}"
-    if observed:
+        raise refusal(f"load generator {NAME}", f"it is not installed in {folder}", _REMEDY)
+    if installed[0] != pinned():
+        observed = f"{folder} has version {installed[0]}, not {pinned()}"
         raise refusal(f"load generator {NAME}", observed, _REMEDY)
-    return Tool(program, installed[0])
+    return program
 
 
-def pinned(text: str) -> str | None:
-    """The generator's version in a file of pins."""
-    match = re.search(rf"^{NAME}==(\S+)", text, re.MULTILINE)
-    return match[1] if match else None
+@cache
+def pinned() -> str:
+    """The generator's version in the file of pins."""
+    (version,) = re.findall(
+        rf"^{NAME}==(\S+)", BENCH_PINS.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return str(version)
 
 
-def prepare(
-    folder: Path,
-    prompts: Sequence[str],
-    *,
-    max_tokens: int,
-    body: Mapping[str, Any],
-    **settings: Any,
-) -> None:
+def prepare(folder: Path, prompts: Sequence[str], **settings: Any) -> None:
     """Put configuration, prompts and tokenizer into the folder that a run leaves its results in.
 
     Args:
-        body: more keys of each request's body.
         settings: ``url``, ``model`` and ``loads``; and ``metrics``, where the server's are read, if
             not at ``url`` without a key.
     """
-    body = {
-        "temperature": 0,
-        "max_tokens": max_tokens,
-        # As on the card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Test methodology notes'.
-        "chat_template_kwargs": {"enable_thinking": False},
-        **body,
-    }
     shutil.copytree(Path(__file__).with_name("tokenizer"), folder / "tokenizer")
     config = template("bench/aiperf.json.j2").render(
-        folder=str(folder), body=body, timeout=_TIMEOUT, **settings
+        folder=str(folder), body=BODY, timeout=_TIMEOUT, **settings
     )
     (folder / "config.json").write_text(config, encoding="utf-8")
     lines = (json.dumps({"text": prompt}) + "\n" for prompt in prompts)
@@ -124,39 +104,40 @@ def command_line(program: str, folder: str) -> list[str]:
 
 
 def cell(
-    batch: Batch, load: Load, max_tokens: int, errors: int, report: Report, metrics: Report
+    batch: Batch, load: Load, errors: int, report: Mapping[str, Any], metrics: Mapping[str, Any]
 ) -> Cell:
     """A phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
 
     Args:
         errors: requests that failed.
-        report: ``profile_export_aiperf.json``; None where every request failed.
-        metrics: ``server_metrics.json``; None where the server's were not to be had.
+        report: ``profile_export_aiperf.json``; empty where every request failed.
+        metrics: ``server_metrics.json``; empty where the server's were not to be had.
     """
-    report = report or {}
-    sent = _value(report, "input_sequence_length", "avg") or 0.0
-    acceptance, length = acceptances(metrics or {})
+
+    def value(name: str, statistic: str) -> float | None:
+        value = (report.get(name) or {}).get(statistic)
+        return float(value) if isinstance(value, int | float) else None
+
+    figures = {measure.name: (measure.scale, value(*measure.reported)) for measure in MEASURES}
+    taken = {
+        name: scale * figure for name, (scale, figure) in figures.items() if figure is not None
+    }
     return Cell(
         category=batch.category,
         concurrency=load.concurrency,
-        prompt_tokens=batch.context or 10 * round(sent / 10),
-        max_tokens=max_tokens,
-        requests=round(_value(report, "request_count", "avg") or 0),
+        prompt_tokens=batch.context
+        or 10 * round((value("input_sequence_length", "avg") or 0) / 10),
+        max_tokens=BODY["max_tokens"],
+        requests=round(value("request_count", "avg") or 0),
         errors=errors,
-        ttft=_spread(report, "time_to_first_token"),
-        tpot=_spread(report, "inter_token_latency"),
-        decode=_value(report, "output_token_throughput_per_user", "p50"),
-        decode_total=_value(report, "output_token_throughput", "avg"),
-        prefill=_value(report, "prefill_throughput_per_user", "p50"),
-        acceptance=acceptance,
-        acceptance_length=length,
+        measures=taken | acceptances(metrics),
     )
 
 
-def acceptances(metrics: Mapping[str, Any]) -> tuple[float | None, float | None]:
+def acceptances(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Share of the draft that was accepted, and mean tokens per step (1 + accepted / drafts).
 
-    From the engine's counters; None without speculation, whose counters are then not there.
+    From the engine's counters; empty without speculation, whose counters are then not there.
     """
     names = engine(DEFAULT).metrics
     drafts, tokens, accepted = (
@@ -164,8 +145,10 @@ def acceptances(metrics: Mapping[str, Any]) -> tuple[float | None, float | None]
         for name in (neutral.DRAFTS, neutral.DRAFTED, neutral.ACCEPTED)
     )
     if not drafts or not tokens or accepted is None:
-        return None, None
-    return min(1.0, accepted / tokens), 1 + accepted / drafts
+        return {}
+    return {
+        "acceptance": min(1.0, accepted / tokens), "acceptance_length": 1 + accepted / drafts
+    }  # fmt: skip
 
 
 def counted(metrics: Mapping[str, Any], name: str, of: str = "total") -> float | None:
@@ -205,15 +188,3 @@ def reasons(manifest: Mapping[str, Any]) -> tuple[str, ...]:
         for error in entry.get("error_summary") or ()
     ]
     return tuple(dict.fromkeys(filter(None, messages)))
-
-
-def _spread(report: Mapping[str, Any], name: str) -> Spread | None:
-    p50, p95 = (_value(report, name, key) for key in ("p50", "p95"))
-    if p50 is None:
-        return None
-    return Spread(p50=p50 / 1000, p95=None if p95 is None else p95 / 1000)
-
-
-def _value(report: Mapping[str, Any], name: str, key: str) -> float | None:
-    value = (report.get(name) or {}).get(key)
-    return float(value) if isinstance(value, int | float) else None

@@ -19,13 +19,14 @@ from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import ssh_address
 from sparkwright.config.secrets import Secret, existing_key
 from sparkwright.config.tls import clients_ca, scheme
+from sparkwright.engines import engine
 from sparkwright.extras.bench import aiperf, loads
-from sparkwright.extras.bench.aiperf import Tool, find
+from sparkwright.extras.bench.aiperf import find
 from sparkwright.extras.bench.host import Facts, ask, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.judgement import Bench, judged
 from sparkwright.extras.bench.loads import Batch, Sweep, batches, read_categories, read_numbers
 from sparkwright.extras.bench.measured_service import Service, reach
-from sparkwright.extras.bench.results import LoadGenerator, Result
+from sparkwright.extras.bench.results import Program, Result
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text
 from sparkwright.extras.bench.store import export, save
@@ -119,7 +120,7 @@ def command(
         read_numbers("--concurrency", concurrency) if concurrency else default.concurrency,
         read_numbers("--context", context, most=_LONGEST) if context else default.context,
     )
-    tool = find(os.environ)
+    program = find(os.environ)
     chosen = Hosts(inventory, overrides, limit)
     targets = list(_targets(chosen, names))
     hosts = tuple(dict.fromkeys(target.host.plan.host for target in targets))
@@ -128,7 +129,9 @@ def command(
     done = []
     for target in targets:
         if facts := before.get(target.host.plan.host):
-            done.append(_bench(tool, target, batches(sweep, quick=quick), facts, chosen, results))
+            done.append(
+                _bench(program, target, batches(sweep, quick=quick), facts, chosen, results)
+            )
             if not as_json:
                 echo(f"\n{text(done[-1])}")
     if exported is not None:
@@ -177,13 +180,13 @@ def _awake(
 
 
 def _bench(
-    tool: Tool, target: _Target, sweep: tuple[Batch, ...], before: Facts, hosts: Hosts,
+    program: Path, target: _Target, sweep: tuple[Batch, ...], before: Facts, hosts: Hosts,
     directory: Path,
 ) -> Bench:  # fmt: skip
     """Measure one service, and keep what was measured."""
     host, plan = target.host.plan.host, target.service
     settings = target.host.plan.settings
-    how, ca = scheme(settings, proxied=plan.proxy is not None), clients_ca(settings)
+    how, ca = scheme(settings, proxied=plan.proxy), clients_ca(settings)
     addresses = (f"[{at}]" if ":" in at else at for at in target.addresses)
     urls = [f"{how}://{address}:{plan.client_port}" for address in addresses]
     model = plan.served_names[0]
@@ -198,18 +201,19 @@ def _bench(
 
     target.say(f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
     measured = measure(
-        tool, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say, while_last=while_last
+        program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say, while_last=while_last
     )
     under_load, after = loaded.get(host), ask(hosts.only([host])).get(host)
-    running = before.running.get(plan.name)
+    running, version = before.running.get(plan.name), before.probe.versions.get(plan.name)
     as_planned = running is not None and running.release == before.planned.get(plan.name)
     result = Result(
         host=host, service=plan.name, when=when, image=image_of(running, plan),
         recipe=running.recipe if running else None, models=running.models if running else {},
         release=running.release if running else None, kernel=before.probe.kernel,
-        vllm=before.probe.versions.get(plan.name), gpu=gpu_of(before, under_load, after),
+        engine=Program(name=engine(plan.engine).title, version=version) if version else None,
+        gpu=gpu_of(before, under_load, after),
         settings=settings_of(plan) if as_planned else {}, cells=tuple(measured.cells),
-        generator=LoadGenerator(name=aiperf.LABEL, version=tool.version, command=measured.command),
+        generator=Program(name=aiperf.LABEL, version=aiperf.pinned(), command=measured.command),
     )  # fmt: skip
     for remark in (*measured.remarks, *remarks(plan.name, before, under_load, after)):
         echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)

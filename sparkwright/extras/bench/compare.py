@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.causes import Cause, Symptom
@@ -81,31 +81,26 @@ def compare(
 def _compare(
     result: Result, cell: Cell, published: Sequence[Table], causes: Sequence[Cause]
 ) -> CellComparison:
-    judged: list[tuple[Measure, Verdict]] = []
-    symptoms: set[Symptom] = set()
-    for measure in MEASURES:
-        measured = measure.of(cell)
-        card = figure(cell, measure, published) if measured is not None else None
-        if measured is not None and card is not None:
-            judged.append((measure, judge(measure, measured, card)))
-            if card.output_tokens is not None and cell.max_tokens < card.output_tokens / 2:
-                symptoms.add("shorter answers")
-    slow = {measure.slow for measure, verdict in judged if verdict.state == "worse"}
-    symptoms |= slow | {
-        measure.fine for measure, _ in judged if measure.fine and measure.slow not in slow
-    }
-    drafts = cell.acceptance is not None or cell.acceptance_length is not None
+    cards = {measure: figure(cell, measure, published) for measure in MEASURES
+             if measure.name in cell.measures}  # fmt: skip
+    verdicts = {measure: judge(measure, cell.measures[measure.name], card)
+                for measure, card in cards.items() if card}  # fmt: skip
+    slow = {measure.slow for measure, verdict in verdicts.items() if verdict.state == "worse"}
+    fine = {measure.fine for measure in verdicts if measure.fine and measure.slow not in slow}
+    drafts = not cell.measures.keys().isdisjoint(("acceptance", "acceptance_length"))
+    lengths = [card.output_tokens or 0 for card in cards.values() if card]
     clock, most = result.gpu.sm_clock_mhz, result.gpu.sm_clock_max_mhz
     conditions: dict[Symptom, bool] = {
+        "shorter answers": any(cell.max_tokens < length / 2 for length in lengths),
         "no drafter": not drafts and any(table.measurement.drafter for table in published),
         "errors": cell.errors > 0,
         "sampled": cell.sampling_temperature > 0,
         "clock unknown": not clock or not most,
         "clock low": bool(clock and most and clock < _LOW_CLOCK * most),
     }
-    symptoms |= {symptom for symptom, holds in conditions.items() if holds}
+    symptoms = {*slow, *fine, *(symptom for symptom, holds in conditions.items() if holds)}
     fits = tuple(cause for cause in causes if _fits(cause, symptoms, result, cell))
-    return CellComparison(cell, tuple(verdict for _, verdict in judged), fits)
+    return CellComparison(cell, tuple(verdicts.values()), fits)
 
 
 def judge(measure: Measure, measured: float, card: Figure) -> Verdict:
@@ -172,10 +167,10 @@ class Table:
         note = "" if card.status == "measured" else f"the card calls it {card.status}"
         return "; ".join(filter(None, (tag, note, *self.differs)))
 
-    def condition(self, key: str) -> float | None:
-        """The number of a condition that the card names; None without it."""
-        value = self.measurement.conditions.get(key)
-        return float(value) if isinstance(value, int | float) else None
+    def value(self, row: Row, key: str) -> Any:
+        """A key of a row, or what the card says of all rows."""
+        value = getattr(row, key)
+        return self.measurement.conditions.get(key) if value is None else value
 
 
 @dataclass(frozen=True)
@@ -206,7 +201,7 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
     models = {name: model for name, model in catalog.models.items()
               if model.repository in result.models}  # fmt: skip
     drafts = any(model.role == "drafter" for model in models.values())
-    found = []
+    result_tables = []
     for card in catalog.measurements.values():
         exact = card.tag is not None and card.tag == result.tag
         if (
@@ -221,8 +216,8 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
                 for key, value in card.conditions.items()
                 if result.settings.get(key, value) != value
             )
-            found.append(Table(card, exact, differs))
-    return tuple(sorted(found, key=lambda table: table.rank))
+            result_tables.append(Table(card, exact, differs))
+    return tuple(sorted(result_tables, key=lambda table: table.rank))
 
 
 def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure | None:
@@ -236,7 +231,7 @@ def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure |
         for row in table.measurement.rows:
             if getattr(row, measure.published) is None or not _speaks_of(row, table, cell, measure):
                 continue
-            length = row.output_tokens or table.condition("output_tokens")
+            length = table.value(row, "output_tokens")
             tokens = sum(_ends(length)) / 2 if length else None
             distance = abs(math.log(cell.max_tokens / tokens)) if tokens else 0.0
             key = table.rank, row.category is None, distance, -table.measurement.date.toordinal()
@@ -252,9 +247,7 @@ def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure |
 
 
 def _speaks_of(row: Row, table: Table, cell: Cell, measure: Measure) -> bool:
-    temperature = row.temperature
-    if temperature is None:
-        temperature = table.condition("temperature")
+    temperature = table.value(row, "temperature")
     return (
         _same_category(row, cell, measure)
         and (row.concurrency or (1 if measure.one_stream else None)) == cell.concurrency

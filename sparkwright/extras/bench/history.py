@@ -61,28 +61,32 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
         earlier: results of the same service, the oldest first; those after ``result``, of another
             GPU or of another load generator do not count.
     """
+    alike = _kind(result)
     past = [
-        (run, {cell.load: cell for cell in run.cells})
+        (run, {cell.load: cell.measures for cell in run.cells})
         for run in earlier
-        if run.when < result.when
-        and (run.host, run.service) == (result.host, result.service)
-        and (run.gpu.name, run.generator.name) == (result.gpu.name, result.generator.name)
+        if run.when < result.when and _kind(run) == alike
     ]
     lost = []
     for cell in result.cells:
-        same = [(run, cells[cell.load]) for run, cells in past if cell.load in cells]
+        same = [(run, measures[cell.load]) for run, measures in past if cell.load in measures]
         for measure in MEASURES:
-            values = [(run, value) for run, old in same if (value := measure.of(old)) is not None]
+            values = [(run, old[measure.name]) for run, old in same if measure.name in old]
             if regression := _regression(result, cell, measure, values):
                 lost.append(regression)
     return tuple(lost)
+
+
+def _kind(result: Result) -> tuple[str, ...]:
+    """Values that runs have in common which may be compared."""
+    return result.host, result.service, result.gpu.name, result.generator.name
 
 
 def _regression(
     result: Result, cell: Cell, measure: Measure, values: Sequence[tuple[Result, float]]
 ) -> Regression | None:
     """The regression of one measure, if it is one, by its earlier values."""
-    now, last = measure.of(cell), [value for _, value in values[-LAST:]]
+    now, last = cell.measures.get(measure.name), [value for _, value in values[-LAST:]]
     if now is None or len(last) < LEAST:
         return None
     usual = statistics.median(last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from sparkwright.engines import engine, metric_names
 from sparkwright.extras.bench import probe
 from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.extras.bench.results import GpuRun, ImageRun
+from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
 
@@ -71,12 +72,14 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
     if samples:
         return Facts(probed)
     status = status_of(host, run, texts=False)
-    running = {}
-    for name, service in status.services.items():
-        if service.container and service.container.running:
-            kept = service.releases.get(service.container.release or "")
-            if kept and kept.service:
-                running[name] = kept.service
+    running = {
+        name: kept.service
+        for name, service in status.services.items()
+        if service.container
+        and service.container.running
+        and (kept := service.releases.get(service.container.release or ""))
+        and kept.service
+    }
     planned = {service.name: service.release for service in run.services}
     return Facts(probed, running, planned, status.sleeping)
 
@@ -88,17 +91,18 @@ def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuR
     """
     samples = under_load.probe.samples if under_load else ()
     first, last = before.probe.gpu, after.probe.gpu if after else None
-    looks = [look for look in (first, *samples, last) if look]
-    clocks = [look.clock_mhz for look in samples if look.clock_mhz is not None]
-    watts = [look.power_w for look in samples if look.power_w is not None]
-    limits = [look.clock_max_mhz for look in looks if look.clock_max_mhz is not None]
-    degrees = [look.temperature_c for look in looks if look.temperature_c is not None]
+    looks = tuple(filter(None, (first, *samples, last)))
+
+    def values(looks: Iterable[Gpu], name: str) -> list[float]:
+        return [value for look in looks if (value := getattr(look, name)) is not None]
+
+    clocks, watts = values(samples, "clock_mhz"), values(samples, "power_w")
     return GpuRun(
         name=first.name if first else "unknown GPU",
         driver=first.driver if first else None,
         sm_clock_mhz=statistics.median(clocks) if clocks else None,
-        sm_clock_max_mhz=max(limits, default=None),
-        temperature_c=max(degrees, default=None),
+        sm_clock_max_mhz=max(values(looks, "clock_max_mhz"), default=None),
+        temperature_c=max(values(looks, "temperature_c"), default=None),
         power_w=statistics.median(watts) if watts else None,
     )
 

@@ -113,18 +113,13 @@ class MeasureFinding:
 def findings(bench: Bench) -> Iterator[MeasureFinding]:
     """Against its past first: that is what changed. In the order of the measures."""
     for measure in MEASURES:
-        lost = [
-            regression for regression in bench.regressions if regression.measure == measure.name
-        ]
+        lost = [each for each in bench.regressions if each.measure == measure.name]
         if lost:
             worst = max(lost, key=lambda regression: abs(regression.change))
             yield MeasureFinding(len(lost), None, worst.cell, worst)
     for measure in MEASURES:
-        compared = [
-            (cell.cell, verdict)
-            for cell in bench.cells
-            if (verdict := cell.by_measure.get(measure.name)) is not None
-        ]
+        compared = [(cell.cell, each) for cell in bench.cells
+                    for each in cell.verdicts if each.measure == measure.name]  # fmt: skip
         slow = [(cell, verdict) for cell, verdict in compared if verdict.state == "worse"]
         if slow:
             cell, verdict = max(slow, key=lambda pair: _distance(pair[1]))
@@ -143,9 +138,14 @@ def likely(bench: Bench) -> list[tuple[Cause, int]]:
 
 def one_stream(result: Result) -> tuple[float | None, float | None]:
     """Tokens/s and first token of one stream of a short prompt: medians over the categories."""
-    short = [c for c in result.cells if c.concurrency == 1 and c.prompt_tokens < SHORT_PROMPT]
-    decodes = [cell.decode for cell in short if cell.decode is not None]
-    firsts = [cell.ttft.p50 for cell in short if cell.ttft]
+    short = [
+        cell.measures
+        for cell in result.cells
+        if cell.concurrency == 1 and cell.prompt_tokens < SHORT_PROMPT
+    ]
+    decodes, firsts = (
+        [measures[name] for measures in short if name in measures] for name in ("decode", "ttft")
+    )
     return (median(decodes) if decodes else None, median(firsts) if firsts else None)
 
 

@@ -34,14 +34,18 @@ class Service:
     context: int | None = None
     ca: str | None = None
 
+    def send(self, method: str, path: str, *, key: bool = True, **body: Any) -> requests.Response:
+        """The answer to a request, with the key or without."""
+        headers = {"Authorization": f"Bearer {self.key.value}"} if key else {}
+        return requests.request(
+            method, f"{self.url}{path}", headers=headers, timeout=_SECONDS, verify=self.ca or True,
+            **body,
+        )  # fmt: skip
+
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of an answer. Raises UserError when there is none, or the key is refused."""
-        url = f"{self.url}{path}"
         try:
-            answer = requests.request(
-                method, url, json=body, headers={"Authorization": f"Bearer {self.key.value}"},
-                timeout=_SECONDS, verify=self.ca or True,
-            )  # fmt: skip
+            answer = self.send(method, path, json=body)
             if answer.status_code != 401:
                 answer.raise_for_status()
                 return answer.json()
@@ -50,20 +54,17 @@ class Service:
         except (requests.RequestException, ValueError) as error:
             observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
             remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
-        raise refusal(url, observed, remedy)
+        raise refusal(f"{self.url}{path}", observed, remedy)
 
     def tokens(self, text: str) -> int:
         """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
         return int(self.ask("POST", engine(DEFAULT).probes.tokenizer, body)["count"])
 
-    def metrics(self, *, with_key: bool) -> tuple[int, bytes]:
+    def metrics(self, *, key: bool) -> tuple[int, bytes]:
         """Status and text of its metrics; 502 without an answer."""
-        shown = {"Authorization": f"Bearer {self.key.value}"} if with_key else {}
         try:
-            answer = requests.get(
-                f"{self.url}/metrics", headers=shown, timeout=_SECONDS, verify=self.ca or True
-            )
+            answer = self.send("GET", "/metrics", key=key)
         except requests.RequestException:
             return 502, b""
         return answer.status_code, answer.content
@@ -73,13 +74,13 @@ class Service:
 def metrics_without_key(service: Service) -> Iterator[str | None]:
     """Where a load generator that can't show a key reads the service's metrics: on loopback, for a
     run's time; None where the service asks for no key."""
-    if service.metrics(with_key=False)[0] == 200:
+    if service.metrics(key=False)[0] == 200:
         yield None
         return
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, body = service.metrics(with_key=True)
+            status, body = service.metrics(key=True)
             self.send_response(status if self.path == "/metrics" else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

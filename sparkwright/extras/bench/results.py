@@ -5,9 +5,9 @@ which keep the cards' milliseconds. Measures of a result stand in ``measures.yam
 direction, and how far figures may lie apart.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from sparkwright.catalog.causes import Symptom
 from sparkwright.catalog.data import Scalar
@@ -36,28 +36,15 @@ class _Stored(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Spread(_Stored):
-    """A time's distribution over requests, in seconds: the median and the 95th percentile."""
-
-    p50: _Amount
-    p95: _Amount | None = None
-
-
 class Cell(_Stored):
-    """A load and its measures. A measure is None where it was not taken.
+    """A load and its measures.
 
     Attributes:
         concurrency: requests at a time.
         prompt_tokens: the context tier, as given to the load generator.
         max_tokens: bound of an answer's length.
         sampling_temperature: of the requests; 0 is greedy.
-        ttft: time to the first token.
-        tpot: time per output token after the first.
-        decode: tokens/s of one stream while decoding, median over requests.
-        decode_total: tokens/s of all streams together.
-        prefill: tokens/s of the prompt.
-        acceptance: accepted ÷ draft tokens, from the engine's counters.
-        acceptance_length: mean tokens per target step, 1 + accepted ÷ drafts.
+        measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
     """
 
     category: Kind
@@ -67,13 +54,7 @@ class Cell(_Stored):
     sampling_temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     requests: _Count
     errors: _Count = 0
-    ttft: Spread | None = None
-    tpot: Spread | None = None
-    decode: _Amount | None = None
-    decode_total: _Amount | None = None
-    prefill: _Amount | None = None
-    acceptance: Annotated[float, Field(ge=0, le=1)] | None = None
-    acceptance_length: Annotated[float, Field(ge=1, le=_MOST)] | None = None
+    measures: dict[str, _Amount] = Field(default_factory=dict)
 
     @property
     def load(self) -> tuple[Kind, int, int, int, float]:
@@ -115,8 +96,8 @@ class GpuRun(_Stored):
     power_w: float | None = None
 
 
-class LoadGenerator(_Stored):
-    """The program that sent the requests, and its command line without secrets."""
+class Program(_Stored):
+    """A program, its version, and its command line without secrets where that is kept."""
 
     name: str
     version: str | None = None
@@ -127,6 +108,12 @@ class LoadGenerator(_Stored):
         return f"{self.name} {self.version or ''}".strip()
 
 
+def _readable(version: int) -> int:
+    if version > SCHEMA:
+        raise ValueError(f"this version reads results up to schema {SCHEMA}: update sparkwright")
+    return version
+
+
 class Result(_Stored):
     """A run of a benchmark on a service of a host.
 
@@ -135,12 +122,12 @@ class Result(_Stored):
         recipe: the catalog's recipe.
         models: repository -> commit.
         release: id of the release that ran.
-        vllm: version.
+        engine: the engine that served.
         kernel: Linux's release on the host.
-        settings: vLLM arguments that ran, as far as they matter to a comparison.
+        settings: the engine's arguments that ran, as far as they matter to a comparison.
     """
 
-    version: Annotated[int, Field(alias="schema", ge=1, le=SCHEMA)] = SCHEMA
+    version: Annotated[int, Field(alias="schema", ge=1), AfterValidator(_readable)] = SCHEMA
     host: Folder
     service: Folder
     when: Moment
@@ -148,11 +135,11 @@ class Result(_Stored):
     image: ImageRun
     models: dict[str, str]
     release: str | None = None
-    vllm: str | None = None
+    engine: Program | None = None
     kernel: str | None = None
     gpu: GpuRun
     settings: dict[str, Scalar] = Field(default_factory=dict)
-    generator: LoadGenerator
+    generator: Program
     cells: tuple[Cell, ...]
 
     @property
@@ -168,10 +155,8 @@ class Result(_Stored):
             "driver": self.gpu.driver,
             "kernel": self.kernel,
             "image": self.image.digest or self.image.name,
-            "vLLM": self.vllm,
-            **{
-                f"model {repository}": self.models[repository] for repository in sorted(self.models)
-            },
+            **({self.engine.name: self.engine.version} if self.engine else {}),
+            **{f"model {name}": self.models[name] for name in sorted(self.models)},
             **{f"setting {key}": str(self.settings[key]) for key in sorted(self.settings)},
             "GPU": self.gpu.name,
             "load generator": str(self.generator),
@@ -187,8 +172,8 @@ class Measure(BaseModel):
     name: str
     title: str
     head: str
-    value: tuple[str, ...]
     unit: str
+    reported: tuple[str, str] = ("", "")
     published: str
     more_is_better: bool = True
     apart: float
@@ -201,15 +186,8 @@ class Measure(BaseModel):
 
     @property
     def scale(self) -> float:
-        """Factor from the catalog's unit to the result's."""
+        """Factor from the unit of the catalog and of the load generator to the result's."""
         return 0.001 if self.unit == "s" else 1
-
-    def of(self, cell: Cell) -> float | None:
-        """The figure of a cell; None where it was not taken."""
-        value: Any = cell
-        for key in self.value:
-            value = getattr(value, key, None)
-        return value  # type: ignore[no-any-return]
 
 
 MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(beside(__file__, "measures.yaml"))

@@ -71,11 +71,11 @@ def section_of(
 def _measured(bench: Bench) -> MeasuredService:
     result = bench.result
     decode, first_token = one_stream(result)
-    engine = {"vLLM": result.vllm} if result.vllm else {}
+    programs = {result.engine.name: str(result.engine.version)} if result.engine else {}
     return MeasuredService(
         when=result.when, gpu=result.gpu.name, driver=result.gpu.driver, release=result.release,
         tag=result.tag, models=result.models, decode=decode, first_token=first_token,
-        versions={**engine, "load generator": str(result.generator)}, summary=bench.summary,
+        versions={**programs, "load generator": str(result.generator)}, summary=bench.summary,
     )  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def text(bench: Bench) -> str:
     for compared in bench.cells:
         row = [compared.cell.title]
         for measure in MEASURES:
-            value = measure.of(compared.cell)
+            value = compared.cell.measures.get(measure.name)
             if value is None:
                 row.append("-")
                 continue

@@ -54,7 +54,7 @@ def command(
     Exit code 1: nobody answered.
     """
     planned = load(hosts).or_raise()
-    target, server = _first(targets(planned, hosts.everyone, service, model))
+    target, server = _first(targets(planned, service, model))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
     if prompt is None:

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from sparkwright.config.ssh import ssh
-from sparkwright.extras.chat.targets import Target
+from sparkwright.extras.chat.targets import MESSAGES, Target
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake
 from sparkwright.host.lib.http import Answer, NoAnswer, Server
-from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.visible import cut
 
 #: Seconds for a connection and the list of models, and for a login before it.
@@ -26,9 +24,8 @@ _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
 #: Seconds that ssh has to end by itself, once nobody listens to it.
 _ENDING = 0.2
-
-
-_ANOTHER = "another machine may answer there, or the certificate is an old one: deploy again"
+#: Statuses of the list of models with a message of their own.
+_STATUSES = ("redirect", "200", "401", "403", "502", "503")
 
 
 class Unusable(Exception):
@@ -118,9 +115,8 @@ def opened(target: Target) -> Published:
     try:
         context = _context(endpoint.ca) if parts.scheme == "https" else None
     except OSError as error:
-        remedy = "deploy first, which makes it, or name the CA in tls"
-        observed = f"the CA can't be read: {error}"
-        raise Unusable(mistake(endpoint.ca or "tls", observed, remedy)) from None
+        where = endpoint.ca or "tls"
+        raise Unusable(MESSAGES.mistake("unreadable-ca", where, error=error)) from None
     direct = Published(parts.hostname, parts.port, target.key.value, context=context)
     own, inner = target.inner
     at = f"[{own}]:{inner}" if ":" in own else f"{own}:{inner}"
@@ -132,19 +128,13 @@ def opened(target: Target) -> Published:
         except NoAnswer as error:
             # Whoever shows another certificate is not asked by another way.
             if error.kind == ssl.SSLCertVerificationError.__name__:
-                by = endpoint.ca or "the public CAs"
-                observed = f"{endpoint.base_url} can't be verified by {by}: {cut(str(error), 200)}"
-                raise Unusable(target.problem(observed, _ANOTHER)) from None
+                facts = {"by": endpoint.ca or "the public CAs", "error": cut(str(error), 200)}
+                raise Unusable(target.problem("not-verified", **facts)) from None
             reasons.append(server.hang_up() or str(error))
         else:
             return _judged(target, server, answer)
     why, by_ssh = reasons
-    observed = f"no answer at {endpoint.base_url} ({why}), nor through ssh: {cut(by_ssh, 200)}"
-    remedy = (
-        f"sparkwright doctor --limit {endpoint.host} names the cause; a firewall must let this "
-        "machine in"
-    )
-    raise Unusable(target.problem(observed, remedy))
+    raise Unusable(target.problem("no-answer", why=why, by_ssh=cut(by_ssh, 200)))
 
 
 def _context(ca: str | None) -> ssl.SSLContext:
@@ -160,10 +150,7 @@ def _judged(target: Target, server: Published, answer: Answer) -> Published:
         names = [str(model["id"]) for model in answer.json()["data"]]
     if answer.status == 200 and target.served.name in names:
         return server
-    statuses = beside(__file__, "statuses.yaml")
-    kind = "redirect" if 300 <= answer.status < 400 else answer.status
-    meaning = statuses.get(kind, statuses["other"])
+    status = "redirect" if 300 <= answer.status < 400 else str(answer.status)
     others = f", but {cut(', '.join(names), 200)}" if names else ""
-    values = {"status": answer.status, "name": target.served.name, "others": others}
-    observed = meaning["observed"].format_map(values)
-    raise Unusable(target.problem(f"{target.endpoint.base_url} {observed}", meaning["remedy"]))
+    message = status if status in _STATUSES else "other"
+    raise Unusable(target.problem(message, status=status, others=others))

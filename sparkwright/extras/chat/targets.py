@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.config.inventory import ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, existing_key
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, is_loopback
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, refusal, suggest
+from sparkwright.findings.user_error import Messages, suggest
 from sparkwright.site.endpoints import Endpoint, Key, ServedName, endpoint_of
 from sparkwright.site.fleet import PlannedHost
+
+MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,11 @@ class Target:
         """
         return existing_key(self.endpoint.key.source, os.environ)
 
-    def problem(self, observed: str, remedy: str) -> Finding:
+    def problem(self, message: str, **facts: Any) -> Finding:
         """A finding on its service."""
-        return mistake(self.endpoint.service, observed, remedy, self.endpoint.host)
+        endpoint = self.endpoint
+        facts |= {"url": endpoint.base_url, "host": endpoint.host, "name": self.served.name}
+        return MESSAGES.mistake(message, endpoint.service, endpoint.host, **facts)
 
     def body(self, messages: list[dict[str, str]]) -> dict[str, Any]:
         """A request, with the sampling of the name."""
@@ -60,55 +63,45 @@ class Target:
 
 
 def targets(
-    hosts: Mapping[str, PlannedHost],
-    data: Mapping[str, Mapping[str, Any]],
-    service: str | None = None,
-    model: str | None = None,
+    hosts: Mapping[str, PlannedHost], service: str | None = None, model: str | None = None
 ) -> list[Target]:
     """Everyone who can be spoken to: replicas of one service, in the inventory's order.
 
     Args:
-        data: of each host, as inventory and group_data have it.
         service: only this one; else the first that answers to ``model``.
         model: a served name; else the service's first.
 
     Raises:
         UserError: for a service or a name that no host has.
     """
-    every = list(_all(hosts, data))
+    every = list(_all(hosts))
     services = sorted({target.endpoint.service for target in every})
     if service is not None and service not in services:
-        observed = "no host has a service of this name"
-        raise refusal(f"--service {service}", observed, suggest(service, services))
+        near = suggest(service, services)
+        raise MESSAGES.refusal("no-such-service", f"--service {service}", near=near)
     every = [target for target in every if service in (None, target.endpoint.service)]
     names = sorted({target.served.name for target in every})
     if model is not None and model not in names:
-        observed = "no service answers to this name"
-        raise refusal(f"--model {model}", observed, suggest(model, names))
+        raise MESSAGES.refusal("no-such-model", f"--model {model}", near=suggest(model, names))
     if not every:
-        remedy = "sparkwright advise names recipes for a workload"
-        raise refusal("services", "these hosts have no service", remedy)
+        raise MESSAGES.refusal("no-service", "services")
     first = next(target for target in every if model in (None, target.served.name))
     wanted = first.endpoint.service, first.served.name
     return [target for target in every if (target.endpoint.service, target.served.name) == wanted]
 
 
-def _all(
-    hosts: Mapping[str, PlannedHost], data: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Target]:
-    for host, planned in hosts.items():
-        settings = planned.plan.settings
-        address = settings.lan_address or ssh_address(host, data[host])
+def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
+    for planned in hosts.values():
         # A connector of pyinfra's that connects to no other machine.
-        address = LOOPBACK if address.startswith("@local") else address
+        address = LOOPBACK if planned.address.startswith("@local") else planned.address
         for service in planned.plan.services:
             if service.follower:
                 continue  # the head of its cluster answers for it
             bind = service.client_bind
             everywhere = bind in EVERY_ADDRESS
             at, own = (address, LOOPBACK) if everywhere else (bind, bind)
-            key = Key(VARIABLE, settings.api_key_source)
+            key = Key(VARIABLE, planned.plan.settings.api_key_source)
             endpoint = endpoint_of(planned.plan, service, planned.catalog, at, key)
             published = not is_loopback(bind) or address == LOOPBACK
             for served in endpoint.names:
-                yield Target(endpoint, served, published, (own, service.client_port), data[host])
+                yield Target(endpoint, served, published, (own, service.client_port), planned.data)

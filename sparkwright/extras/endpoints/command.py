@@ -9,11 +9,9 @@ from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.options import Selection, inventory_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
-from sparkwright.findings.user_error import refusal
 from sparkwright.site.endpoints import cas, key_command, keys
 
 DOCUMENT = Endpoints
@@ -40,13 +38,16 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
     Addresses, served names with the sampling that the cards advise, context and longest answer.
     API keys are named, never written: a variable that the client reads. No host is contacted.
     """
-    addresses = {name: ssh_address(name, data) for name, data in hosts.everyone.items()}
-    exported = export(load(hosts).or_raise(), addresses, key)
+    exported = export(load(hosts).or_raise(), key)
     text = render("json" if as_json else form, exported.endpoints)
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(output, text)
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(output)) from None
     for note in exported.notes:
         echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
     for ca in cas(exported.endpoints):
@@ -54,13 +55,3 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
     for needed in keys(exported.endpoints):
         echo(f"the client needs: {key_command(needed)}", err=True)
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        what = f"this can't be written: {error.strerror}"
-        remedy = "name a file in a folder of yours"
-        raise refusal(f"--output {output}", what, remedy) from None

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
-from sparkwright.findings.user_error import Problems, mistake, refusal, suggest
+from sparkwright.findings.user_error import Messages, Problems, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
+
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,10 @@ class Exported:
     notes: tuple[str, ...]
 
 
-def export(
-    hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str], name: str = DEFAULT
-) -> Exported:
+def export(hosts: Mapping[str, PlannedHost], name: str = DEFAULT) -> Exported:
     """The fleet's endpoints, in the order of hosts and services.
 
     Args:
-        addresses: host -> where SSH reaches it; a host's ``lan_address`` goes before it.
         name: of the key that the client has; services that do not know it are left out.
 
     Raises:
@@ -40,8 +39,7 @@ def export(
     """
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):
-        what = "no host has a key of this name"
-        raise refusal(f"--key {name}", what, suggest(name, named))
+        raise _MESSAGES.refusal("no-key", f"--key {name}", near=suggest(name, named))
     variables: dict[Source, str] = {}
     problems = Problems()
     endpoints: list[Endpoint] = []
@@ -49,11 +47,9 @@ def export(
     for host, planned in hosts.items():
         plan = planned.plan
         key = _key(plan, name, variables)
-        address = plan.settings.lan_address or addresses[host]
+        address = planned.address
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
-            remedy = "set lan_address to what others reach this host at"
-            what = f"clients can't reach {address!r}"
-            problems.append(mistake("lan_address", what, remedy, host))
+            problems.append(_MESSAGES.mistake("no-address", "lan_address", host, address=address))
             continue
         for service in plan.services:
             bind = service.client_bind
@@ -68,9 +64,7 @@ def export(
                 endpoints.append(endpoint_of(plan, service, planned.catalog, reached, key))
         notes.extend(_taking_turns(plan))
     if not endpoints and not problems:
-        what = "no service of these hosts can be reached from elsewhere"
-        remedy = 'bind one to an address of its host, or to all: "bind": "0.0.0.0"'
-        problems.append(mistake("services", what, remedy))
+        problems.append(_MESSAGES.mistake("nothing-reached", "services"))
     problems.stop()
     return Exported(tuple(endpoints), (*notes, *_ambiguous(endpoints)))
 
@@ -93,7 +87,7 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
     """Services of which all but one sleep: which one is awake, the host alone knows."""
     for group, names in plan.groups.items():
-        asked = any(service.on_request for service in plan.services if service.name in names)
+        asked = any(service.settings.activate for service in plan.services if service.name in names)
         sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
         yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
 

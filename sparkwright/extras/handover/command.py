@@ -8,6 +8,7 @@ from sparkwright.cli.lib import options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
+from sparkwright.documents.text_files import write
 from sparkwright.engines import engine
 from sparkwright.extras.handover.formats import FORMATS, handover
 from sparkwright.findings.user_error import Problems
@@ -57,8 +58,7 @@ def command(hosts: options.Selection, directory: Path, form: str, as_json: bool)
                 line = f"printf '{variable}=%s\\n' \"{key}\""
                 needs.append(f"{name}: {service.name} needs: {line} | {handed.secret}")
     for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write(path, text)
     if as_json:
         options.print_json([str(path) for path in texts])
     else:

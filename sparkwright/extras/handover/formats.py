@@ -4,19 +4,20 @@ import hashlib
 import math
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.config.templates import template
 from sparkwright.engines import engine
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import rendered_from
 from sparkwright.resolve.resolution import Resolution
 
+_MESSAGES = Messages(__file__)
 #: Longest value of a label, and longest name of an object.
 _LONGEST = 63
 _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
@@ -48,22 +49,12 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
     """
     where, image = f"services.{service.name}", service.image.name.rpartition(":")[0]
     if service.image.build:
-        what = f"{image} is built on each host, and no registry has it to be pulled from"
-        remedy = (
-            "push the image to a registry of yours, and name it in an image and a recipe "
-            "of your own catalog (docs/catalog-yaml.md)"
-        )
-        raise refusal(where, what, remedy, plan.host)
+        raise _MESSAGES.refusal("built-image", where, plan.host, image=image)
     if service.rank is not None:
-        what = f"it is served by the hosts of cluster {service.rank.cluster!r} together"
-        remedy = (
-            "leave it out (--limit), and serve it there as that tool does over several hosts, such "
-            "as Kubernetes' LeaderWorkerSet (docs/scale.md)"
-        )
-        raise refusal(where, what, remedy, plan.host)
-    if form == "kubernetes":  # a network of its own: the container listens to all of it
-        service = replace(service, bind="0.0.0.0")
-    context = rendered_from(plan, service, resolution)
+        raise _MESSAGES.refusal("cluster", where, plan.host, cluster=service.rank.cluster)
+    # A network of its own: the container listens to all of it.
+    bind = "0.0.0.0" if form == "kubernetes" else None
+    context = rendered_from(plan, service, resolution, bind=bind)
     digest = resolution.image(service.image).digest
     # Not the name of the unit that it takes over from.
     name = f"llm-{service.name}"
@@ -87,12 +78,10 @@ def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]
     """
     node, service = host.lower(), context["service"]
     if not _NODE.fullmatch(node) or len(node) > _LONGEST:
-        what = "no node of Kubernetes can have this name"
-        remedy = "call the host in the inventory what `kubectl get nodes` calls it"
-        raise refusal(f"inventory: {host}", what, remedy, host)
+        raise _MESSAGES.refusal("no-node", f"inventory: {host}", host)
     limits = engine(service.engine).limits(dict(service.arguments))
     name = _object_name(f"{context['name']}-{host}")
-    labels = {"app.kubernetes.io/name": "vllm", "app.kubernetes.io/instance": name}
+    labels = {"app.kubernetes.io/name": service.engine, "app.kubernetes.io/instance": name}
     text = template("handover/kubernetes.yaml.j2").render(
         context, name=name, labels=labels, node=node, gpus=len(service.gpus) or limits.gpus
     )
@@ -122,16 +111,15 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
     """
     name, service = context["name"], context["service"]
 
-    def refused(key: str, what: str) -> UserError:
-        remedy = "another value, or --format kubernetes"
-        return refusal(f"services.{service.name}.{key}", what, remedy, host)
+    def refused(key: str, message: str, text: str) -> UserError:
+        return _MESSAGES.refusal(message, f"services.{service.name}.{key}", host, text=text)
 
     def word(key: str, text: str) -> str:
         """Quote a word of a line of words."""
         # The generator drops an empty word with all that follow it, and gives systemd a semicolon
         # bare, which ends the command: what follows would run on the host.
         if text in ("", ";") or "\0" in text:
-            raise refused(key, f"Podman's generator can't hand on the word {text!r}")
+            raise refused(key, "no-word", text)
         plain = text.replace("\\", "\\\\").replace('"', '\\"')
         plain = _CONTROL.sub(lambda result: f"\\x{ord(result[0]):02x}", plain)
         return f'"{_literal(plain)}"'
@@ -139,7 +127,7 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
     def line(key: str, text: str) -> str:
         """The whole of a line, which has no quotes of its own."""
         if _CONTROL.search(text) or text.strip() != text or text.endswith("\\"):
-            raise refused(key, f"{text!r} does not fit on a line")
+            raise refused(key, "no-line", text)
         return _literal(text)
 
     bind = "" if service.container.strict else service.bind

@@ -67,7 +67,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     for image in catalog.images.values():
         build = image.tags.get(tag)
         if image.repository == repository and build and digest in (None, build.digest):
-            vllm = options.vllm or build.vllm
+            vllm = options.vllm or build.version
             moves = tag in _MOVING and build.digest is None
             # Of an import, or one that the library knows no more of than an import does.
             if image.name == _name(repository, tag) or vllm is None or moves:
@@ -80,8 +80,8 @@ def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     """Stock vLLM: the catalog's newest tag, or a newer one that the recipe asks for."""
     image, least = catalog.images[_STOCK], foreign.least_vllm or "0"
     build = image.tags[image.newest_tag]
-    if build.vllm and release(build.vllm) >= release(least):
-        return Chosen(image.name, image.newest_tag, build.vllm, None)
+    if build.version and release(build.version) >= release(least):
+        return Chosen(image.name, image.newest_tag, build.version, None)
     tag = f"v{'.'.join(map(str, release(least)))}"
     return _new(foreign, catalog, image.repository, tag, None, options)
 
@@ -94,7 +94,7 @@ def _new(
     vllm = options.vllm or (version[1] if version else None)
     _note_risks(foreign, repository, tag, digest, vllm)
     build = {
-        "date": foreign.text.date, "vllm": vllm,
+        "date": foreign.text.date, "version": vllm,
         "architectures": [FAMILIES[GPUS[options.gpu]].architecture],
         "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
         **({"digest": digest} if digest else {}),

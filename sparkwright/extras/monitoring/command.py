@@ -7,7 +7,7 @@ import click
 from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.config.inventory import lan_address
+from sparkwright.documents.text_files import write
 from sparkwright.extras.monitoring.files import KEY, files
 
 DOCUMENT = list[str]
@@ -32,14 +32,12 @@ def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> No
     prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
     --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
-    planned, data = load(hosts).or_raise(), hosts.everyone
-    plans = [(lan_address(name, data[name]), host.plan) for name, host in planned.items()]
-    written = []
-    for path, text in files(plans, node_port).items():
-        file = output / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        written.append(str(file))
+    planned = load(hosts).or_raise()
+    plans = [(host.address, host.plan) for host in planned.values()]
+    texts = files(plans, node_port)
+    for path, text in texts.items():
+        write(output / path, text)
+    written = [str(output / path) for path in texts]
     if as_json:
         print_json(written)
         return

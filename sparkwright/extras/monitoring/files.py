@@ -20,9 +20,6 @@ from sparkwright.plan.service import own_address
 KEY = "api_key"
 #: Beside it with TLS, the CA's certificate (`sparkwright ca`).
 CA = "ca.crt"
-_SUBJECT = "{{ $labels.host }}{{ if $labels.service }}: {{ $labels.service }}{{ end }}"
-#: Of a dashboard's row, and of a panel's height, in cells.
-_WIDTH, _HEIGHT = 24, 8
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 
 
@@ -39,7 +36,7 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
     local = {plan.host: _services(plan) for _, plan in plans}
     published = [target for address, plan in plans for target in _services(plan, address)]
     data = {
-        "targets/vllm.json": published,
+        "targets/services.json": published,
         "targets/node.json": nodes,
         "grafana/sparkwright.json": dashboard(),
         **{f"targets/local/{host}.json": targets for host, targets in local.items() if targets},
@@ -61,7 +58,7 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
             if address is None:
                 targets.append(_target(own_address(service), service.port, **labels))
                 continue
-            if scheme(plan.settings, proxied=service.proxy is not None) == "https":
+            if scheme(plan.settings, proxied=service.proxy) == "https":
                 labels["__scheme__"] = "https"
             targets.append(_target(address, service.client_port, **labels))
     return targets
@@ -73,70 +70,27 @@ def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
 
 
 def _labels(plan: HostPlan, service: ServicePlan) -> dict[str, str]:
-    group = {"exclusive": service.exclusive} if service.exclusive else {}
+    group = {"exclusive": service.settings.exclusive} if service.settings.exclusive else {}
     return {
-        **group, "host": plan.host, "service": service.name, "recipe": service.recipe,
+        **group, "host": plan.host, "service": service.name, "recipe": service.recipe.name,
         "tag": service.image.tag,
     }  # fmt: skip
 
 
 def rules() -> dict[str, Any]:
-    """The rule file, as data."""
-    text = template("monitoring/alerts.yaml.j2").render(
-        limits=thresholds.THRESHOLDS, m=engine(DEFAULT).metrics
-    )
-    return {"groups": [{"name": "sparkwright", "rules": list(map(_rule, yaml.safe_load(text)))}]}
-
-
-def _rule(alert: dict[str, str]) -> dict[str, Any]:
-    check = CHECKS.texts[alert["id"]]
-    remedy = shown(check.remedy).replace("UNIT", "sparkwright-{{ $labels.service }}")
-    return {
-        "alert": "Sparkwright" + "".join(word.title() for word in check.id.split("-")),
-        "expr": alert["expr"],
-        "for": alert["for"],
-        "labels": {
-            "severity": alert.get("severity", str(check.severity)),
-            "diagnosis": check.id,
-        },
-        "annotations": {
-            "summary": f"{_SUBJECT}: {alert['summary']}",
-            "description": f"{shown(check.reason)}. {remedy}",
-            "source": check.source,
-        },
-    }
+    """The rule file, as data: each alert with its diagnosis' reason, remedy and source."""
+    alerts = _read("alerts", limits=thresholds.THRESHOLDS, m=engine(DEFAULT).metrics)
+    rule_file: dict[str, Any] = _read("rules", alerts=alerts, checks=CHECKS.texts, shown=shown)
+    return rule_file
 
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as Grafana imports it."""
     served = engine(DEFAULT)
-    text = template("monitoring/dashboard.yaml.j2").render(m=served.metrics, graphs=served.graphs)
-    data = yaml.safe_load(text)
-    panels: list[dict[str, Any]] = []
-    for number, (title, row) in enumerate(data["rows"].items()):
-        top, width = number * (_HEIGHT + 1), _WIDTH // len(row)
-        position = {"h": 1, "w": _WIDTH, "x": 0, "y": top}
-        panels.append({"type": "row", "title": title, "gridPos": position, "collapsed": False,
-                       "panels": []})  # fmt: skip
-        for column, panel in enumerate(row):
-            position = {"h": _HEIGHT, "w": width, "x": width * column, "y": top + 1}
-            panels.append({"gridPos": position, **_panel(panel, data["source"])})
-    numbered = [{"id": number, **panel} for number, panel in enumerate(panels, 1)]
-    return {**data["dashboard"], "panels": numbered}
+    data = _read("dashboard", m=served.metrics, graphs=served.graphs)
+    return {**data["dashboard"], "panels": _read("panels", **data)}
 
 
-def _panel(panel: dict[str, Any], source: dict[str, str]) -> dict[str, Any]:
-    kind = panel.get("type", "timeseries")
-    common = {"datasource": source, "instant": kind != "timeseries"}
-    common |= {"format": "table"} if kind == "table" else {}
-    axis = {"max": panel["max"]} if "max" in panel else {}
-    return {
-        "type": kind,
-        "title": panel["title"],
-        "datasource": source,
-        "fieldConfig": {"defaults": {"unit": panel["unit"], "min": 0, **axis}, "overrides": []},
-        "targets": [
-            {"refId": reference, **query, **common}
-            for reference, query in zip("ABCDEF", panel["queries"], strict=False)
-        ],
-    }
+def _read(name: str, **variables: Any) -> Any:
+    """The data of a template."""
+    return yaml.safe_load(template(f"monitoring/{name}.yaml.j2").render(variables))

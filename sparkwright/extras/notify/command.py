@@ -58,7 +58,7 @@ def command(
     else:
         try:
             answers = deployments(hosts)
-            findings, unknown = current(answers.answers, answers.silent)
+            findings, unknown = current(answers.answers, list(answers.failures))
         except (UserError, click.ClickException, SystemExit) as error:
             echo(str(error), err=True)
             findings, unknown = [UNANSWERED], frozenset(name for name, _ in every)

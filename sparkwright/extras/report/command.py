@@ -79,8 +79,7 @@ def command(
     page = page_of(
         made=dt.datetime.now(dt.UTC),
         last_run=contents.read_last_run(last_run, problems),
-        history=contents.read_history(status, problems),
-        reported=contents.read_reported(status, problems),
+        status=contents.read_status(status, problems),
         deep=contents.read_deep(SMOKE, problems),
         planned=planned,
         memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},

@@ -2,20 +2,18 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, computed_field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 from pydantic.json_schema import SkipJsonSchema
 
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.documents.bounds import Unusable
-from sparkwright.documents.json_text import generated_object
+from sparkwright.documents.generated_json import read as read_json
+from sparkwright.documents.generated_json import valid
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake
-from sparkwright.findings.validation import problems_of
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import Moment, Section, Weighed, Weight
 from sparkwright.results.run_summary import Row
@@ -31,11 +29,17 @@ class LastRun:
 
 
 @dataclass(frozen=True)
-class Reported:
-    """Findings of `sparkwright status`, and when it asked."""
+class Status:
+    """Record of `sparkwright status`: changes of releases and findings, and when it asked.
 
-    when: dt.datetime
-    findings: tuple[Finding, ...]
+    Attributes:
+        history: as ``Switch``, the oldest first.
+        findings: of the watches.
+    """
+
+    when: dt.datetime | None = None
+    history: list[Any] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
 
 
 class Switch(BaseModel):
@@ -153,57 +157,28 @@ class Page:
 
 def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
     """The last run's record; None where there is none, or none that can be read."""
-    if (data := _json(path, problems)) is None:
-        return None
-    rows = _valid(tuple[Row, ...], data.get("hosts"), f"{path}: hosts", problems)
-    return None if rows is None else LastRun(_written(path), bool(data.get("dry")), rows)
+    return _read(LastRun, path, problems)  # type: ignore[no-any-return]
 
 
-def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
-    """``{"history": [...]}``, the oldest first; an entry that can't be read is reported."""
-    entries = (_json(path, problems) or {}).get("history", [])
-    if not isinstance(entries, list):
-        problems.append(mistake(f"{path}: history", "not a list", "write a list"))
-        return ()
-    read = [
-        _valid(Switch, entry, f"{path}: history.{number}", problems)
-        for number, entry in enumerate(entries)
+def read_status(path: Path, problems: list[Finding]) -> Status:
+    """The record of ``sparkwright status``; an entry of its history that can't be read is named."""
+    status = _read(Status, path, problems) or Status()
+    entries = [
+        valid(Switch, entry, f"{path}: history.{number}", problems)
+        for number, entry in enumerate(status.history)
     ]
-    return tuple(sorted(filter(None, read), key=lambda switch: switch.when))
-
-
-def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
-    """``{"findings": [...]}`` beside the history; None where the file has none."""
-    data = _json(path, [])  # read_history tells what is wrong with it
-    if data is None or "findings" not in data:
-        return None
-    findings = _valid(tuple[Finding, ...], data["findings"], f"{path}: findings", problems)
-    return None if findings is None else Reported(_written(path), findings)
+    return replace(status, history=sorted(filter(None, entries), key=lambda switch: switch.when))
 
 
 def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ...]:
     """Read the results of ``sparkwright smoke``, one file per host and service."""
-    files = {path: _json(path, problems) for path in sorted(directory.glob("*.json"))}
-    read = [_valid(DeepVerdict, data, str(path), problems) for path, data in files.items() if data]
-    return tuple(filter(None, read))
+    verdicts = (_read(DeepVerdict, path, problems) for path in sorted(directory.glob("*.json")))
+    return tuple(filter(None, verdicts))
 
 
-def _valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
-    try:
-        return TypeAdapter(kind).validate_python(data)
-    except ValidationError as error:
-        problems.extend(problems_of(error, where))
+def _read(kind: Any, path: Path, problems: list[Finding]) -> Any:
+    """A file that need not be there, with the time when it was written."""
+    if not path.exists():
         return None
-
-
-def _written(path: Path) -> dt.datetime:
-    return dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
-
-
-def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
-    """An object of a file that need not be there."""
-    try:
-        return generated_object(path, "remove it and run again") if path.exists() else None
-    except Unusable as error:
-        problems.append(mistake(str(path), error.what, error.remedy))
-        return None
+    when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
+    return read_json(kind, path, "remove it and run again", problems, when=when)

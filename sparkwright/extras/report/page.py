@@ -17,15 +17,15 @@ from sparkwright.extras.report.front import front
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight
-from sparkwright.results.run_summary import Row, ServiceRow, image_in_short, state
+from sparkwright.results.run_summary import Row, image_in_short, state
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.short import natural
 from sparkwright.text.visible import cut
 
 #: States of a service that is as planned.
 _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "measured only")
-#: Order of what has versions; models and other programs follow.
-_ORDER = ("GPU", "driver", "vLLM", "image tag", "image")
+#: Order of what has versions; programs and models follow.
+_ORDER = ("GPU", "driver", "image tag", "image")
 #: What a service's state means, where it is not well, and how much that weighs.
 _STATES = beside(__file__, "states.yaml")
 #: Characters of a reason.
@@ -38,12 +38,11 @@ def page_of(
     *,
     made: dt.datetime,
     last_run: contents.LastRun | None = None,
-    history: Sequence[contents.Switch] = (),
+    status: contents.Status | None = None,
     deep: Sequence[DeepVerdict] = (),
     planned: Mapping[str, Sequence[str]] | None = None,
     memory: Mapping[str, Memory] | None = None,
     problems: Sequence[Finding] = (),
-    reported: contents.Reported | None = None,
     sections: Sequence[Section] = (),
 ) -> contents.Page:
     """Judge and arrange what was read.
@@ -51,16 +50,15 @@ def page_of(
     Args:
         deep: the deep smoke test's verdicts: shown instead of a run's where they are of the same
             release.
-        reported: what `sparkwright status` found last.
         planned: host -> services, where an inventory was given: only those hosts are shown.
         sections: what other extras add; of the same hosts.
     """
+    status = status or contents.Status()
     rows, dry = (last_run.hosts, last_run.dry) if last_run else ((), False)
     rows = tuple(row for row in rows if planned is None or row.host in planned)
     measured = {key: service for section in sections for key, service in section.services.items()}
     fleet = sorted(_fleet(rows, measured, planned or {}, dry=dry), key=_order)
     smoke = sorted(_smoke(rows, deep), key=_order)
-    newest = sorted(history, key=lambda switch: switch.when, reverse=True)
     page = contents.Page(
         made=made,
         last_run=last_run.when if last_run else None,
@@ -70,22 +68,25 @@ def page_of(
         versions=tuple(_versions(fleet, measured)),
         checks=tuple(dict.fromkeys(name for row in smoke for name in row.checks)),
         smoke=tuple(smoke),
-        history=tuple(item for item in newest if planned is None or item.host in planned),
+        history=tuple(
+            item for item in reversed(status.history) if planned is None or item.host in planned
+        ),
         problems=(*(problem for section in sections for problem in section.problems), *problems),
         sections=tuple(sections),
     )
-    watched = [
-        (page.last_run, finding.on(row.host))
+    reported = [
+        _reported(finding.on(row.host), page.last_run)
         for row in rows
         for finding in row.findings
-        if page.last_run and not finding.stops
+        if not finding.stops and finding.silenced is None
     ]
-    watched += [
-        (reported.when, finding)
-        for finding in (reported.findings if reported else ())
-        if reported and (planned is None or finding.subject.host in (None, *planned))
+    reported += [
+        _reported(finding, status.when)
+        for finding in status.findings
+        if finding.silenced is None
+        and (planned is None or finding.subject.host in (None, *planned))
     ]
-    page = replace(page, findings=weighed(page, watched))
+    page = replace(page, findings=_folded([*_weighed(page), *reported]))
     ill = {
         (host, finding.service)
         for finding in page.findings if finding.weight < Weight.WARNING
@@ -105,48 +106,35 @@ def _order(row: contents.FleetRow | contents.SmokeRow) -> tuple[object, str]:
 def _fleet(
     rows: Iterable[Row], measured: _Measured, planned: Mapping[str, Sequence[str]], *, dry: bool
 ) -> Iterator[contents.FleetRow]:
-    shown = {(row.host, service.name) for row in rows for service in row.services}
-    for row in rows:
-        for service in row.services:
-            result = measured.get((row.host, service.name))
-            yield _row(row.host, service.name, state(row, service, dry), row, service, result)
-    for host, name in measured.keys() - shown:
-        yield _row(host, name, "measured only", result=measured[host, name])
-    for host, services in planned.items():
-        for name in services:
-            if (host, name) not in {*shown, *measured}:
-                yield _row(host, name, "not deployed")
-
-
-def _row(
-    host: str,
-    name: str,
-    state: str,
-    row: Row | None = None,
-    service: ServiceRow | None = None,
-    result: MeasuredService | None = None,
-) -> contents.FleetRow:
-    # Of a host that was left alone it is not known what runs there.
-    running = service if state != "left alone" else None
-    deployed = running or (None if service else result)
-    models = deployed.models if deployed else {}
-    return contents.FleetRow(
-        host=host,
-        service=name,
-        state=state,
-        well=state in _WELL,
-        gpu=(row.gpu if row else None) or (result.gpu if result else None),
-        driver=(row.driver if row else None) or (result.driver if result else None),
-        address=running.address if running else None,
-        release=deployed.release if deployed else None,
-        tag=deployed.tag if deployed else None,
-        image=image_in_short(running.image) if running else None,
-        models=tuple(f"{repository}@{commit[:12]}" for repository, commit in models.items()),
-        reason=row.refused if row else None,
-        decode=result.decode if result else None,
-        first_token=result.first_token if result else None,
-        measured=result.when if result else None,
-    )
+    shown = {(row.host, service.name): (row, service) for row in rows for service in row.services}
+    expected = [(host, name) for host, names in planned.items() for name in names]
+    for key in dict.fromkeys([*shown, *measured, *expected]):
+        row, service = shown.get(key, (None, None))
+        result = measured.get(key)
+        condition = "measured only" if result else "not deployed"
+        if row and service:
+            condition = state(row, service, dry)
+        # Of a host that was left alone it is not known what runs there.
+        running = service if condition != "left alone" else None
+        deployed = running or (None if service else result)
+        models = deployed.models if deployed else {}
+        yield contents.FleetRow(
+            host=key[0],
+            service=key[1],
+            state=condition,
+            well=condition in _WELL,
+            gpu=(row.gpu if row else None) or (result.gpu if result else None),
+            driver=(row.driver if row else None) or (result.driver if result else None),
+            address=running.address if running else None,
+            release=deployed.release if deployed else None,
+            tag=deployed.tag if deployed else None,
+            image=image_in_short(running.image) if running else None,
+            models=tuple(f"{repository}@{commit[:12]}" for repository, commit in models.items()),
+            reason=row.refused if row else None,
+            decode=result.decode if result else None,
+            first_token=result.first_token if result else None,
+            measured=result.when if result else None,
+        )
 
 
 def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[contents.SmokeRow]:
@@ -183,42 +171,36 @@ def _versions(
     hosts: dict[tuple[str, str], set[str]] = {}
     for row in fleet:
         result = measured.get((row.host, row.service))
-        versions = {
-            "GPU": row.gpu, "driver": row.driver, "image tag": row.tag, "image": row.image,
-            **(result.versions if result else {}),
-        }  # fmt: skip
+        versions = dict(zip(_ORDER, (row.gpu, row.driver, row.tag, row.image), strict=True))
         models = (model.rpartition("@") for model in row.models)
-        for what, value in [*versions.items(), *((f"model {name}", at) for name, _, at in models)]:
-            if value is not None:
-                hosts.setdefault((what, value), set()).add(row.host)
-    for what, value in sorted(hosts, key=_version_order):
-        yield contents.Version(what, value, tuple(sorted(hosts[what, value], key=natural)))
+        versions |= {
+            **(result.versions if result else {}),
+            **{f"model {name}": at for name, _, at in models},
+        }
+        for component, version in versions.items():
+            if version is not None:
+                hosts.setdefault((component, version), set()).add(row.host)
+
+    def order(key: tuple[str, str]) -> tuple[int, str, str]:
+        return (*_ORDER, key[0]).index(key[0]), *key
+
+    for key in sorted(hosts, key=order):
+        yield contents.Version(*key, tuple(sorted(hosts[key], key=natural)))
 
 
-def _version_order(version: tuple[str, str]) -> tuple[int, str, str]:
-    what, value = version
-    return _ORDER.index(what) if what in _ORDER else len(_ORDER), what, value
-
-
-def weighed(
-    page: contents.Page, watched: Iterable[tuple[dt.datetime, Finding]]
-) -> tuple[Weighed, ...]:
-    """Everything, heaviest first, equal findings of several hosts as one.
-
-    Args:
-        watched: what findings were reported, and when.
-    """
-    result = [*_states(page), *_smoke_findings(page)]
-    result += [finding for section in page.sections for finding in section.findings]
+def _weighed(page: contents.Page) -> Iterator[Weighed]:
+    """Findings of states, smoke tests, sections, memory and files."""
+    yield from _states(page)
+    yield from _smoke_findings(page)
+    for section in page.sections:
+        yield from section.findings
     for host, budget in page.memory.items():
         if budget.free_gib is not None and budget.free_gib < 0:
             what = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
-            result.append(Weighed(Weight.BELOW_CARD, (host,), None, what))
-    result += [_reported(finding, when) for when, finding in watched if finding.silenced is None]
+            yield Weighed(Weight.BELOW_CARD, (host,), None, what)
     for problem in page.problems:
         what = f"{problem.subject.place} can't be read: {problem.observed}"
-        result.append(Weighed(Weight.FILE, (), None, what, more=(f"{problem.remedy}.",)))
-    return tuple(_folded(result))
+        yield Weighed(Weight.FILE, (), None, what, more=(f"{problem.remedy}.",))
 
 
 def _states(page: contents.Page) -> Iterator[Weighed]:
@@ -243,7 +225,7 @@ def _smoke_findings(page: contents.Page) -> Iterator[Weighed]:
             yield Weighed(Weight.WRONG, (row.host,), row.service, what, seen=seen, more=new[1:])
 
 
-def _reported(finding: Finding, when: dt.datetime) -> Weighed:
+def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:
     weight = Weight.WRONG if finding.severity is Severity.ERROR else Weight.WARNING
     hosts = (finding.subject.host,) if finding.subject.host else ()
     more = tuple(f"{text}." for text in (finding.reason, finding.remedy) if text)
@@ -251,14 +233,15 @@ def _reported(finding: Finding, when: dt.datetime) -> Weighed:
     return Weighed(weight, hosts, finding.subject.service, what, seen=when, more=more)
 
 
-def _folded(found: Iterable[Weighed]) -> list[Weighed]:
-    """Equal findings of several hosts as one; their shares as from the least to the most."""
+def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
+    """Everything, heaviest first; equal findings of several hosts are one, their shares from the
+    least to the most."""
 
     def kind(finding: Weighed) -> tuple[int, str, str]:
         return finding.weight, finding.service or "", finding.what
 
     folded = []
-    for _, group in groupby(sorted(found, key=kind), key=kind):
+    for _, group in groupby(sorted(findings, key=kind), key=kind):
         alike = list(group)
         hosts = {host for finding in alike for host in finding.hosts}
         folded.append(
@@ -272,4 +255,6 @@ def _folded(found: Iterable[Weighed]) -> list[Weighed]:
             )
         )
     # Within a weight what lost most comes first.
-    return sorted(folded, key=lambda item: (item.weight, -(item.high or 0), -len(item.hosts)))
+    return tuple(
+        sorted(folded, key=lambda item: (item.weight, -(item.high or 0), -len(item.hosts)))
+    )

@@ -17,6 +17,9 @@ import select
 import socket
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
@@ -55,7 +58,7 @@ class Waking:
         self._root, self._state = root, root / "state"
         self._lock = threading.Lock()
         self._under_way: dict[str, tuple[str, threading.Event]] = {}
-        self._waiting: dict[str, int] = {}
+        self._waiting = Counter[str]()
         #: Whether somebody else was at work on the host, by service.
         self.refused: dict[str, bool] = {}
 
@@ -63,9 +66,10 @@ class Waking:
         """The service that runs instead; None once it is awake."""
         return exclusive.sleeping(self._state).get(service)
 
-    def begin(self, service: str) -> tuple[threading.Event, float]:
-        """Have it activated, or wait with others; ``done`` is to be called in the end. Returns what
-        is set then, and how long a request may wait, in seconds.
+    @contextmanager
+    def waiting(self, service: str) -> Iterator[tuple[threading.Event, float]]:
+        """Have a service activated, or wait with others: an event that is set in the end, and how
+        many seconds a request may wait.
 
         Raises:
             Later: when it is not to be.
@@ -75,41 +79,43 @@ class Waking:
         if group is None or service not in declared.on_request:
             raise Later(f"{service} is activated by its owner alone", _SOON)
         with self._lock:
-            if self._waiting.get(service, 0) >= _WAITING:
+            if self._waiting[service] >= _WAITING:
                 raise Later(f"{service} is being started, and enough requests wait for it", _SOON)
-            if group in self._under_way:
-                other, ended = self._under_way[group]
-                if other != service:
-                    raise Later(f"{other} is being started", _SOON)
-            else:
-                since = exclusive.active(self._state).get(group)
-                left = since.at + declared.stay_seconds - time.time() if since else 0.0
-                # A clock that was put right by seconds opens nothing; one that was set back by more
-                # keeps nobody out for longer than that.
-                if declared.stay_seconds and 0 < left <= declared.stay_seconds + _CLOCK:
-                    raise Later(f"{since.service if since else group} was started just now", left)
-                ended = threading.Event()
-                self._under_way[group] = (service, ended)
-                threading.Thread(target=self._activate, args=(group, service, ended)).start()
-            self._waiting[service] = self._waiting.get(service, 0) + 1
-        return ended, declared.wait_seconds
+            if group not in self._under_way:
+                self._begin(group, service, declared.stay_seconds)
+            other, ended = self._under_way[group]
+            if other != service:
+                raise Later(f"{other} is being started", _SOON)
+            self._waiting[service] += 1
+        try:
+            yield ended, declared.wait_seconds
+        finally:
+            with self._lock:
+                self._waiting[service] -= 1
 
-    def done(self, service: str) -> None:
-        """A request waits no more."""
-        with self._lock:
-            self._waiting[service] -= 1
+    def _begin(self, group: str, service: str, stay_seconds: float) -> None:
+        since = exclusive.active(self._state).get(group)
+        left = since.at + stay_seconds - time.time() if since else 0.0
+        # A clock that was put right by seconds opens nothing; one that was set back by more keeps
+        # nobody out for longer than that.
+        if since and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
+            raise Later(f"{since.service} was started just now", left)
+        self._under_way[group] = (service, threading.Event())
+        threading.Thread(target=self._activate, args=(group, service)).start()
 
-    def port(self, service: str) -> tuple[str, int] | None:
+    def address(self, service: str) -> tuple[str, int]:
         """Where the service itself listens, by its release."""
         record = current(self._root / "services" / service)
-        return (record.gate.address, record.gate.port) if record else None
+        if record is None:
+            raise Later(f"{service} was never deployed", _SOON)
+        return record.gate.address, record.gate.port
 
-    def _activate(self, group: str, service: str, ended: threading.Event) -> None:
+    def _activate(self, group: str, service: str) -> None:
         try:
             self.refused[service] = unattended.run(self._root, service, "request") != 0
         finally:
             with self._lock:
-                del self._under_way[group]
+                _, ended = self._under_way.pop(group)
             ended.set()
 
 
@@ -118,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
-    waking: Waking
+    server: Server
     _begun = False
 
     def do_POST(self) -> None:
@@ -127,11 +133,11 @@ class Handler(BaseHTTPRequestHandler):
         service = self.headers.get(_NAME, "")
         try:
             body = self._body()
-            if self.waking.asleep(service) is not None:
+            if self.server.waking.asleep(service) is not None:
                 self._wait(service, streams=_streams(body))
             self._pass_on(service, body)
         except Later as error:
-            self._refuse(service, str(error), error.seconds)
+            self._refuse(service, error)
         except OSError:
             pass  # the client has left
 
@@ -147,85 +153,72 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def _wait(self, service: str, *, streams: bool) -> None:
-        ended, seconds = self.waking.begin(service)
-        try:
+        waking = self.server.waking
+        with waking.waiting(service) as (ended, seconds):
             until = time.monotonic() + seconds
-            last_comment = time.monotonic() - _COMMENT
+            comment_at = time.monotonic()
             while not ended.wait(_LOOK):
                 if time.monotonic() > until:
                     raise Later(f"{service} is still being started", _SOON)
-                if streams and time.monotonic() - last_comment >= _COMMENT:
-                    last_comment = time.monotonic()
-                    self._comment(f": {service} is being started\n\n".encode())
-                if self._left():
-                    raise ConnectionError
-            if self._left():
-                raise ConnectionError
-        finally:
-            self.waking.done(service)
-        if self.waking.asleep(service) is not None:
-            if self.waking.refused.get(service):
+                if streams and time.monotonic() >= comment_at:
+                    comment_at = time.monotonic() + _COMMENT
+                    # A stream's client ignores comments; the first one begins the stream.
+                    self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"))
+                    self.wfile.write(f": {service} is being started\n\n".encode())
+                self._check_client()
+            self._check_client()
+        if waking.asleep(service) is not None:
+            if waking.refused.get(service):
                 raise Later(f"{service} sleeps, and somebody is at work on its host", _SOON)
             raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
 
-    def _comment(self, text: bytes) -> None:
-        """Send a comment, which a stream's client ignores; the first comment begins the stream."""
+    def _head(self, status: int, *headers: tuple[str, str]) -> None:
+        """Send the head of the answer, once."""
         if not self._begun:
             self._begun = True
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-            self.send_header("Connection", "close")
+            self.send_response(status)
+            for name, value in (*headers, ("Connection", "close")):
+                self.send_header(name, value)
             self.end_headers()
-        self.wfile.write(text)
 
-    def _left(self) -> bool:
-        """Whether the client is gone: it has said all, so that only an end can come."""
-        come, _, _ = select.select([self.connection], [], [], 0)
-        return bool(come) and not self.connection.recv(1, socket.MSG_PEEK)
+    def _check_client(self) -> None:
+        """Raise ConnectionError when the client is gone: it has said all, so that only an end can
+        come."""
+        ready, _, _ = select.select([self.connection], [], [], 0)
+        if ready and not self.connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionError
 
     def _pass_on(self, service: str, body: bytes) -> None:
-        address = self.waking.port(service)
-        if address is None:
-            raise Later(f"{service} was never deployed", _SOON)
+        address = self.server.waking.address(service)
         self.connection.settimeout(_ANSWER)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in (*_HOP, _NAME.lower())}
-        inner = http.client.HTTPConnection(*address, timeout=_ANSWER)
-        try:
-            inner.request("POST", self.path, body, headers)
-            answer = inner.getresponse()
-        except (OSError, http.client.HTTPException):
-            inner.close()
-            raise Later(f"{service} gives no answer", _SOON) from None
-        try:
+        with closing(http.client.HTTPConnection(*address, timeout=_ANSWER)) as inner:
+            try:
+                inner.request("POST", self.path, body, headers)
+                answer = inner.getresponse()
+            except (OSError, http.client.HTTPException):
+                raise Later(f"{service} gives no answer", _SOON) from None
             if self._begun and answer.status != 200:
                 # Its head is gone: an error within the stream, as vLLM itself sends one.
                 self.wfile.write(b"data: " + answer.read(_LARGEST).replace(b"\n", b" ") + b"\n\n")
                 return
-            if not self._begun:
-                self.send_response(answer.status)
-                for name, value in answer.getheaders():
-                    if name.lower() not in (*_HOP, "server", "date"):
-                        self.send_header(name, value)
-                self.send_header("Connection", "close")
-                self.end_headers()
+            own = (*_HOP, "server", "date")
+            self._head(answer.status, *(h for h in answer.getheaders() if h[0].lower() not in own))
             while data := answer.read1(65536):
                 self.wfile.write(data)
-        finally:
-            inner.close()
 
-    def _refuse(self, service: str, why: str, seconds: int) -> None:
-        runs = self.waking.asleep(service)
+    def _refuse(self, service: str, why: Later) -> None:
+        runs = self.server.waking.asleep(service)
         error = {"message": f"{why}.", "type": "server_error", "code": 503, "running": runs}
         text = json.dumps({"error": error}).encode()
         if self._begun:
             self.wfile.write(b"data: " + text + b"\n\ndata: [DONE]\n\n")
             return
-        self.send_response(503)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Retry-After", str(seconds))
-        self.send_header("Content-Length", str(len(text)))
-        self.send_header("Connection", "close")
-        self.end_headers()
+        length, after = str(len(text)), str(why.seconds)
+        self._head(
+            503, ("Content-Type", "application/json"), ("Content-Length", length),
+            ("Retry-After", after),
+        )  # fmt: skip
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
@@ -238,10 +231,9 @@ class Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
 
     def __init__(self, made: socket.socket, root: Path) -> None:
-        handler = type("Own", (Handler,), {"waking": Waking(root)})
-        super().__init__("", handler, bind_and_activate=False)
+        super().__init__("", Handler, bind_and_activate=False)
         self.socket.close()
-        self.socket = made
+        self.socket, self.waking = made, Waking(root)
 
     def handle_error(self, *_: Any) -> None:
         """A client that left meanwhile: nothing to tell."""

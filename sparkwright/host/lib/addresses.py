@@ -92,13 +92,13 @@ def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
     return dict(results)
 
 
-def _reached(one: Reach) -> Reached:
+def _reached(host: Reach) -> Reached:
     """An address that answers; else one where the host is, and nothing listens yet."""
     tried: list[str] = []
     silent: list[tuple[str, str]] = []
-    for written in one.addresses:
+    for written in host.addresses:
         try:
-            infos = socket.getaddrinfo(written, one.port, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(written, host.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             tried.append(f"{written}: {error}")
             continue
@@ -107,7 +107,7 @@ def _reached(one: Reach) -> Reached:
         if not numbers:
             tried.append(f"{written}: no address that other hosts could use")
         for address in sorted(numbers, key=lambda at: (":" in at, at)):
-            why = _unreachable(address, one.port)
+            why = unreachable(address, host.port)
             if why is None:
                 return Reached(address, written, _by_dns(written), tuple(tried))
             if why == _REFUSED:
@@ -120,7 +120,7 @@ def _reached(one: Reach) -> Reached:
     return Reached(address, written, _by_dns(written), tuple(tried))
 
 
-def _unreachable(address: str, port: int) -> str | None:
+def unreachable(address: str, port: int) -> str | None:
     """Why no connection is taken; None where one is."""
     try:
         socket.create_connection((address, port), timeout=_CONNECT).close()

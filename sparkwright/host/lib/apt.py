@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.host.lib.processes import Outcome, run
+from sparkwright.host.lib.waiting import remaining
 
 #: Seconds that another program may hold apt's locks: unattended-upgrades takes minutes.
 PATIENCE = 600
@@ -46,15 +47,12 @@ def get(*words: str, environment: Mapping[str, str]) -> Outcome:
 
 def free() -> None:
     """Wait until nobody installs any more, and bring to an end what was cut off."""
-    deadline = time.monotonic() + PATIENCE
-    while busy := [lock for lock in _LOCKS if _held(lock)]:
-        if time.monotonic() > deadline:
-            raise SystemExit(
-                f"another program has held apt's lock for {PATIENCE // 60} minutes ({busy[0]}): "
-                f"look who has it (sudo fuser {busy[0]}; systemctl status unattended-upgrades), "
-                "then run again"
-            )
-        time.sleep(_PAUSE)
+    if busy := remaining(lambda: [lock for lock in _LOCKS if _held(lock)], PATIENCE, _PAUSE):
+        raise SystemExit(
+            f"another program has held apt's lock for {PATIENCE // 60} minutes ({busy[0]}): look "
+            f"who has it (sudo fuser {busy[0]}; systemctl status unattended-upgrades), then run "
+            "again"
+        )
     if _JOURNAL.is_dir() and any(file.name.isdigit() for file in _JOURNAL.iterdir()):
         done = run(
             "dpkg", "--force-confdef", "--force-confold", "--configure", "-a",

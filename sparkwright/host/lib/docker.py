@@ -91,7 +91,12 @@ def container(name: str, timeout: float | None = 10) -> Any:
 def own_container(service: str) -> Container | None:
     """The container of a service of ours; None when there is none."""
     inspected = container(f"sparkwright-{service}")
-    return inspected and Container(
+    return inspected and described(inspected)
+
+
+def described(inspected: Any) -> Container:
+    """A container by its ``docker inspect``."""
+    return Container(
         id=inspected["Id"],
         running=inspected["State"]["Running"],
         created=inspected["Created"],

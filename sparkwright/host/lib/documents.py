@@ -37,7 +37,12 @@ def decoded(cls: type[T], document: str | None) -> T | None:
 
 def lines(place: Path | str) -> list[dict[str, Any]]:
     """A file with a JSON object a line; lines that a power cut tore are passed over."""
-    documents = map(parsed, (text(place) or "").splitlines())
+    return objects(text(place) or "")
+
+
+def objects(content: str) -> list[dict[str, Any]]:
+    """JSON objects of a text, one a line; every other line is passed over."""
+    documents = map(parsed, content.splitlines())
     return [document for document in documents if document is not None]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import threading
 from dataclasses import dataclass
 
+from sparkwright.host.lib.addresses import unreachable
 from sparkwright.host.lib.processes import Running, run
 
 
@@ -26,8 +26,8 @@ class Package:
     unreachable: str | None = None
 
 
-#: Seconds for one server of packages, and for all of them with their names' resolution.
-_CONNECT, _ALL = 2.0, 6.0
+#: Seconds for all servers of packages, with their names' resolution.
+_ALL = 6.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
 
@@ -79,9 +79,6 @@ def _servers(text: str) -> list[tuple[str, int]]:
 
 def _connect(servers: list[tuple[str, int]], reached: list[str]) -> None:
     for name, port in servers:
-        try:
-            socket.create_connection((name, port), timeout=_CONNECT).close()
-        except OSError:
-            continue
-        reached.append(name)
-        return
+        if unreachable(name, port) is None:
+            reached.append(name)
+            return

@@ -14,7 +14,7 @@ from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import install, place
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, InstallRequest
-from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest
+from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 
 
 def reload(request: ProxyRequest) -> None:
@@ -25,17 +25,17 @@ def reload(request: ProxyRequest) -> None:
         states.write_text(haproxy.kept(answer, request.keep))
     except (OSError, ValueError, KeyError):
         states.unlink(missing_ok=True)
-    done = systemd.systemctl("reload", request.unit)
+    done = systemd.systemctl("reload", UNIT)
     time.sleep(0.2)
     states.unlink(missing_ok=True)
     if not done.ok:
-        raise SystemExit(f"systemctl reload {request.unit}: {done.err.strip()}")
+        raise SystemExit(f"systemctl reload {UNIT}: {done.err.strip()}")
 
 
 def main(request: ProxyRequest) -> list[str]:
     """Make it so. Returns what was done."""
     if not request.files:
-        systemd.remove([request.unit, HEALTH_UNIT])
+        systemd.remove([UNIT, HEALTH_UNIT])
         shutil.rmtree(Path(request.config).parent, ignore_errors=True)
         return ["removed the proxy"]
     install.main(InstallRequest())
@@ -45,18 +45,18 @@ def main(request: ProxyRequest) -> list[str]:
     checked = run(HAPROXY, "-c", "-q", "-f", request.config)
     if not checked.ok:
         raise SystemExit(f"haproxy refuses its configuration: {checked.err.strip()}")
-    services = [unit for unit in (request.health, request.unit) if unit]
-    if not request.health:
+    units = (HEALTH_UNIT, UNIT) if str(systemd.UNITS / HEALTH_UNIT) in request.files else (UNIT,)
+    if HEALTH_UNIT not in units:
         systemd.disable(HEALTH_UNIT)
     if request.start:
-        systemd.systemctl("enable", "--quiet", *services)
+        systemd.systemctl("enable", "--quiet", *units)
     renewed = any("health" in path or path.endswith(".py") for path in changed)
-    if request.health and renewed and systemd.is_active(request.health):
-        systemd.systemctl("restart", request.health)
-    if request.start and changed and systemd.is_active(request.unit):
+    if HEALTH_UNIT in units and renewed and systemd.is_active(HEALTH_UNIT):
+        systemd.systemctl("restart", HEALTH_UNIT)
+    if request.start and changed and systemd.is_active(UNIT):
         reload(request)
     if request.start:
-        systemd.start(*services)
+        systemd.start(*units)
     for certificate in Path(request.config).parent.glob("tls/*"):
         if str(certificate) not in request.files:  # no key stays when TLS is turned off
             certificate.unlink()

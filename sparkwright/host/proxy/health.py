@@ -11,20 +11,19 @@ long queue counts only when no token comes out meanwhile.
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-from sparkwright.host.lib import documents, files, homes, metrics
+from sparkwright.host.lib import documents, homes, metrics
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
 
+#: Seconds without a token after which one is requested from a service.
+_IDLE = 30.0
 #: Seconds between two looks, and before a service that is away is looked at again.
 _LOOK = 2.0
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
@@ -45,13 +44,18 @@ class Service:
         self._alive = 0.0
         self._late = 0
         self.well = False
-        self.said = "not asked yet"
+        self.observed = "not asked yet"
 
     def watch(self) -> None:
-        """Look for ever."""
+        """Look for ever, and print when its health changes."""
+        reported = None
         while True:
             began = time.monotonic()
             self.look()
+            if reported != self.well:
+                reported = self.well
+                state = "well" if self.well else "NOT well"
+                print(f"{self.config.name}: {state}: {self.observed}", flush=True)
             time.sleep(max(0.1, _LOOK - (time.monotonic() - began)))
 
     def look(self) -> None:
@@ -64,9 +68,8 @@ class Service:
         except Late:
             # A server that reads a long prompt may be late; one that is gone refuses at once.
             self._late += 1
-            if self._late < _LATE:
-                return
-            self._away("does not answer in time")
+            if self._late >= _LATE:
+                self._away("does not answer in time")
             return
         except _WRONG as error:
             self._away(f"does not answer: {error}")
@@ -74,51 +77,45 @@ class Service:
         now = time.monotonic()
         self._late = 0
         if self._alive and progress != self._progress:
-            self._alive, self.well, self.said = now, True, "generates"
+            self._alive, self.well, self.observed = now, True, "generates"
         self._progress = progress
         if not self.well or now - self._alive > self._idle:
             self._question()
 
-    def _away(self, said: str) -> None:
+    def _away(self, observed: str) -> None:
         self._progress, self._alive, self._late = (), 0.0, 0
-        self.well, self.said = False, said
+        self.well, self.observed = False, observed
 
     def _question(self) -> None:
-        asked = time.monotonic()
-        before = self._progress
+        began = time.monotonic()
         body = {"model": self.config.model, "prompt": "1 2 3", "max_tokens": 1}
         try:
-            answer = self._call("POST", "/v1/completions", body, self.config.patience_seconds)
-            if answer.status != 200:
-                raise ValueError(f"HTTP {answer.status}: {answer.text[:200]}")
+            self._call("POST", "/v1/completions", body, self.config.patience_seconds)
+            self.well, self.observed = True, "answers"
         except Late:
-            try:
-                moved = self._count() != before
-            except _WRONG:
-                moved = False
-            now = time.monotonic()
-            self.well, self.said = (
-                moved,
-                "busy" if moved else f"no token within {now - asked:.0f} s",
-            )
-            self._alive = now if moved else self._alive
+            moved = False
+            with contextlib.suppress(*_WRONG):
+                moved = self._count() != self._progress
+            silent = f"no token within {time.monotonic() - began:.0f} s"
+            self.well, self.observed = moved, "busy" if moved else silent
         except _WRONG as error:
-            self.well, self.said = False, f"does not generate: {error}"
-        else:
-            self._alive, self.well, self.said = time.monotonic(), True, "answers"
+            self.well, self.observed = False, f"does not generate: {error}"
+        if self.well:
+            self._alive = time.monotonic()
 
     def _count(self) -> tuple[float, ...]:
         """Tokens so far and, since a long prompt gives none for minutes, how full the cache is."""
-        answer = self._call("GET", "/metrics", None, 5)
-        if answer.status != 200:
-            raise ValueError(f"/metrics: HTTP {answer.status}")
         # Of each engine by itself: one that moves is not to be hidden by a fuller one.
-        samples = metrics.samples(answer.text, self._names)
+        samples = metrics.samples(self._call("GET", "/metrics", None, 5), self._names)
         return tuple(value for name, _, value in samples if name in _COUNTERS)
 
-    def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
+    def _call(self, method: str, path: str, body: object, timeout: float) -> str:
+        """Text of a success."""
         server = Server("127.0.0.1", self.config.port, api_key(self.config.secrets))
-        return server.ask(method, path, body, timeout=timeout)
+        answer = server.ask(method, path, body, timeout=timeout)
+        if answer.status != 200:
+            raise ValueError(f"{path}: HTTP {answer.status}: {answer.text[:200]}")
+        return answer.text
 
 
 class _Few(ThreadingHTTPServer):
@@ -158,7 +155,7 @@ def serve(service: Service, port: int) -> None:
         timeout = 10
 
         def do_GET(self) -> None:
-            text = service.said.encode()
+            text = service.observed.encode()
             self.send_response(200 if service.well else 503)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -171,29 +168,12 @@ def serve(service: Service, port: int) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-def main(path: str) -> int:
-    """Watch every service, and write down what changes."""
+def main(path: str) -> None:
+    """Watch every service, for ever."""
     config = documents.record(HealthConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")
-    services = [
-        Service(service, config.idle_seconds, config.metric_names) for service in config.services
-    ]
-    for service in services:
-        serve(service, service.config.health_port)
-        threading.Thread(target=service.watch, daemon=True).start()
-    reported: dict[str, tuple[bool, str]] = {}
-    while True:
-        now = {service.config.name: (service.well, service.said) for service in services}
-        if now != reported:
-            for name, (well, text) in now.items():
-                if name not in reported or reported[name][0] != well:
-                    print(f"{name}: {'well' if well else 'NOT well'}: {text}", flush=True)
-            reported = now
-            state = json.dumps({"at": time.time(), "services": now})
-            files.write(Path(config.state), state, 0o644, durable=False)
-        time.sleep(0.2)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    for health_service in config.services:
+        service = Service(health_service, _IDLE, config.metric_names)
+        serve(service, health_service.health_port)
+        threading.Thread(target=service.watch).start()

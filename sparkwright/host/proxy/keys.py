@@ -5,14 +5,14 @@ Runs on the host as root. Nobody who is connected is cut off.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import files, systemd
+from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.proxy import configure
 from sparkwright.host.proxy import runtime_api as haproxy
-from sparkwright.host.proxy.pool import ProxyRequest
+from sparkwright.host.proxy.pool import UNIT, ProxyRequest
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,6 @@ def known(admin: str, place: str) -> list[str]:
     return sorted(" ".join(row[1:]) for row in rows if len(row) == 3)
 
 
-def _known_soon(admin: str, place: str, wanted: list[str]) -> list[str]:
-    """The same, once it is as wanted, or after a while."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            loaded = known(admin, place)
-        except OSError:  # for a moment after a reload nobody listens
-            loaded = []
-        if loaded == wanted or time.monotonic() > deadline:
-            return loaded
-        time.sleep(0.1)
-
-
 def main(request: KeysRequest) -> list[str]:
     """Make it so where a text is given. Returns hash and name of each key that opens the proxies.
 
@@ -63,18 +50,21 @@ def main(request: KeysRequest) -> list[str]:
     config = Path(proxy.config)
     if not config.is_file() or request.place not in config.read_text():
         raise SystemExit("the proxy here is not the planned one yet: deploy this host first")
-    running = systemd.is_active(proxy.unit)
+    running = systemd.is_active(UNIT)
     if request.text is None:
         return known(proxy.admin, request.place) if running else []
     files.write(Path(request.place), request.text, 0o600)
     wanted = sorted(request.text.splitlines())
-    if not running:
-        return wanted
+
+    def differs() -> bool:
+        try:
+            return known(proxy.admin, request.place) != wanted
+        except OSError:  # for a moment after a reload nobody listens
+            return True
+
     # Not by the file: a reload that failed has left a worker that does not know it.
-    if known(proxy.admin, request.place) != wanted:
+    if running and known(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
-        if _known_soon(proxy.admin, request.place, wanted) != wanted:
-            raise SystemExit(
-                f"{proxy.unit} did not take the new keys: see journalctl -u {proxy.unit}"
-            )
+        if remaining(differs, _PATIENCE):
+            raise SystemExit(f"{UNIT} did not take the new keys: see journalctl -u {UNIT}")
     return wanted

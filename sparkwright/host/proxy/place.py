@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files
+from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
 
@@ -25,9 +26,7 @@ def leave(pool: Pool) -> None:
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
-    until = time.monotonic() + pool.drain_seconds
-    while _busy(pool) and time.monotonic() < until:
-        time.sleep(0.1)
+    remaining(lambda: _busy(pool), pool.drain_seconds)
 
 
 def admit(pool: Pool) -> None:
@@ -50,17 +49,12 @@ def back(pool: Pool, seconds: float = 15.0) -> bool:
 
     There is nothing to wait for where people took it out, and where there is no proxy.
     """
-    until = time.monotonic() + seconds
-    while _down(pool):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.1)
-    return True
+    return not remaining(lambda: _down(pool), seconds)
 
 
 def _down(pool: Pool) -> bool:
     try:
-        states = haproxy.server_states(haproxy.ask(pool.sockets.admin, haproxy.SERVERS))
+        states = haproxy.server_states(haproxy.ask(pool.admin, haproxy.SERVERS))
     except (OSError, ValueError, KeyError):
         return False
     state = states.get((pool.proxy, pool.replica))
@@ -69,12 +63,12 @@ def _down(pool: Pool) -> bool:
 
 def _command(pool: Pool, line: str) -> None:
     with contextlib.suppress(OSError):
-        haproxy.ask(pool.sockets.admin, line)
+        haproxy.ask(pool.admin, line)
 
 
 def _busy(pool: Pool) -> int:
     try:
-        return haproxy.busy(pool.sockets.master, pool.proxy, pool.replica)
+        return haproxy.busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
         return 1  # it does not say: who is behind it may still be served
     except (OSError, ValueError, KeyError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-HEALTH_UNIT = "sparkwright-health.service"
+#: HAProxy's unit, and that of our health program.
+UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
 
@@ -19,7 +20,6 @@ class ProxyRequest:
 
     Attributes:
         files: path -> text and mode.
-        unit, health: HAProxy's unit, and that of our health program where there is one.
         config: path of haproxy.cfg.
         admin: HAProxy's socket.
         states: the file by which servers keep their state over a reload.
@@ -27,41 +27,17 @@ class ProxyRequest:
             1 for TLS, else 0.
         start: whether what does not run is started now.
         asleep: path of the map of services that sleep, which the host itself writes.
+        managed: every path that a proxy may have, now or before.
     """
 
     files: dict[str, tuple[str, int]]
-    unit: str
-    health: str | None
     config: str
     admin: str
     states: str
     keep: tuple[tuple[str, ...], ...] = ()
     start: bool = True
     asleep: str | None = None
-
-
-@dataclass(frozen=True)
-class ProxySwitch:
-    """The proxy's part of a switch, in request.json.
-
-    Attributes:
-        to: the proxy of the new plan.
-        managed: every path that a proxy may have, now or before.
-        health, health_path: the health program's unit, and its path.
-    """
-
-    to: ProxyRequest
-    managed: tuple[str, ...]
-    health: str
-    health_path: str
-
-
-@dataclass(frozen=True)
-class Sockets:
-    """HAProxy's sockets: of the worker that takes new requests, and of the master."""
-
-    admin: str
-    master: str
+    managed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +45,7 @@ class Pool:
     """A service's place behind the proxy of its name on its own host, in request.json.
 
     Attributes:
+        admin, master: HAProxy's sockets: of the worker that takes new requests, and of the master.
         notice_seconds: until load balancers in front have seen that the service leaves.
         drain_seconds: at most, until running requests have ended.
         others: whether other hosts serve the same.
@@ -76,7 +53,8 @@ class Pool:
     """
 
     proxy: str
-    sockets: Sockets
+    admin: str
+    master: str
     notice_seconds: float
     drain_seconds: float
     others: bool = False
@@ -107,12 +85,8 @@ class HealthConfig:
     """Configuration of the health program.
 
     Attributes:
-        idle_seconds: without a token, after which one is requested from a service.
-        state: file that other programs read.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: tuple[HealthService, ...] = field(default_factory=tuple)
-    idle_seconds: float = 30.0
-    state: str = ""
     metric_names: dict[str, str] = field(default_factory=dict)

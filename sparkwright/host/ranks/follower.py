@@ -14,20 +14,10 @@ from pathlib import Path
 
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import documents, files, systemd
-from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
+from sparkwright.host.lib.ranks import SERVING, WAITING
+from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import LINGER, Rank
-from sparkwright.host.ranks.link import (
-    BEAT,
-    GREETING,
-    PATIENCE,
-    Late,
-    Link,
-    Lost,
-    check_proof,
-    follower_proof,
-    head_proof,
-)
-from sparkwright.host.service import Service
+from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 
 #: Seconds between two tries to reach the head, and before one with an address that is not there.
 _RETRY, _ABSENT = 1.0, 5.0
@@ -36,37 +26,36 @@ _RETRY, _ABSENT = 1.0, 5.0
 class Follower(Rank):
     """A follower, for one start."""
 
-    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
-        super().__init__(service, rank, key, release)
-        self._head = f"the head ({rank.hosts[0]}, {rank.addresses[0]}:{rank.port + 1})"
+    @property
+    def _head(self) -> str:
+        rank = self._rank
+        return f"the head ({rank.hosts[0]}, {rank.addresses[0]}:{rank.port + 1})"
 
     def run(self) -> int:
         """Serve one session, as soon as there is one. Returns the exit code."""
+        addresses = self._rank.addresses
+        # From its own address among the ranks: the head takes no other.
+        own = (addresses[self._rank.number], 0)
         while True:
             try:
-                code = self._session(self._connected())
-                if code is not None:
-                    return code
-            except (OSError, Lost, Late) as error:
-                why = f"{self._head} is not there: {error}".rstrip(": ")
+                connection = socket.create_connection(
+                    (addresses[0], self._rank.port + 1), timeout=GREETING, source_address=own
+                )
+                return self._session(Link(connection))
+            except (OSError, Lost) as error:
+                why = f"{self._head} is not there: {error}"
                 # Its own address comes with the cable, and with it what the engine is to know.
                 if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
                     return self.again(why, _ABSENT)
                 self.say(WAITING, why)
             time.sleep(_RETRY)
 
-    def _connected(self) -> Link:
-        # From its own address among the ranks: the head takes no other.
-        return Link(
-            socket.create_connection(
-                (self._rank.addresses[0], self._rank.port + 1),
-                timeout=GREETING,
-                source_address=(self._rank.addresses[self._rank.number], 0),
-            )
-        )
+    def _session(self, link: Link) -> int:
+        """Serve one session with the head.
 
-    def _session(self, link: Link) -> int | None:
-        """Serve one session with the head; None when it ended before the engine was started."""
+        Raises:
+            Lost: it ended before the engine was started.
+        """
         try:
             session, release = self._greeted(link)
             if release != self._release:
@@ -86,29 +75,23 @@ class Follower(Rank):
         """Session and release of a head that has proved to be it."""
         mine, number = nonce(), self._rank.number
         theirs = str(link.receive(GREETING).get("nonce"))
-        proof = follower_proof(self._key, self._service.name, number, theirs)
+        proof = links.follower_proof(self._key, self._service.name, number, theirs)
         link.send(rank=number, nonce=mine, mac=proof)
         greeting = link.receive(GREETING)
         session, release = str(greeting.get("session")), str(greeting.get("release"))
-        proof = head_proof(self._key, self._service.name, mine, session, release)
-        check_proof(greeting, proof)
+        proof = links.head_proof(self._key, self._service.name, mine, session, release)
+        links.check_proof(greeting, proof)
         return session, release
 
     def _other(self, link: Link, release: str) -> int:
         """The head runs another release: go there, as soon as it is here."""
-        message, heard = 0.0, time.monotonic()
-        while not self._staged(release):
-            self.say(WAITING, f"release {release}, which {self._head} runs, is not here")
-            if time.monotonic() - message > BEAT:
-                message = time.monotonic()
-                link.send(lacks=release)
-            try:
-                link.receive(BEAT / 2)
-                heard = time.monotonic()
-            except Late:
-                if time.monotonic() - heard > PATIENCE:
-                    raise Lost(f"nothing was heard for {PATIENCE:.0f} s") from None
         path = Path(self._service.home, "releases", release)
+        # Only what lies here is a name; release.json is written last.
+        while release not in {each.name for each in path.parent.iterdir()} or (
+            documents.read(path / "release.json") is None
+        ):
+            self.say(WAITING, f"release {release}, which {self._head} runs, is not here")
+            link.keep(links.BEAT / 2, lacks=release)
         unit = systemd.UNITS / self._service.unit
         text = files.read(path / "unit.service")
         if text is not None and files.write(unit, text, 0o644):
@@ -116,46 +99,17 @@ class Follower(Rank):
         files.point(Path(self._service.home, "current"), f"releases/{release}")
         return self.again(f"going to release {release}")
 
-    def _staged(self, release: str) -> bool:
-        """Whether a release of this name is whole on this host: release.json is written last."""
-        place = Path(self._service.home, "releases", release)
-        # Only what lies here is a name.
-        there = {path.name for path in place.parent.iterdir()}
-        return release in there and documents.read(place / "release.json") is not None
-
     def _together(self, link: Link) -> int:
-        """As long as head and engine are there."""
-        heard, message = time.monotonic(), 0.0
-        while True:
-            now = time.monotonic()
-            try:
-                if now - message > BEAT:
-                    message = now
-                    link.send(beat=1)
-                link.receive(0.5)
-                heard = now
-            except Late:
-                if now - heard > PATIENCE:
-                    return self._left(f"nothing was heard for {PATIENCE:.0f} s")
-            except Lost as error:
-                return self._left(str(error))
-            if ended := self.engine_ended():
-                return self._ended(link, ended)
-
-    def _ended(self, link: Link, ended: str) -> int:
-        """Its engine is gone: by itself, or since the head's is."""
-        until = time.monotonic() + LINGER
+        """Serve as long as head and engine are there."""
         try:
+            while not (ended := self.engine_ended()):
+                link.keep(0.5, beat=1)
+            # By itself, or since the head's engine is gone, which is heard of in a moment.
+            until = time.monotonic() + LINGER
             while (left := until - time.monotonic()) > 0:
-                try:
-                    link.receive(left)
-                except Late:
-                    break
+                link.keep(left, beat=1)
             link.send(ended=ended)
         except Lost as error:
-            return self._left(str(error))
+            # The head is gone, and its engine with it: the next one needs a fresh follower.
+            return self.again(f"{self._head} is gone: {error}")
         return self.failed(ended)
-
-    def _left(self, why: str) -> int:
-        """The head is gone, and its engine with it: the next one needs a fresh follower."""
-        return self.again(f"{self._head} is gone: {why}")

@@ -32,8 +32,8 @@ class Lost(Exception):
     """The other side is gone, silent, or does not speak as a rank does; the text says which."""
 
 
-class Late(Exception):
-    """Nothing was said in time."""
+class Late(Lost):
+    """No message came in time; it may still come."""
 
 
 class Link:
@@ -45,17 +45,18 @@ class Link:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = connection
         self._lock = threading.Lock()
-        self._said = b""
+        self._buffer = b""
+        self._received, self._sent = time.monotonic(), 0.0
 
-    def send(self, **words: Any) -> None:
-        """Say something.
+    def send(self, **message: Any) -> None:
+        """Send a message.
 
         Raises:
-            Lost: nobody hears it.
+            Lost: the other side is gone.
         """
         try:
             with self._lock:
-                self._connection.sendall(json.dumps(words).encode() + b"\n")
+                self._connection.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
             raise Lost(f"the connection is gone: {error}") from None
 
@@ -63,36 +64,54 @@ class Link:
         """Receive the next message of the other side.
 
         Raises:
-            Late: nothing within these seconds; it may still come.
+            Late: nothing within these seconds.
             Lost: there is no other side any more.
         """
         until = time.monotonic() + seconds
-        while b"\n" not in self._said:
-            if len(self._said) > _MOST:
+        while b"\n" not in self._buffer:
+            if len(self._buffer) > _MOST:
                 raise Lost("it says more than a rank does")
+            left = until - time.monotonic()
             try:
-                self._connection.settimeout(max(0.01, until - time.monotonic()))
-                text = self._connection.recv(_MOST)
+                self._connection.settimeout(max(0.01, left))
+                text = self._connection.recv(_MOST) if left > 0 or not self._buffer else None
             except TimeoutError:
-                raise Late from None
+                text = None
             except OSError as error:
                 raise Lost(f"the connection is gone: {error}") from None
             finally:
                 with contextlib.suppress(OSError):
                     self._connection.settimeout(PATIENCE)
+            if text is None:
+                raise Late(f"nothing was heard for {seconds:.0f} s")
             if not text:
                 raise Lost("it closed the connection")
-            self._said += text
-            if time.monotonic() > until and b"\n" not in self._said:
-                raise Late
-        line, _, self._said = self._said.partition(b"\n")
+            self._buffer += text
+        line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             data = json.loads(line)
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
             raise Lost("it does not speak as a rank does")
+        self._received = time.monotonic()
         return data
+
+    def keep(self, seconds: float, **message: Any) -> None:
+        """Keep the link for these seconds: say the message when a beat is due, and hear the other
+        side's.
+
+        Raises:
+            Lost: there is no other side any more, or nothing was heard of it for too long.
+        """
+        if time.monotonic() - self._sent > BEAT:
+            self._sent = time.monotonic()
+            self.send(**message)
+        try:
+            self.receive(seconds)
+        except Late:
+            if time.monotonic() - self._received > PATIENCE:
+                raise Late(f"nothing was heard for {PATIENCE:.0f} s") from None
 
     def close(self) -> None:
         """End it."""
@@ -110,13 +129,13 @@ def key_of(secrets: str) -> str:
     return pairs(Path(secrets).read_text(encoding="utf-8"))[KEY]
 
 
-def check_proof(said: dict[str, Any], proof: str) -> None:
+def check_proof(message: dict[str, Any], proof: str) -> None:
     """Check that the other side knows the ranks' key.
 
     Raises:
         Lost: it does not.
     """
-    if not hmac.compare_digest(str(said.get("mac")).encode(), proof.encode()):
+    if not hmac.compare_digest(str(message.get("mac")).encode(), proof.encode()):
         raise Lost("it does not know the ranks' key")
 
 

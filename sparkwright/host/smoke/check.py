@@ -6,13 +6,13 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.lib import journal, metrics, ranks, systemd
-from sparkwright.host.lib.http import NoAnswer, Server, api_key
-from sparkwright.host.lib.ranks import SERVING
+from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
+from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_only_marks
 
@@ -88,16 +88,18 @@ def health(client: Client) -> str:
 
 def joined(client: Client) -> str:
     """A follower serves together with its head, which answers for it."""
-    request = client.request
-    deadline = time.monotonic() + request.boot_seconds
-    while (state := ranks.state(_home(request))) is None or state.step != SERVING:
-        missing = ranks.missing(_home(request)) or "it has not begun to wait for its head"
-        fail_if(time.monotonic() > deadline, "down", missing)
-        time.sleep(0.5)
+    request, home = client.request, _home(client.request)
+
+    def state() -> Health:
+        unknown = "it has not begun to wait for its head"
+        return ranks.health(home) or Health(None, said=unknown)
+
+    if remaining(lambda: not state().code, request.boot_seconds, 0.5):
+        raise Fault("down", state().said)
     unit = systemd.unit(request.unit).get("ActiveState", "unknown")
     if unit != "active":
         raise Fault("down", f"the unit is {unit}{_error(request.unit)}")
-    return f"rank {state.number} serves with its head"
+    return state().said
 
 
 def _home(request: SmokeRequest) -> Path:
@@ -174,22 +176,28 @@ def proxy_fault(request: SmokeRequest) -> str | None:
     assert request.proxy is not None
     address, port = request.proxy
     server = Server(address, port, api_key(request.secrets), request.certificate)
-    deadline = time.monotonic() + _PROXY_SECONDS
-    while True:
+
+    def fault() -> str | None:
         try:
-            with_key, without = (
+            known, unknown = (
                 server.ask("GET", "/v1/models", key=key).status for key in (True, False)
             )
-            if (with_key, without) == (200, 401):
-                return None
-            fault = (
-                f"HTTP {with_key} with the key, {without} without it, and it must be 200 and 401"
-            )
         except NoAnswer as error:
-            fault = f"port {port} does not answer: {error}"
-        if time.monotonic() > deadline:
-            return fault
-        time.sleep(0.5)
+            return f"port {port} does not answer: {error}"
+        if (known, unknown) == (200, 401):
+            return None
+        return f"HTTP {known} with the key, {unknown} without it, and it must be 200 and 401"
+
+    return remaining(fault, _PROXY_SECONDS, 0.5)
+
+
+def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
+    """Faults at the proxies of services that have one, as lines."""
+    return [
+        f"{name}: proxy: {fault}"
+        for name, gate in gates.items()
+        if gate.proxy and (fault := proxy_fault(gate))
+    ]
 
 
 def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:

@@ -9,21 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from sparkwright.host.lib import metrics
 from sparkwright.host.lib.gpu import Gpu, Gpus
-from sparkwright.host.lib.metrics import (
-    ACCEPTED,
-    CACHE,
-    DRAFTED,
-    PROGRESSED,
-    RUNNING,
-    WAITING,
-)  # fmt: skip
 from sparkwright.host.watch.state import Sample, ServiceSample, WatchFinding
 
 #: Where something begins to be wrong, by name.
 Limits = Mapping[str, float]
 #: A service's sample, and when it was taken.
 Timed = tuple[float, ServiceSample]
+#: A finding's name, severity, and what was seen.
+Fault = tuple[str, str, str]
 #: Bits of clocks_event_reasons.active. A software power cap (0x4) is every busy RTX's daily life.
 HEAT = 0x20 | 0x40
 BRAKE = 0x80 | 0x08  # by the power supply, or by the hardware
@@ -61,10 +56,12 @@ def judge(ring: list[Sample], boots: Mapping[str, float], limits: Limits) -> lis
     """
     if not ring:
         return []
-    watch_findings = [*_gpu(ring, limits), *_disks(ring, limits)]
+    faults: list[tuple[str | None, Fault]] = []
+    faults += [(None, fault) for fault in (*_gpu(ring, limits), *_disks(ring, limits))]
     for name, seconds in boots.items():
-        watch_findings += _service(name, seconds, _of(ring, name), limits)
-    return watch_findings
+        if samples := _of(ring, name):
+            faults += [(name, fault) for fault in _service(seconds, samples, limits)]
+    return [WatchFinding(name, service, level, seen) for service, (name, level, seen) in faults]
 
 
 def carried(
@@ -99,93 +96,73 @@ def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> fl
     return samples[-1][0] - since if since is not None else 0.0
 
 
-def _service(
-    name: str, boot: float, samples: list[Timed], limits: Limits
-) -> Iterator[WatchFinding]:
-    if not samples:
-        return
+def _service(boot: float, samples: list[Timed], limits: Limits) -> Iterator[Fault]:
     now = samples[-1][1]
     if now.active == "failed":
-        seen = f"the unit has failed after {now.restarts} restarts"
-        yield WatchFinding("given-up", name, _ERROR, seen)
+        yield "given-up", _ERROR, f"the unit has failed after {now.restarts} restarts"
     else:
-        yield from _restarted(name, samples, limits)
+        yield from _restarted(samples, limits)
     seconds = _lasting(samples, lambda item: item.active == "active" and item.health != 200)
     if seconds > boot:
-        text = now.health or "nothing"
-        yield WatchFinding(
-            "not-serving", name, _ERROR, f"/health says {text} for {_minutes(seconds)}"
-        )
-    yield from _wedged(name, samples, limits)
-    seconds = _lasting(samples, lambda item: item.metrics.get(CACHE, 0) >= limits["cache_full"])
+        yield "not-serving", _ERROR, f"/health says {now.health or 'nothing'} for {_text(seconds)}"
+    seconds = _lasting(samples, lambda item: _still(item, now))
+    if metrics.PROGRESSED in now.metrics and seconds >= limits["stuck_seconds"]:
+        seen = f"{now[metrics.RUNNING]:.0f} requests run, and no token for {_text(seconds)}"
+        yield "wedge", _ERROR, seen
+    seconds = _lasting(samples, lambda item: item[metrics.CACHE] >= limits["cache_full"])
     if seconds >= limits["cache_seconds"]:
-        waiting = f"{now.metrics.get(WAITING, 0):.0f} requests wait"
-        seen = f"KV cache full for {_minutes(seconds)}, {waiting}"
-        yield WatchFinding("kv-cache-full", name, _WARNING, seen)
-    yield from _acceptance(name, samples, limits)
+        seen = f"KV cache full for {_text(seconds)}, {now[metrics.WAITING]:.0f} requests wait"
+        yield "kv-cache-full", _WARNING, seen
+    yield from _acceptance(samples, limits)
     # Seen twice: in the middle of a deploy nothing is as planned yet.
     if now.drift and len(samples) > 1 and samples[-2][1].drift:
-        yield WatchFinding("drift", name, _WARNING, "; ".join(now.drift))
+        yield "drift", _WARNING, "; ".join(now.drift)
 
 
-def _restarted(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
+def _restarted(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
     counts = [item.restarts for at, item in samples if samples[-1][0] - at <= _HOUR]
     risen = sum(max(0, now - before) for before, now in pairwise(counts))
     if risen >= limits["restarts_hour"]:
-        severity = _ERROR if risen > 1 else _WARNING
-        yield WatchFinding("restarts", name, severity, f"{risen} restarts within an hour")
+        yield "restarts", _ERROR if risen > 1 else _WARNING, f"{risen} restarts within an hour"
 
 
-def _wedged(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
-    now = samples[-1][1].metrics
-    if PROGRESSED not in now:
-        return
-
-    def still(sample: ServiceSample) -> bool:
-        runs = sample.metrics.get(RUNNING, 0) > 0 and sample.health == 200
-        return runs and sample.metrics.get(PROGRESSED) == now[PROGRESSED]
-
-    seconds = _lasting(samples, still)
-    if seconds >= limits["stuck_seconds"]:
-        seen = f"{now[RUNNING]:.0f} requests run, and no token for {_minutes(seconds)}"
-        yield WatchFinding("wedge", name, _ERROR, seen)
+def _still(sample: ServiceSample, now: ServiceSample) -> bool:
+    """Whether requests ran, and nothing has come out since."""
+    return (
+        sample.health == 200
+        and sample[metrics.RUNNING] > 0
+        and sample.metrics.get(metrics.PROGRESSED) == now.metrics.get(metrics.PROGRESSED)
+    )
 
 
-def _acceptance(name: str, samples: list[Timed], limits: Limits) -> Iterator[WatchFinding]:
+def _acceptance(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
     """Lately against before. Lately is ten minutes and enough drafts, or since the server began."""
-    drafted = accepted = 0.0
-    index = len(samples) - 1
-    while index > 0 and (
-        drafted < limits["drafted"] or samples[-1][0] - samples[index][0] < _COARSE
-    ):
-        more = _drafted(samples[index - 1][1], samples[index][1])
-        if more is None:
-            break
+    risen = [_drafted(before, now) for (_, before), (_, now) in pairwise(samples)]
+    least, drafted, accepted = limits["drafted"], 0.0, 0.0
+    while risen and (more := risen[-1]) and (
+        drafted < least or samples[-1][0] - samples[len(risen)][0] < _COARSE
+    ):  # fmt: skip
         drafted, accepted = drafted + more[0], accepted + more[1]
-        index -= 1
-    if drafted < limits["drafted"]:
+        risen.pop()
+    if drafted < least:
         return
     share = accepted / drafted
-    earlier = [_drafted(item, next_) for (_, item), (_, next_) in pairwise(samples[: index + 1])]
-    items = [item for item in earlier if item is not None]
-    total = sum(item[0] for item in items)
-    before = sum(item[1] for item in items) / total if total >= limits["drafted"] else None
+    earlier = [item for item in risen if item]
+    total = sum(item[0] for item in earlier)
+    before = sum(item[1] for item in earlier) / total if total >= least else None
     observed = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
     if share < limits["collapsed"]:
-        yield WatchFinding("acceptance-collapse", name, _ERROR, observed)
+        yield "acceptance-collapse", _ERROR, observed
     elif before is not None and share < min(limits["low"], limits["decayed"] * before):
-        yield WatchFinding(
-            "acceptance-decays", name, _WARNING, f"{observed}, after {before:.0%} before"
-        )
+        yield "acceptance-decays", _WARNING, f"{observed}, after {before:.0%} before"
 
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
     """Drafted and accepted tokens in between; None where the server began anew or said nothing."""
-    if DRAFTED not in before.metrics or DRAFTED not in now.metrics:
+    if metrics.DRAFTED not in before.metrics or metrics.DRAFTED not in now.metrics:
         return None
-    drafted, accepted = (
-        now.metrics.get(name, 0.0) - before.metrics.get(name, 0.0) for name in (DRAFTED, ACCEPTED)
-    )
+    drafted = now[metrics.DRAFTED] - before[metrics.DRAFTED]
+    accepted = now[metrics.ACCEPTED] - before[metrics.ACCEPTED]
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
@@ -212,28 +189,28 @@ def _words(gpu: Gpu) -> str:
     return f"{gpu.name}: {', '.join(texts)}"
 
 
-def _gpu(ring: list[Sample], limits: Limits) -> Iterator[WatchFinding]:
+def _gpu(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
     recent = (item.gpu for item in ring if ring[-1].at - item.at <= _COARSE)
     lately = [faults for faults in recent if faults is not None]
     if len(lately) >= 3 and all(SILENT in faults for faults in lately[-3:]):
-        yield WatchFinding(SILENT, None, _ERROR, f"nvidia-smi: {lately[-1][SILENT]}")
+        yield SILENT, _ERROR, f"nvidia-smi: {lately[-1][SILENT]}"
     for name in (_HOT, _BRAKED, _LOW) if len(lately) >= 5 else ():
         texts = [faults[name] for faults in lately if name in faults]
         if len(texts) >= limits["throttled_share"] * len(lately):
-            observed = f"at {len(texts)} of {len(lately)} looks within ten minutes: {texts[-1]}"
-            yield WatchFinding(name, None, _ERROR, observed)
+            looks = f"at {len(texts)} of {len(lately)} looks within ten minutes"
+            yield name, _ERROR, f"{looks}: {texts[-1]}"
 
 
-def _disks(ring: list[Sample], limits: Limits) -> Iterator[WatchFinding]:
+def _disks(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
     for path, (free, total) in ring[-1].disks.items():
         left = f"{path}: {free / _GIB:.0f} of {total / _GIB:.0f} GiB free"
         if free < limits["disk_least"] * total:
-            yield WatchFinding("disk-full", None, _ERROR, left)
+            yield "disk-full", _ERROR, left
             continue
         hours = _hours_left([(item.at, item.disks[path][0]) for item in ring if path in item.disks])
         if hours is not None and hours < limits["disk_hours"]:
             severity = _ERROR if hours < limits["disk_urgent_hours"] else _WARNING
-            yield WatchFinding("disk-fills", None, severity, f"{left}, full in about {hours:.0f} h")
+            yield "disk-fills", severity, f"{left}, full in about {hours:.0f} h"
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:
@@ -260,5 +237,5 @@ def _slope(points: list[tuple[float, float]]) -> float:
         return 0.0
 
 
-def _minutes(seconds: float) -> str:
+def _text(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"

@@ -58,6 +58,9 @@ class ServiceSample:
     metrics: dict[str, float] = field(default_factory=dict)
     drift: tuple[str, ...] = ()
 
+    def __getitem__(self, name: str) -> float:
+        return self.metrics.get(name, 0.0)
+
 
 @dataclass(frozen=True)
 class Sample:

@@ -9,21 +9,17 @@ from io import StringIO
 
 from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
-from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 from pyinfra.operations import files
 
 from sparkwright.facts.asking import HostError, ask
-from sparkwright.facts.memory import memory
-from sparkwright.facts.others import Ours, fail
+from sparkwright.facts.others import Ours
 from sparkwright.host import fabric_addresses
 from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.fabric_addresses import AddressesRequest
 from sparkwright.host.lib.icmp import Ping
-from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands, announce, operation
+from sparkwright.operations.changing import Commands, acting, announce, operation
 from sparkwright.operations.files import show_diff
-from sparkwright.text.visible import visible
 
 #: Seconds until the host takes the change back, for the peers to answer meanwhile, and once more.
 _BACK, _PROVE, _KEEP = 180, 30, 5
@@ -62,7 +58,7 @@ def configured(
     if not ctx_state.get().is_executing:
         show_diff(NETPLAN, before, text)
     request = AddressesRequest("arm", text, tuple(devices), seconds=_BACK)
-    yield Ours(_step, (request,), {})
+    yield _step(request)
     yield from files.put._inner(
         src=StringIO(text), dest=NETPLAN, user="root", group="root", mode="0600"
     )
@@ -87,7 +83,7 @@ def proved(pings: Sequence[Ping]) -> Commands:
     peers = ", ".join(f"{ping.address} over {ping.device}" for ping in pings)
     announce([f"ping {peers}"])
     request = AddressesRequest("prove", pings=tuple(pings), seconds=_PROVE)
-    yield Ours(_step, (request,), {})
+    yield _step(request)
 
 
 @operation()
@@ -106,20 +102,16 @@ def kept(pings: Sequence[Ping]) -> Commands:
         addresses.kept(pings=[Ping("192.168.177.12", "enp1s0f1np1", 8972)])
     """
     request = AddressesRequest("keep", pings=tuple(pings), seconds=_KEEP)
-    yield Ours(_step, (request,), {})
+    yield _step(request)
 
 
-def _step(state: State, host: Host, request: AddressesRequest) -> bool:
-    try:
-        locks.take(host)
+def _step(request: AddressesRequest) -> Ours:
+    keeps = request.step == "keep"
+
+    def act(host: Host) -> Sequence[str]:
         faults = ask(host, fabric_addresses, request, tuple[str, ...], timeout=_BACK + _PROVE)
-    except HostError as error:
-        return fail(state, host, str(error).splitlines())
-    if faults:
-        return fail(state, host, faults)
-    if request.step == "keep":
-        done = f"wrote {NETPLAN}, and every peer answers"
-        memory(host).changes.append(done)
-        memory(host).forget()
-        host.log(visible(done))
-    return True
+        if faults:
+            raise HostError("\n".join(faults))
+        return [f"wrote {NETPLAN}, and every peer answers"] if keeps else []
+
+    return acting(act, forget=keeps)

@@ -71,15 +71,6 @@ def test_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
     assert "hf_transfer ended" not in output
 
 
-def test_tar_depends_on_content_alone(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name / "package").mkdir(parents=True)
-        (tmp_path / name / "package" / "a.py").write_text("a = 1\n", encoding="utf-8")
-    os.utime(tmp_path / "two" / "package" / "a.py", (1, 1))
-    (tmp_path / "two" / "package" / "a.py").chmod(0o600)
-    assert runtime._tar(tmp_path / "one") == runtime._tar(tmp_path / "two")
-
-
 def test_unknown_host_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeBundleError, match="No runtime for"):
         build_runtime("riscv64", tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host.proxy import place, runtime_api
-from sparkwright.host.proxy.pool import Pool, Sockets
+from sparkwright.host.proxy.pool import Pool
 from tests.host.serving import accepting
 
 PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
@@ -59,7 +59,7 @@ def folder() -> Iterator[Path]:
 
 
 def _pool(master: str, drain: float) -> Pool:
-    return Pool("qwen36", Sockets("nobody listens", master), 0, drain)
+    return Pool("qwen36", "nobody listens", master, 0, drain)
 
 
 def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> None:

@@ -128,8 +128,7 @@ def request(proxies: Proxies, text: str | None) -> KeysRequest:
     """What the program is given."""
     keep = tuple(tuple(each) for each in kept_servers(proxies))
     return KeysRequest(
-        ProxyRequest({}, "haproxy.service", None, proxies.config, proxies.admin_socket,
-                     proxies.states, keep, start=False),
+        ProxyRequest({}, proxies.config, proxies.admin_socket, proxies.states, keep, start=False),
         proxies.keys, text,
     )  # fmt: skip
 

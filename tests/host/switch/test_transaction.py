@@ -14,7 +14,7 @@ from sparkwright.host.lib import docker, files, gpu, systemd
 from sparkwright.host.lib.gpu import Gpu, Gpus
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy.pool import Pool, ProxyRequest, ProxySwitch, Sockets
+from sparkwright.host.proxy.pool import Pool, ProxyRequest
 from sparkwright.host.release import ServiceSwitch, SwitchRequest
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
@@ -66,8 +66,8 @@ class Check:
         ok = release not in {*self.bad, "none"}
         return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is no good"),))
 
-    def proxy_fault(self, _: SmokeRequest) -> str | None:
-        return self.door
+    def proxy_faults(self, gates: dict[str, SmokeRequest]) -> list[str]:
+        return [f"{name}: {self.door}" for name, gate in gates.items() if gate.proxy and self.door]
 
 
 @dataclass
@@ -215,11 +215,9 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
     host.serves()
     config = host.place / "gateway/haproxy.cfg"
     files.write(config, "old door", 0o644)
-    to = ProxyRequest(
-        {str(config): ("new door", 0o644)}, "g.service", None, str(config), "none", "none"
-    )
-    doors = ProxySwitch(to, (str(config),), "h.service", "none")
-    pool = Pool("a", Sockets("none", "none"), 0, 0)
+    texts = {str(config): ("new door", 0o644)}
+    doors = ProxyRequest(texts, str(config), "none", "none", managed=(str(config),))
+    pool = Pool("a", "none", "none", 0, 0)
     service = host.service(pool=pool, gate={"proxy": ("127.0.0.1", 1)})
     host.check.door = "HTTP 401 with the key"
     assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too

@@ -19,7 +19,7 @@ from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import observation, preflight, questions, report
-from sparkwright.run.rollback import targets_of
+from sparkwright.run.rollout import targets_of
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import probe

@@ -175,6 +175,6 @@ def test_a_version_is_in_the_section_that_its_source_names(image: str, tag: str)
     expected = set(versions(own.source))
     for card, section in cited(own.source):
         expected |= set(CARDS[card]["sections"][section]["versions"].split())
-    named = [*own.components.values(), *filter(None, [own.vllm])]
+    named = [*own.components.values(), *filter(None, [own.version])]
     missing = [version for text in named for version in versions(text) if version not in expected]
     assert missing == []

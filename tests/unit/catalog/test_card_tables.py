@@ -199,8 +199,8 @@ def test_each_component_of_a_tag_is_the_cards(row: dict[str, Any]) -> None:
         if re.match(r"\d+\.\d", version)
     }
     vllm = given.pop("vllm")
-    assert own.vllm is not None
-    assert vllm.startswith(own.vllm)
+    assert own.version is not None
+    assert vllm.startswith(own.version)
     assert {name.lower(): version for name, version in own.components.items()} == given
 
 

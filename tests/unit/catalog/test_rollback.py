@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.cli import main
 from sparkwright.findings.finding import errors
 from sparkwright.plan.service import render_service

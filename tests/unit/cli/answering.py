@@ -17,7 +17,7 @@ from sparkwright.results.answers import Answers
 
 @dataclass(frozen=True)
 class Asked:
-    """A question or a change, by the name of its function, and whom it was for."""
+    """A question or a change, by the name of its program or function, and whom it was for."""
 
     name: str
     hosts: Hosts
@@ -36,7 +36,8 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]
     def ask(hosts: Hosts, question: Any, **options: Any) -> Answers[Any]:
         arguments = question.keywords if isinstance(question, partial) else {}
         function = question.func if isinstance(question, partial) else question
-        asked.append(Asked(function.__name__, hosts, arguments, options))
+        name = arguments.get("program", function).__name__.rpartition(".")[2]
+        asked.append(Asked(name, hosts, arguments, options))
         result = answer(asked[-1])
         return result if isinstance(result, Answers) else Answers(dict(result))
 

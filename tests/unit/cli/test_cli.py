@@ -109,7 +109,7 @@ def test_the_catalog_lists_shows_and_sources() -> None:
     listed = json.loads(run("catalog", "list", "--json").output)
     assert len(listed["recipes"]) == 27
     assert "kv-cache" in listed["rules"]
-    assert "vllm: 0.20.1" in run("catalog", "show", "vllm-openai").output
+    assert "version: 0.20.1" in run("catalog", "show", "vllm-openai").output
     sources = json.loads(run("catalog", "sources", "--json").output)
     assert all(text for text in sources.values())
     assert sources["rule dflash-nvfp4-kv"].startswith("card of vllm-ultimate-dgx-spark")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import encode
-from sparkwright.host.logs import LogLine, LogsAnswer
+from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.tables import Tables
 from tests.unit.builders import ROOT
@@ -105,6 +106,13 @@ def test_json_is_all_that_standard_output_has(having: Having) -> None:
     assert json.loads(done.stdout)["now"] == encode(MARK)
 
 
+def _lines_wanted(asked: Asked) -> LogsRequest:
+    request: LogsRequest = asked.arguments["request"](
+        SimpleNamespace(settings=SimpleNamespace(services_root="/srv"))
+    )
+    return request
+
+
 def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
     later = replace(LOGS, lines=(replace(LINE, at=1764000060.0, text="later"),))
     asked = having({"rtx-1": later, "spark-1": LOGS})
@@ -112,7 +120,7 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
     first, second = done.stdout.splitlines()
     assert re.fullmatch(r"\w{3} \d\d \d\d:\d\d:\d\d spark-1 qwen36: INFO ready", first)
     assert second.endswith("rtx-1 qwen36: later")
-    assert (asked[0].arguments["lines"], asked[0].arguments["since"]) == (5, "-600s")
+    assert _lines_wanted(asked[0]) == LogsRequest(None, "/srv", 5, "-600s")
     assert asked[0].options == {"planless": True}
 
 
@@ -122,9 +130,9 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
 def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
     requests = having({"spark-1": LOGS})
     assert run("logs", SITE, "--since", message).exit_code == 0
-    assert requests[0].arguments["since"] == asked
+    assert _lines_wanted(requests[0]).since == asked
     assert run("logs", SITE, "--since", "2026-01-31 14:00").exit_code == 0
-    assert re.fullmatch(r"@1769\d{6}", str(requests[1].arguments["since"]))
+    assert re.fullmatch(r"@1769\d{6}", str(_lines_wanted(requests[1]).since))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "secrets.env" in head.services[0].compose
     assert "secrets.env" not in follower.services[0].compose
     assert compose(follower)["entrypoint"] == ["vllm"]
-    assert follower.plan.services[0].proxy is None
+    assert follower.plan.services[0].proxy is False
     everyone = dict.fromkeys(names(2), data())
     assert proxies_of(follower.plan, everyone) is None
     assert entrances(follower.plan) == ()

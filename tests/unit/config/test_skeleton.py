@@ -59,7 +59,8 @@ def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
     monkeypatch.chdir(here / "my-lab")
     planned = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise()
     recipes = {
-        name: [service.recipe for service in host.plan.services] for name, host in planned.items()
+        name: [service.recipe.name for service in host.plan.services]
+        for name, host in planned.items()
     }
     assert recipes == {
         "spark-1": ["qwen36-35b-a3b-heretic-dflash"],

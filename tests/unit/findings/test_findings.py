@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.findings.finding import Finding, Severity, Subject, errors

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.host.judge import judge
 from sparkwright.findings.user_error import UserError
@@ -28,7 +29,11 @@ def test_the_first_one_that_is_written_is_the_default() -> None:
     """Plans are sorted by name; the group is not."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}
-    assert [service.exclusive for service in planned.services] == [None, "evening", "evening"]
+    assert [service.settings.exclusive for service in planned.services] == [
+        None,
+        "evening",
+        "evening",
+    ]
 
 
 def test_of_a_group_the_largest_counts_alone() -> None:
@@ -94,7 +99,7 @@ def test_a_groups_name_is_judged_as_a_services_is() -> None:
 def test_what_no_request_can_activate_is_a_mistake() -> None:
     woken = {"activate": "on-request"}
     planned = plan({"a": _service(8000, **woken), "b": _service(8001)})
-    assert [service.on_request for service in planned.services] == [True, False]
+    assert [bool(service.settings.activate) for service in planned.services] == [True, False]
     for problem in (_service(8000, None, **woken), _service(8000, proxy=False, **woken)):
         with pytest.raises(UserError, match=r"services\.a\.activate"):
             plan({"a": problem})

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.smoke.outside import Entrance, entrances
 from sparkwright.engines import engine
 from sparkwright.findings.user_error import UserError

@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog.gpus import FAMILIES, VRAM, architectures, largest_for
-from sparkwright.checks.configuration import (
-    RULES,
-    Hardware,
-    assumed_hardware,
-    check_host,
-    rule_ids,
-    unknown_silences,
-)
+from sparkwright.checks.configuration import RULES, check_host, rule_ids, unknown_silences
+from sparkwright.checks.configuration.facts import Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS, diagnose, diagnose_all, render
-from sparkwright.checks.service.facts import Facts
+from sparkwright.checks.service.facts import Facts, services
 from sparkwright.checks.service.logs import patterns
 from sparkwright.findings.finding import Severity
 from sparkwright.text.sizes import GIB
@@ -271,15 +271,14 @@ def test_errors_come_first_and_are_counted() -> None:
 
 def test_arguments_of_every_form_of_command() -> None:
     shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
-    for arguments in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
-        assert "max_num_seqs" in _running(words=arguments).services["qwen36"].container.arguments  # type: ignore[union-attr]
-    result = _running(words=shell).services["qwen36"].container
-    assert result is not None
-    assert result.number("max_num_seqs") == 32
-    assert result.arguments["speculative_config"] == "{}"
-    assert _running(words=["--max-num-seqs", "x"]).services["qwen36"].container.number(  # type: ignore[union-attr]
-        "max_num_seqs"
-    ) is None  # fmt: skip
+    for words in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
+        ((_, service),) = services(_running(words=words))
+        assert "max_num_seqs" in service.arguments
+    ((_, service),) = services(_running(words=shell))
+    assert service.limits.sequences == 32
+    assert service.arguments["speculative_config"] == "{}"
+    ((_, service),) = services(_running(words=["--max-num-seqs", "x"]))
+    assert service.limits.sequences is None
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,10 @@ def test_smoke_asks_for_what_it_claims_and_no_more(
     assert ("thinking-on" in skipped) == ("thinking" not in can)
     if "thinking-only" in can:
         assert "thinks before every answer" in skipped["thinking-off"]
-        assert (service.smoke.thinking, service.smoke.max_tokens) == (True, THINKING_TOKENS)
+        assert (service.settings.smoke.thinking, service.settings.smoke.max_tokens) == (
+            True,
+            THINKING_TOKENS,
+        )
 
 
 def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None:
@@ -98,16 +101,16 @@ def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None
         small = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
         large = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx-pro-6000")
     assert asked == []
-    assert heretic.recipe == "qwen36-35b-a3b-heretic-dflash"
-    assert chat(small).recipe == "qwen36-35b-a3b-nvfp4-rtx5090"
-    assert chat(large).recipe == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
+    assert heretic.recipe.name == "qwen36-35b-a3b-heretic-dflash"
+    assert chat(small).recipe.name == "qwen36-35b-a3b-nvfp4-rtx5090"
+    assert chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
 
 
 def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
     for kind, entry in cases.data["own_catalog"].items():
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
     with on_the_hub() as asked:
-        assert chat(planned(catalog_directories=[str(tmp_path)])).recipe == "mine"
+        assert chat(planned(catalog_directories=[str(tmp_path)])).recipe.name == "mine"
     assert asked == []
 
 
@@ -120,7 +123,7 @@ def test_sizes_go_by_the_gpu(
     result = chat(fleet)
     assert dict(result.arguments)["max_model_len"] == length
     assert dict(result.arguments)["gpu_memory_utilization"] == share
-    assert result.needs.vram_gib == vram
+    assert result.recipe.needs.vram_gib == vram
     assert not errors(fleet.hosts["spark-1"].violations)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.engines.vllm.table import defaults as defaults_of
 from sparkwright.engines.vllm.table import nearest, table, versions
 from tests.libyaml import safe_load
 from tests.tables import Tables
@@ -54,7 +55,7 @@ CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.jso
 def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
     """And of the newest one of vLLM's own."""
     tags = [tag for image in catalog().images.values() for tag in image.tags.values()]
-    assert {tag.vllm for tag in tags if tag.vllm} | {"0.33.0"} <= set(versions())
+    assert {tag.version for tag in tags if tag.version} | {"0.33.0"} <= set(versions())
     assert set(CAPTURED) <= set(versions())
 
 
@@ -62,7 +63,7 @@ def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
 def test_the_tables_know_the_defaults(
     version: str, hybrid: bool, defaults: dict[str, object]
 ) -> None:
-    expected = table(version).defaults(hybrid=hybrid)
+    expected = defaults_of(version, hybrid)
     assert {name: expected.get(name) for name in defaults} == defaults
     assert "max_model_len" not in expected  # the model says
 

@@ -4,7 +4,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from tests.libyaml import safe_load
 
 _RESULT: dict[str, Any] = safe_load(Path(__file__).with_name("result.yaml").read_text())
@@ -14,8 +14,13 @@ NOON = dt.datetime(2026, 7, 2, 12, tzinfo=dt.UTC)
 
 
 def cell(**changes: Any) -> Cell:
-    """One stream of coding."""
-    return Cell.model_validate({**_RESULT["cells"][0], **changes})
+    """One stream of coding; a measure that is None was not taken."""
+    (whole,) = _RESULT["cells"]
+    names = {measure.name for measure in MEASURES}
+    figures = {name: changes.pop(name) for name in names & changes.keys()}
+    figures = {name: value for name, value in (whole["measures"] | figures).items()
+               if value is not None}  # fmt: skip
+    return Cell.model_validate({**whole, **changes, "measures": figures})
 
 
 def result(*cells: Cell, **changes: Any) -> Result:

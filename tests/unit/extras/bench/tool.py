@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from sparkwright.extras.bench.aiperf import Tool
 from tests.unit.builders import ROOT
 
 CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"
@@ -25,8 +24,8 @@ shutil.copytree({capture!r}, folder)
 """
 
 
-def fake(folder: Path, *, fails: bool = False) -> Tool:
-    """A tool that records its starts in ``folder/seen`` and leaves the captured cells."""
+def fake(folder: Path, *, fails: bool = False) -> Path:
+    """A generator that records its starts in ``folder/seen`` and leaves the captured cells."""
     program = folder / "aiperf"
     program.write_text(
         _PROGRAM.format(
@@ -34,4 +33,4 @@ def fake(folder: Path, *, fails: bool = False) -> Tool:
         )
     )
     program.chmod(0o755)
-    return Tool(program, "0.13.0")
+    return program

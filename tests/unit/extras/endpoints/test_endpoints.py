@@ -1,6 +1,7 @@
 """Endpoints: what clients are given of a planned fleet, and what they never are."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,13 @@ def planned(**hosts: Any) -> dict[str, PlannedHost]:
     planned_hosts = {}
     for name, (services, data) in hosts.items():
         host = name.replace("_", "-")
-        planned_hosts[host] = PlannedHost(plan(services, host, **data), catalog())
+        planned_hosts[host] = PlannedHost(plan(services, host, **data), catalog(), data=data)
     return planned_hosts
 
 
 def exported(**hosts: Any) -> Exported:
     """What is exported of hosts that SSH reaches by their names."""
-    expected = planned(**hosts)
-    return export(expected, {name: name for name in expected})
+    return export(planned(**hosts))
 
 
 def lab() -> tuple[Endpoint, ...]:
@@ -86,9 +86,11 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
 
 
 def test_hosts_without_an_address_are_reported_all_at_once() -> None:
-    expected = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
+    known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
+    for host, address in zip(known, ("@local", "@docker/x"), strict=True):
+        known[host] = replace(known[host], data={"ssh_hostname": address})
     with pytest.raises(UserError) as caught:
-        export(expected, {"spark-1": "@local", "spark-2": "@docker/x"})
+        export(known)
     assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
 
 
@@ -135,15 +137,14 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
     services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
     keys = {"openclaw": {}, "laptop": {"command": ["pass", "show", "laptop"]}}
     hosts = planned(spark_1=(services, {"keys": keys}), spark_2=(services, {}))
-    addresses = dict.fromkeys(hosts, "10.0.0.1")
-    result = export(hosts, addresses, "openclaw")
+    result = export(hosts, "openclaw")
     (endpoint,) = result.endpoints
     assert (endpoint.host, endpoint.key.source) == ("spark-1", ".sparkwright/keys/openclaw")
     assert result.notes == ("spark-2: qwen36 does not know the key 'openclaw'",)
-    (endpoint,) = export(hosts, addresses, "laptop").endpoints
+    (endpoint,) = export(hosts, "laptop").endpoints
     assert key_command(endpoint.key) == f'export {VARIABLE}="$(pass show laptop)"'
     with pytest.raises(UserError, match="did you mean 'openclaw'"):
-        export(hosts, addresses, "opencla")
+        export(hosts, "opencla")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_shipped_advice_is_for_names_that_are_served() -> None:
 def test_clients_of_a_cluster_know_its_head_alone() -> None:
     balanced = {**fleets.data(), "load_balancer": {"chat": {"port": 8080}}}
     hosts = {"spark-1": balanced, "spark-2": fleets.data()}
-    exported = export(fleets.planned(hosts).or_raise(), dict.fromkeys(hosts, "10.0.0.1"))
+    exported = export(fleets.planned(hosts).or_raise())
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]
     assert exported.notes == ()
 

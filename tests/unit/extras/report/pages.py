@@ -1,6 +1,7 @@
 """The page with its section on speed."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sparkwright.catalog import Catalog
@@ -8,7 +9,7 @@ from sparkwright.extras.bench.judgement import Bench
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.section import section_of
 from sparkwright.extras.report import page
-from sparkwright.extras.report.contents import Page
+from sparkwright.extras.report.contents import Page, Status, Switch
 
 
 def page_of(
@@ -16,11 +17,14 @@ def page_of(
     catalog: Catalog,
     results: Mapping[tuple[str, str], Sequence[Result]] | None = None,
     planned: Mapping[str, Sequence[str]] | None = None,
+    history: Sequence[Switch] = (),
+    reported: Status | None = None,
     **contents: Any,
 ) -> Page:
     """The page of these results, by host and service, and of what else is given."""
     speed = section_of(results or {}, catalog, planned)
-    return page.page_of(planned=planned, sections=[speed], **contents)
+    status = replace(reported or Status(), history=sorted(history, key=lambda item: item.when))
+    return page.page_of(planned=planned, sections=[speed], status=status, **contents)
 
 
 def benches(made: Page) -> tuple[Bench, ...]:

@@ -8,8 +8,8 @@ import pytest
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
-from sparkwright.extras.bench.results import Result, Spread
-from sparkwright.extras.report.contents import LastRun, Page, Reported
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.report.contents import LastRun, Page, Status
 from sparkwright.extras.report.front import ago, groups, line
 from sparkwright.extras.report.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
@@ -93,7 +93,7 @@ def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None
     made = page(
         rows=(down, replace(ROW, host="spark-2")),
         results={("spark-2", "qwen36"): slower("spark-2", 0.3)},
-        reported=Reported(NOON, (WARNING, wedge)),
+        reported=Status(NOON, findings=(WARNING, wedge)),
         problems=(mistake("bench/x.json", "broken", "correct it"),),
         memory={"spark-2": Memory(100.0, True, (Part("#", "weights", 104.0),))},
     )
@@ -134,7 +134,7 @@ def test_all_well_is_said_with_its_time() -> None:
 
 
 def test_a_warning_alone_is_said_and_is_no_failure() -> None:
-    made = page("spark-1", reported=Reported(NOON, (WARNING,)))
+    made = page("spark-1", reported=Status(NOON, findings=(WARNING,)))
     assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well
     assert made.fleet[0].well
@@ -146,7 +146,8 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
     assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
     assert "88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
-    cells = [item.model_copy(update={"ttft": Spread(p50=0.5)}) for item in late[0].cells]
+    cells = [item.model_copy(update={"measures": item.measures | {"ttft": 0.5}})
+             for item in late[0].cells]  # fmt: skip
     late += [late[0].model_copy(update={"when": NOON, "cells": tuple(cells)})]
     made = page("spark-1", results={("spark-1", "qwen36"): late})
     assert made.front == "spark-1: qwen36: begins to answer 468 % later (just now)"

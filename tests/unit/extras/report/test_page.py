@@ -24,8 +24,8 @@ from sparkwright.extras.report.contents import (
     Page,
     Switch,
     read_deep,
-    read_history,
     read_last_run,
+    read_status,
 )
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
@@ -157,8 +157,8 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
             service, **fields, image=f"a:sha256-{name}", models={name: name}, smoke=smoke
         )
         run = result(
-            cell(errors=1), cell(concurrency=2), vllm=name, release=name,
-            settings={"kv_cache_dtype": name},
+            cell(errors=1), cell(concurrency=2), release=name,
+            engine={"name": name, "version": name}, settings={"kv_cache_dtype": name},
             generator={"name": name, "version": name, "command": [name]},
         )  # fmt: skip
         switch = Switch(host="h", service=name, who=name, when=NOON, after=name, ended=name)
@@ -282,8 +282,8 @@ def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> N
 
 
 def test_what_explains_the_most_loads_comes_first() -> None:
-    lazy = cell(decode=50, tpot={"p50": 0.02}, acceptance=0.1)
-    slow = {"decode": 20, "tpot": {"p50": 0.05}, "acceptance": 0.9}
+    lazy = cell(decode=50, tpot=0.02, acceptance=0.1)
+    slow = {"decode": 20, "tpot": 0.05, "acceptance": 0.9}
     busy = [cell(category=name, **slow) for name in ("math", "prose")]
     bench = benches(page(results={("spark-1", "qwen36"): (result(lazy, *busy),)}))[0]
     named = [(cause.id, loads) for cause, loads in likely(bench)]
@@ -345,20 +345,20 @@ def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> No
     good = example_report.history(1)
     file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))
     problems: list[Finding] = []
-    read = read_history(file, problems)
+    read = read_status(file, problems).history
     assert [switch.after for switch in read] == ["0aa1c5ffab17", "1b45a560efec"]
     assert {problem.subject.place.partition("history.")[2][0] for problem in problems} == {"2"}
-    assert read_history(tmp_path / "nowhere.json", problems) == ()
+    assert read_status(tmp_path / "nowhere.json", problems).history == []
     file.write_text('{"history": 7}')
-    assert read_history(file, problems) == ()
-    assert problems[-1].observed == "not a list"
+    assert read_status(file, problems).history == []
+    assert problems[-1].observed == "7: should be a valid list"
 
 
 def test_the_history_is_that_of_the_status_command(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
     problems: list[Finding] = []
-    (switch,) = read_history(kept, problems)
+    (switch,) = read_status(kept, problems).history
     assert not problems
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
 

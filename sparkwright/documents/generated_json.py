@@ -1,0 +1,42 @@
+"""JSON files that programs of ours wrote, whatever their size, as values of a type."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake
+from sparkwright.findings.validation import problems_of
+
+
+def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
+    """The data as a value of this type; else None, and what is wrong is added to problems."""
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        problems.extend(problems_of(error, where))
+        return None
+
+
+def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further: Any) -> Any:
+    """The JSON object of a file as a value of this type; None as for ``valid``.
+
+    Stricter than Python's own reader: what it takes can be written into a page.
+
+    Args:
+        remedy: against what is no JSON object.
+        further: more keys of the object.
+    """
+    try:
+        data = from_json(path.read_bytes(), allow_inf_nan=False)
+        if isinstance(data, dict):
+            return valid(kind, data | further, str(path), problems)
+        problem = mistake(str(path), "not a JSON object", remedy)
+    except OSError as error:
+        problem = mistake(str(path), f"can't be read: {error.strerror}", "fix its rights")
+    except ValueError as error:
+        problem = mistake(str(path), f"not valid JSON: {error}", remedy)
+    problems.append(problem)
+    return None
