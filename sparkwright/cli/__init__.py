@@ -11,9 +11,10 @@ import click
 
 from sparkwright import __version__
 from sparkwright.cli.lib.extras import all_commands
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
-from sparkwright.findings.user_error import UserError, refusal, suggest
+from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
@@ -71,11 +72,9 @@ class _Lazy(click.Group):
                 sys.stdout.flush()  # not at the end of Python, where nobody catches it
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:
-                where = str(error.filename or "output")
-                what = f"can't be written or read: {error.strerror or error}"
-                remedy = "free some space, or name a place that you may write to"
+                where, reason = str(error.filename or "output"), error.strerror or error
                 with suppress(OSError):
-                    _tell(refusal(where, what, remedy))
+                    _tell(MESSAGES.refusal("unwritable", where, reason=reason))
             with suppress(OSError, ValueError):  # what is left unwritten stays so
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141 if gone else MISTAKEN)

@@ -10,10 +10,10 @@ import click
 
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import inventory_argument, pyinfra_json_option
 from sparkwright.cli.lib.progress import CONNECTION
 from sparkwright.config.bootstrap_settings import Step
-from sparkwright.findings.user_error import refusal
 
 
 @click.command("bootstrap")
@@ -46,17 +46,14 @@ def command(
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides
     if not steps and not named:
-        where = f"{hosts.inventory}: bootstrap"
-        remedy = 'name them: --step docker, or bootstrap = ["docker"] in group_data'
-        raise refusal(where, "no host's settings name a step", remedy)
+        raise MESSAGES.refusal("no-step", f"{hosts.inventory}: bootstrap")
     if steps:
         overrides = (*overrides, f"bootstrap={json.dumps(list(dict.fromkeys(steps)))}")
     if reboot:
         overrides = (*overrides, "bootstrap_reboot=True")
     if password:
         if not _asks():
-            what = "--password asks on a terminal, and there is none"
-            raise refusal("command line", what, "run it where you can be asked")
+            raise MESSAGES.refusal("password-without-terminal", "command line")
         click.get_current_context().meta.setdefault(CONNECTION, {})["same_sudo_password"] = True
     chosen = replace(hosts, overrides=overrides)
     sys.exit(chosen.show(_bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))

@@ -15,11 +15,12 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib import options
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import PACKAGE
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.findings.user_error import Problems, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import build_context
@@ -65,9 +66,7 @@ def command(
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]
     known = locks(planned)
-    what, remedy = "there is no lock, and a site without internet needs one", "sparkwright lock"
-    missing = [path for path, lock in known.items() if lock is None]
-    Problems(mistake(path, what, f"{remedy} INVENTORY") for path in missing).stop()
+    Problems(MESSAGES.mistake("no-lock", path) for path, lock in known.items() if not lock).stop()
     bundle = _Bundle(plans, pinned(planned), directory, set(architectures or _MACHINES))
     directory.mkdir(parents=True, exist_ok=True)
     failed = [

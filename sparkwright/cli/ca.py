@@ -5,10 +5,10 @@ import ssl
 
 import click
 
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.tls import CA
-from sparkwright.findings.user_error import refusal
 
 
 @click.command("ca")
@@ -24,11 +24,7 @@ def command(as_json: bool) -> None:
         pem = CA.read_text(encoding="utf-8")
         fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
     except (OSError, ValueError):
-        raise refusal(
-            str(CA),
-            "this site has no CA of its own yet",
-            'set tls = "own" in group_data/all.py and deploy: that makes it',
-        ) from None
+        raise MESSAGES.refusal("no-ca", str(CA)) from None
     pairs = ":".join(fingerprint[at : at + 2] for at in range(0, len(fingerprint), 2))
     if as_json:
         print_json({"certificate": pem, "sha256": pairs})

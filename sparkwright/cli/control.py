@@ -1,6 +1,7 @@
-"""``sparkwright start``, ``stop``, ``restart``, ``activate`` and ``maintenance``: services and
-hosts, controlled by request."""
+"""``sparkwright start``, ``stop``, ``restart``, ``activate``, ``maintenance``, ``rollback`` and
+``remove``: services and hosts, controlled by request."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -10,8 +11,8 @@ import click
 from sparkwright.cli.lib import completion, options
 from sparkwright.cli.lib.connecting import connection_options, hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.output import echo
-from sparkwright.findings.user_error import refusal
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.records import encode
@@ -160,8 +161,7 @@ def maintenance(hosts: Hosts, host: str, switch: str, why: str, as_json: bool) -
     """
     hosts = hosts.only((host,))
     if [chosen.name for chosen in hosts.read()] != [host]:
-        what = f"{host!r} is a group or a pattern"
-        raise refusal("HOST", what, "name one host at a time")
+        raise MESSAGES.refusal("several-hosts", "HOST", host=host)
     from sparkwright.run import changes
 
     change = partial(changes.in_maintenance, on=switch == "on", why=why)
@@ -204,3 +204,63 @@ def _end(
             complain(host, visible(line))
     unknown = bool(services) and misspelt(services, answers.answers)
     finish(answers, failed=unknown or any(answer.wrong for answer in answers.answers.values()))
+
+
+@click.command("rollback")
+@hosts_argument
+@click.option(
+    "--to", default=None, metavar="RELEASE", shell_complete=completion.releases,
+    help="Switch to this release (see `history`).",
+)  # fmt: skip
+@options.one_service_option
+@options.dry_option
+@options.yes_option
+@options.pyinfra_json_option
+def rollback(
+    hosts: Hosts, to: str | None, service: str | None, dry: bool, yes: bool, as_json: bool
+) -> None:
+    """Switch to the release before, or to RELEASE: canaries first, proved, or back again.
+
+    The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
+    """
+    from sparkwright.run import rollout
+
+    services = f"service {service}" if service else "every service"
+    target = to or "the release before"
+    options.confirm(f"Switch {services} of {hosts} back to {target}?", yes=yes or dry)
+    change = partial(rollout.rollback, to=to, service=service)
+    sys.exit(hosts.show(change, as_json=as_json, planless=True, dry=dry, switches=True))
+
+
+@click.command("remove")
+@hosts_argument
+@options.service_option
+@click.option("--weights", is_flag=True, help="Remove the models, too.")
+@click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
+@options.yes_option
+@options.json_option
+def remove(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **more: Any) -> None:
+    """Stop and remove services, units, releases and images; weights on request.
+
+    Containers that were taken over from an installation by hand are started again. Exit code 0
+    only when every host answered.
+    """
+    if services and more["bootstrap"]:
+        raise click.UsageError("--bootstrap goes with everything, not with --service")
+    subject = f"service {', '.join(services)}" if services else "everything of sparkwright's"
+    options.confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
+    from sparkwright.run import changes
+
+    change = partial(changes.removed, services=services, **more)
+    result = hosts.change(change, planless=True)
+    if as_json:
+        options.print_json(encode(result.answers))
+    for name, answer in {} if as_json else result.answers.items():
+        echo(f"{name}: removed {visible(', '.join(answer.done) or 'nothing')}")
+        for line in answer.left:
+            echo(f"{name}: left {visible(line)}")
+    if result.failures:
+        lost = ", ".join(result.failures)
+        remedy = "run this again when they can be reached"
+        echo(f"{lost}: nothing was removed; {remedy}", err=True)
+    finish(result)

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib.connecting import without_secrets
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import site_inventory
-from sparkwright.findings.user_error import refusal
 
 _DEPLOY = "deploy.py"
 #: pyinfra takes options anywhere, also such as it gets in later versions.
@@ -27,8 +27,7 @@ def command(words: tuple[str, ...]) -> None:
     """
     without_secrets(words)
     if not Path(_DEPLOY).is_file():
-        remedy = "run this in the folder of a site (`sparkwright init` makes one)"
-        raise refusal(_DEPLOY, "there is none in this folder", remedy)
+        raise MESSAGES.refusal("no-deploy", _DEPLOY)
     # Which words are values of options, only pyinfra knows: an inventory is a file of Python.
     named = any(word.endswith(".py") and "=" not in word for word in words)
     pyinfra = _pyinfra()
@@ -41,5 +40,5 @@ def _pyinfra() -> str:
     beside = Path(sys.executable).with_name("pyinfra")
     result = str(beside) if beside.exists() else shutil.which("pyinfra")
     if result is None:
-        raise refusal("command line", "pyinfra is not installed", "see the README")
+        raise MESSAGES.refusal("no-pyinfra", "command line")
     return result

@@ -10,8 +10,9 @@ import click
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import data_option, optional_inventory, pyinfra_json_option
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import fabric_problems, members
 
 
@@ -49,8 +50,5 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
         raise UserError(problems)
     named = dict.fromkeys(name for data in everyone.values() for name in members(data))
     if not named:
-        what = "no host's settings name hosts there"
-        remedy = ('fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]} in '
-                  "group_data/all.py")  # fmt: skip
-        raise refusal("fabric_addresses", what, remedy)
+        raise MESSAGES.refusal("no-fabric-hosts", "fabric_addresses")
     return tuple(named)

@@ -9,11 +9,12 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.lib.extras import offered
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config import skeleton
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.findings.user_error import Problems
 from sparkwright.text.visible import visible
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
@@ -73,8 +74,7 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[skelet
         raise click.UsageError("--discover finds the hosts: leave out --host")
     discovered = next(offered("boxes"), None)
     if discovered is None:
-        what, remedy = "the extra `discover` is not installed", "name the hosts"
-        raise refusal(where, what, f"{remedy}: --host NAME --gpu GPU")
+        raise MESSAGES.refusal("no-discover", where)
     # Looked at before the LAN is asked, which takes a while.
     skeleton.nothing_in_the_way(folder, skeleton.FILES)
     boxes = discovered(mdns=mdns)
@@ -83,9 +83,7 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[skelet
         echo(f"{box.name}: {line}{'' if box.gpu else ': left out'}", err=True)
     hosts = [skeleton.NewHost(box.name, box.gpu) for box in boxes if box.gpu]
     if not hosts:
-        what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"
-        remedy = "log in once by ssh to each, or name them: --host NAME --gpu GPU"
-        raise refusal(where, what, remedy)
+        raise MESSAGES.refusal("no-gpu-found", where, count=len(boxes))
     return hosts
 
 
@@ -93,13 +91,12 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHo
     if len(names) != len(gpus):
         counts = f"{len(names)} --host and {len(gpus)} --gpu"
         raise click.UsageError(f"{counts}: give every --host its --gpu")
-    remedy = "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config"
     problems = Problems()
     for name in dict.fromkeys(names):
         where = f"command line: --host {name}"
         if not _NAME.fullmatch(name):
-            problems.append(mistake(where, "this is no host name or address", remedy))
+            problems.append(MESSAGES.mistake("no-host-name", where))
         if names.count(name) > 1:
-            problems.append(mistake(where, "it is named twice", "name every host once"))
+            problems.append(MESSAGES.mistake("twice", where))
     problems.stop()
     return [skeleton.NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]

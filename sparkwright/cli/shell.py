@@ -7,6 +7,7 @@ import click
 
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import ssh_options
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import (
     Selection,
     data_option,
@@ -16,7 +17,7 @@ from sparkwright.cli.lib.options import (
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
-from sparkwright.findings.user_error import refusal, suggest
+from sparkwright.findings.user_error import suggest
 from sparkwright.text.visible import visible
 
 #: What an image has of the two.
@@ -52,8 +53,7 @@ def command(ctx: click.Context, hosts: Selection, host: str, service: str | None
     """
     chosen = hosts.only((host,)).read()
     if [each.name for each in chosen] != [host]:
-        what = f"{host!r} is a group or a pattern"
-        raise refusal("--host", what, "name one host")
+        raise MESSAGES.refusal("several-shell-hosts", "--host", host=host)
     name = _service(chosen[0], service)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.cli.lib.hosts import given
+from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.config.inventory import HostInput, ssh_address
-from sparkwright.findings.user_error import refusal
 
 #: pyinfra's data, and what ssh_config calls it.
 _OPTIONS = {
@@ -30,12 +30,10 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     """
     program = shutil.which("ssh")
     if program is None:
-        what = "there is no ssh on this machine"
-        raise refusal("command line", what, "install OpenSSH's client")
+        raise MESSAGES.refusal("no-ssh", "command line")
     address = ssh_address(host.name.removeprefix("@ssh/"), host.data)
     if address.startswith("@"):
-        what = f"{host.name} is not reached by SSH"
-        raise refusal("command line", what, "log in there yourself", host.name)
+        raise MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
     arguments = [program, "-t" if tty else "-T", *_options({**host.data, **given()})]
     arguments += [] if tty else ["-o", "BatchMode=yes"]
     # Nothing after -- is an option, whatever the inventory calls the host.
