@@ -14,7 +14,7 @@ from sparkwright.config.bootstrap_settings import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.plan.plan import HostPlan
 
 #: Findings of preflight that are gone once a step is done.

@@ -54,6 +54,11 @@ class Catalog(Data):
         )
         return entries
 
+    def every(self) -> Iterator[tuple[str, str, Any]]:
+        """Kind and name of every entry, and itself."""
+        for kind in KINDS:
+            yield from ((kind, name, entry) for name, entry in self.of_kind(kind).items())
+
 
 _MESSAGES = Messages(__file__)
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])

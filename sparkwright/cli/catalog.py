@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.catalog.data import Name
@@ -19,7 +19,7 @@ from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli.lib.completion import recipes
 from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import catalog_directories, json_option, print_json
+from sparkwright.cli.lib.options import catalog_directories, json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
@@ -35,10 +35,9 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--kind",
+@option(
+    "catalog list --kind",
     type=click.Choice(["recipes", "models", "images", "measurements", "rules"]),
-    help="List entries of this kind alone.",
 )
 @catalog_directories
 @json_option
@@ -84,7 +83,7 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
     catalog = load_catalog(catalogs(directories))
-    entries = {key: (kind, entry) for kind, key, entry in _entries(catalog)}
+    entries = {key: (kind, entry) for kind, key, entry in catalog.every()}
     if name not in entries:
         raise refusal("catalog", f"no entry {name!r}", suggest(name, list(entries)))
     kind, entry = entries[name]
@@ -114,7 +113,7 @@ def sources(directories: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _sources(catalog: Catalog) -> Iterator[tuple[str, str | None]]:
-    for kind, name, entry in _entries(catalog):
+    for kind, name, entry in catalog.every():
         yield f"{kind} {name}", getattr(entry, "source", None)
     for image in catalog.images.values():
         yield from ((f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items())
@@ -125,16 +124,6 @@ def _sources(catalog: Catalog) -> Iterator[tuple[str, str | None]]:
         yield from ((f"cause {cause.id}", cause.source) for cause in group.causes)
     yield from ((f"rule {rule.id}", rule.source) for rule in RULES.texts.values())
     yield from ((f"rule {name}", issue.source) for name, issue in all_issues(catalog).items())
-
-
-def _entries(catalog: Catalog) -> Iterator[tuple[str, str, BaseModel]]:
-    """Kind and name of every entry."""
-    groups: dict[str, Any] = {
-        "recipe": catalog.recipes, "model": catalog.models, "image": catalog.images,
-        "measurement": catalog.measurements, "advice": catalog.advice, "causes": catalog.causes,
-    }  # fmt: skip
-    for kind, group in groups.items():
-        yield from ((kind, name, entry) for name, entry in group.items())
 
 
 @command.command("schema")
@@ -149,19 +138,14 @@ def show_schema(kind: str, as_json: bool) -> None:
 @command.command("new")
 @click.argument("kind", type=click.Choice(("recipe", "model", "image")))
 @click.argument("name")
-@click.option(
-    "--from", "base", metavar="RECIPE", shell_complete=recipes,
-    help="Begin with an entry of that kind.",
-)  # fmt: skip
-@click.option("--model", metavar="REPOSITORY", help="Begin with what its own files say.")
-@click.option(
-    "--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True,
-    help="With --model: what it is sized for.",
-)  # fmt: skip
-@click.option(
-    "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
-    show_default=True, help="The catalog of your own that it goes into.",
-)  # fmt: skip
+@option("catalog new --from", shell_complete=recipes)
+@option("catalog new --model")
+@option("catalog new --gpu", type=click.Choice(sorted(GPUS)))
+@option(
+    "catalog new --directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("catalog"),
+)
 @json_option
 def new(
     kind: str, name: str, base: str | None, model: str | None, gpu: str, directory: Path,
@@ -196,7 +180,7 @@ def new(
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     """The keys of an entry that extends another: only a recipe's title is its own."""
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    known: Mapping[str, Any] = getattr(catalog, f"{kind}s")
+    known = catalog.of_kind(kind)
     if base not in known:
         raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(known)))
     values: dict[str, Any] = {"extends": base}

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -21,39 +22,12 @@ from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.findings.validation import HIDDEN, problems_of
+from sparkwright.text.shipped_yaml import beside
 
 #: Addresses of one site at most.
 MOST = 20
-_MAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+"
-_HOST = r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])(?::(?P<port>[0-9]{1,5}))?"
-_SERVER = rf"http(?P<s>s?)://(?P<netloc>(?:(?P<login>[^/?#@]*)@)?{_HOST})"
-_TOPIC = "(?P<topic>[A-Za-z0-9_-]{1,64})"
 #: Part of a path that is random: webhooks of chats have some, and whoever knows one can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
-#: By kind, the forms of the text after it: pattern, Apprise's URL, and how the address is shown.
-_FORMS = {
-    "ntfy": (
-        (_TOPIC, "ntfys://{topic}?image=no", "ntfy at ntfy.sh"),
-        (rf"{_SERVER}/+{_TOPIC}/*", "ntfy{s}://{netloc}/{topic}?image=no&mode=private",
-         "ntfy at {host}"),
-    ),
-    "mailto": (
-        (rf"(?P<to>{_MAIL})(?:[?&](?:smtp={_HOST}|from=(?P<sender>{_MAIL})))*",
-         "mailto://{host}:{port}?to={to}&from={sender}&mode=insecure&format=text",
-         "mail to {to} by {host}"),
-    ),
-    "webhook": (
-        (rf"{_SERVER}(?P<path>/[^?#]*)?(?:\?(?P<query>[^#]*))?", "{rest}", "webhook at {host}"),
-    ),
-}  # fmt: skip
-_NEEDED = {
-    "ntfy": "ntfy:TOPIC or ntfy:https://HOST/TOPIC is needed: one topic of letters, digits, _ and "
-    "-, 64 at most, and nothing after it",
-    "mailto": "mailto:NAME@DOMAIN may be followed by ?smtp=HOST:PORT (localhost:25 without) and "
-    "&from=NAME@DOMAIN; a login goes into mailtos://USER:PASSWORD@HOST?to=NAME@DOMAIN, in "
-    "notify_file or notify_command",
-    "webhook": "webhook:https://HOST/PATH is needed",
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +58,7 @@ def _without_secret(text: str) -> str:
     try:
         if address(text, "").public:
             return text
-        if text.partition(":")[0] not in _FORMS:
+        if text.partition(":")[0] not in _kinds():
             problem = "ntfy:, mailto: or webhook: is needed here"
     except ValueError as error:
         problem = str(error)
@@ -169,17 +143,24 @@ def address(text: str, place: str) -> Address:
     if not text.isprintable() or " " in text:
         raise ValueError("an address has no spaces or control characters")
     kind, _, rest = text.partition(":")
-    if kind in _FORMS and not (kind == "mailto" and rest.startswith("//")):
-        return _formed(kind, rest)
+    if kind in _kinds() and not (kind == "mailto" and rest.startswith("//")):
+        return _formed(_kinds()[kind], rest)
     if not rest.startswith("//") or not re.fullmatch(r"[a-z][a-z0-9]{1,20}", kind):
         raise ValueError("an address begins with ntfy:, mailto: or webhook:")
     return Address(Secret(text), f"{kind}, {place}")
 
 
-def _formed(kind: str, rest: str) -> Address:
+@cache
+def _kinds() -> dict[str, Any]:
+    """Forms of addresses, by kind."""
+    kinds: dict[str, Any] = beside(__file__, "notices.yaml")
+    return kinds
+
+
+def _formed(kind: dict[str, Any], rest: str) -> Address:
     """An address of one of our kinds."""
-    for pattern, url, shown in _FORMS[kind]:
-        match = re.fullmatch(pattern, rest)
+    for pattern, url, shown in kind["forms"]:
+        match = re.fullmatch(pattern, rest, re.VERBOSE)
         if match is None or int(match.groupdict().get("port") or 1) >= 1 << 16:
             continue
         parts = {name: value for name, value in match.groupdict().items() if value is not None}
@@ -189,7 +170,7 @@ def _formed(kind: str, rest: str) -> Address:
         mails = {name: quote(parts[name], safe="") for name in ("to", "sender") if name in parts}
         made = url.format(rest=rest, **(parts | mails))
         return Address(Secret(made), shown.format(**parts), public=not secret and not drawn)
-    raise ValueError(_NEEDED[kind])
+    raise ValueError(kind["needed"])
 
 
 def as_json(url: str) -> str:

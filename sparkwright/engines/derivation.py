@@ -135,11 +135,6 @@ class Subject:
         return sum(files[path].size for path in once or weights)
 
     @property
-    def mistral(self) -> bool:
-        """Whether the model has Mistral's own tokenizer, which templates itself."""
-        return "tekken.json" in self.resolved.files
-
-    @property
     def form(self) -> Format | None:
         """The catalog's name of the weights' format; None for an unknown format."""
         method = self.facts.quantization

@@ -237,6 +237,7 @@ class Engine:
         kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None where a
             model's geometry is not known.
         command: returns command line and environment of a service's container.
+        read_words: returns the arguments of a command line, each with its values as texts.
         misplaced: yields arguments that are settings of the service.
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
@@ -270,6 +271,7 @@ class Engine:
     defaults: Callable[[str, bool], Arguments]
     kv_bytes: Callable[[Model, Arguments, int], float | None]
     command: Callable[[Launch], Command]
+    read_words: Callable[[Sequence[str]], dict[str, list[str]]]
     misplaced: Callable[[Iterable[str]], Iterator[Fault]]
     refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]]
     read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None]

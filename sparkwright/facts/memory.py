@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyinfra.api.host import Host
 
 if TYPE_CHECKING:
-    from sparkwright.host.observation import Observation, ObservationRequest
+    from sparkwright.host.observe import Observation, ObservationRequest
 
 _KEY = "sparkwright"
 #: Where services, state and locks lie on a host, and the models, unless its data says otherwise.

@@ -18,7 +18,7 @@ from sparkwright.facts.answers import HostError, parse
 from sparkwright.facts.asking import Sudo, ask, command, label
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observe import Observation, ObservationRequest
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -7,7 +7,7 @@ from sparkwright.facts.observation import View
 from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Docker as DockerState
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.observation import Memory, Observation
+from sparkwright.host.observe import Memory, Observation
 
 # What facts answer, or lists of it: `pyinfra HOST fact` prints them.
 hooks.printable(Observation, Gpu, DockerState, Memory, Disk)

@@ -62,19 +62,23 @@ def refusal(where: str, what: str, remedy: str, host: str | None = None) -> User
 
 
 class Messages:
-    """Texts of mistakes, from a YAML file beside a module: id -> ``observed`` and ``remedy``, in
-    which ``{NAME}`` stands for a fact."""
+    """Texts of mistakes, from a YAML file beside a module: id -> ``observed``, ``remedy`` and
+    perhaps ``reason``; in the first two ``{NAME}`` stands for a fact."""
 
     def __init__(self, module: str, file: str = "messages.yaml") -> None:
         self._texts = cache(partial(beside, module, file))
+
+    def fault(self, message: str, key: str, /, **facts: Any) -> Fault:
+        """A fault in a key below a setting."""
+        text = self._texts()[message]
+        return key, text["observed"].format_map(facts), text["remedy"].format_map(facts)
 
     def mistake(
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> Finding:
         """A mistake with one of the texts; see ``mistake``."""
-        text = self._texts()[message]
-        observed, remedy = (text[key].format_map(facts) for key in ("observed", "remedy"))
-        return mistake(where, observed, remedy, host)
+        reason = self._texts()[message].get("reason", "")
+        return mistake(*self.fault(message, where, **facts), host, reason=reason)
 
     def refusal(
         self, message: str, where: str, host: str | None = None, /, **facts: Any

@@ -66,12 +66,10 @@ class ContainerSeen(Container):
 
     name: str = ""
     exit_code: int = 0
-    error: str = ""
     oom_killed: bool = False
     restarts: int = 0
     restart_policy: str = "no"
     words: tuple[str, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict)
     gpu: bool = True
     mounts: tuple[Mount, ...] = ()
 
@@ -172,8 +170,6 @@ _KERNEL_LOG = ("journalctl", "-q", "-k", "--since", "-24h", "-o", "cat", "--no-p
 _SECRET_NAME = (
     r"[\w-]*(?:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|dsn|database_url)"
 )
-#: Variables with a secret. Names of numbers are none: MAX_NUM_BATCHED_TOKENS, TQ_KEY_BITS.
-_SECRET = re.compile(rf"(?i){_SECRET_NAME}$|secret|passw")
 #: Options with a secret, and their value in the next word.
 _OPTION = re.compile(rf"(?i)--{_SECRET_NAME}")
 #: A value after a name that says what it is: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
@@ -200,12 +196,6 @@ def journal(unit: str, shown: dict[str, str]) -> list[str]:
     return cut(journals.last(unit, _LINES, since=since or "-6h"))
 
 
-def environment(pairs: list[str]) -> dict[str, str]:
-    """A container's variables, without what is secret in them."""
-    result = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-    return {name: _HIDDEN if _SECRET.search(name) else value for name, value in result.items()}
-
-
 def stranger(seen: dict[str, Any]) -> ContainerSeen:
     """Report a container that is not sparkwright's, without anything that its owner put into
     environment, command line or mounts, or that Docker put into an error about them."""
@@ -225,10 +215,8 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
     config, host = seen["Config"], seen["HostConfig"]
     return replace(
         stranger(seen),
-        error=seen["State"].get("Error") or "",
         release=docker.release_of(seen),
         words=hidden([*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]),
-        environment=environment(config.get("Env") or []),
         gpu=any(
             "gpu" in group
             for item in host.get("DeviceRequests") or []

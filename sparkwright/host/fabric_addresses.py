@@ -119,7 +119,7 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all answer; else take the change back now."""
     until = time.monotonic() + seconds
-    while failures := silent(pings):
+    while failures := [text for ping in pings if (text := silent(ping))]:
         if time.monotonic() > until:
             run("sh", f"{KEPT}/back", timeout=_SECONDS)
             return (*failures, "the addresses of before are back")
@@ -127,15 +127,10 @@ def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
     return ()
 
 
-def silent(pings: tuple[Ping, ...]) -> list[str]:
-    """Pings that get no answer, each with the reason."""
-    failures = []
-    for ping in pings:
-        why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
-        if why:
-            command = f"ping -M do -s {ping.size} -I {ping.device} {ping.address}"
-            failures.append(f"{command}: {why}")
-    return failures
+def silent(ping: Ping) -> str:
+    """The command of a ping that gets no answer, with the reason; empty for one that does."""
+    why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
+    return why and f"ping -M do -s {ping.size} -I {ping.device} {ping.address}: {why}"
 
 
 def disarm() -> None:

@@ -76,19 +76,16 @@ def main(request: LogsRequest) -> LogsAnswer:
 def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     """The lines of a journal's entry, as ``--output=json`` has it, of one of these units."""
     message = entry.get("MESSAGE")
-    if isinstance(message, list):  # bytes that are no text
-        try:
+    try:
+        if isinstance(message, list):  # bytes that are no text
             message = bytes(message).decode(errors="replace")
-        except (TypeError, ValueError):
-            message = None
+        at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
+    except (TypeError, ValueError):
+        return []
     # What systemd says of a unit itself names it otherwise.
     unit = next(
         (name for key in ("_SYSTEMD_UNIT", "UNIT") if (name := entry.get(key)) in units), ""
     )
-    try:
-        at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
-    except (TypeError, ValueError):
-        at = 0.0
     if not isinstance(message, str):
         return []
     return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in message.splitlines()]

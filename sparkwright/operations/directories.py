@@ -9,7 +9,7 @@ from sparkwright.facts.asking import ask
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.directories import Directory
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.operations.changing import Commands, change, operation
 
 

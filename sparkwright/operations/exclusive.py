@@ -23,7 +23,7 @@ from sparkwright.host.exclusive.setup import SCHEDULE, SOCKET, TIMER, WAKE, Setu
 from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.release import GOOD, REVERTED
 from sparkwright.host.service import Service
 from sparkwright.operations.changing import (

@@ -9,7 +9,7 @@ from sparkwright.checks.host import gpu
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.host.proof import ProofRequest, Versions
 from sparkwright.operations import jobs
 from sparkwright.operations.changing import Commands, change, operation, verified

@@ -18,7 +18,7 @@ from sparkwright.host.fetch.request import (
     document,
 )
 from sparkwright.host.jobs import WatchedJob, credential
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import fetching, jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation

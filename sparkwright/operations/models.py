@@ -10,7 +10,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest, document
 from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.lib.pickles import is_pickle
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import fetching, jobs, runtime
 from sparkwright.operations.changing import Commands, change, operation

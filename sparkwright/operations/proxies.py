@@ -12,7 +12,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out
 from sparkwright.host.lib.systemd import UNITS
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install

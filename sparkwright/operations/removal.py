@@ -13,7 +13,7 @@ from sparkwright.host.bootstrap import undo
 from sparkwright.host.bootstrap.prepare import RECORD
 from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.fabric_addresses import KEPT
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.removal import RemovalAnswer, RemovalRequest
 from sparkwright.operations.changing import Commands, change, operation, unheard
 

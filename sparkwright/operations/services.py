@@ -11,7 +11,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
-from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
+from sparkwright.host.observe import Observation, ObservationRequest, ServiceState
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.ranks import rank
 from sparkwright.host.release import ServiceSwitch, SwitchJournal

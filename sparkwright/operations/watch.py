@@ -9,7 +9,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host.lib.systemd import UNITS
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
 from sparkwright.host.watch.install import WatchInstallRequest

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sparkwright.config.secrets import Secret
 from sparkwright.host.lib.exclusive import Group, member
 from sparkwright.host.lib.systemd import RUNNING
-from sparkwright.host.observation import Listener, Observation, ServiceState
+from sparkwright.host.observe import Listener, Observation, ServiceState
 from sparkwright.host.service import Service
 from sparkwright.plan.missing import differs, digest
 from sparkwright.text.marks import stopped

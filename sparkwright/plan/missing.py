@@ -2,7 +2,7 @@
 
 import hashlib
 
-from sparkwright.host.observation import FileState, Observation
+from sparkwright.host.observe import FileState, Observation
 from sparkwright.plan.desired import Desired, DesiredImage, DesiredModel
 
 

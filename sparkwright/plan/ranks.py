@@ -3,7 +3,7 @@
 The head is rank 0: it alone has the key, the proxy and clients.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from sparkwright.catalog import ArgumentValue, Image, Recipe
 from sparkwright.config.clusters import ClusterSettings
@@ -12,6 +12,7 @@ from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.user_error import Fault, suggest
 from sparkwright.host.ranks.collective import plain_environment
+from sparkwright.plan.tags import MESSAGES
 
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
@@ -67,30 +68,25 @@ def problems(
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:
-            what = (
-                f"recipe {recipe.name} is for {ranks.world} ranks, and the service has no cluster"
-            )
-            known = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
-            yield "cluster", what, f"name one of clusters ({known})"
+            there = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
+            facts = {"recipe": recipe.name, "world": ranks.world, "clusters": there}
+            yield MESSAGES.fault("ranks-without-cluster", "cluster", **facts)
         return
     cluster = settings.clusters.get(name)
     if cluster is None:
-        yield "cluster", f"there is no cluster {name!r}", suggest(name, list(settings.clusters))
+        near = suggest(name, list(settings.clusters))
+        yield MESSAGES.fault("no-cluster", "cluster", name=name, near=near)
         return
     if host not in cluster.hosts:
-        what = f"{host} is not in cluster {name!r} ({', '.join(cluster.hosts)})"
-        remedy = "give the service to the cluster's hosts alone, or add this one to clusters"
-        yield "cluster", what, remedy
+        members = ", ".join(cluster.hosts)
+        yield MESSAGES.fault("not-a-member", "cluster", host=host, name=name, members=members)
     if ranks is None:
-        what = f"recipe {recipe.name} has no ranks: it is for one host"
-        yield "recipe", what, "a recipe with ranks (sparkwright catalog list), or drop cluster"
+        yield MESSAGES.fault("recipe-of-one-host", "recipe", recipe=recipe.name)
     elif ranks.world != len(cluster.hosts) * len(service.gpus or "1"):
-        what = (
-            f"recipe {recipe.name} is for {ranks.world} ranks (tensor {ranks.tensor} x pipeline "
-            f"{ranks.pipeline}), and the cluster has {len(cluster.hosts)} hosts"
+        number = len(cluster.hosts)
+        yield MESSAGES.fault(
+            "unlike-ranks", "cluster", recipe=recipe.name, ranks=ranks, number=number
         )
-        remedy = "a recipe for as many ranks as the cluster has hosts, each with one GPU"
-        yield "cluster", what, remedy
     yield from _unfit(service, recipe, image, engine)
 
 
@@ -99,47 +95,14 @@ def _unfit(
 ) -> Iterator[Fault]:
     """Faults for settings that no service of a cluster can have."""
     if image.variables is not None:
-        what = f"image {image.name} starts its engine by its own entry point, which knows no ranks"
-        yield "recipe", what, f"a recipe whose image has {engine.program} as its entry point"
+        yield MESSAGES.fault("own-entrypoint", "recipe", image=image.name, program=engine.program)
     if service.exclusive is not None:
-        what = "the ranks of a cluster run on every one of its hosts, or on none"
-        yield "exclusive", what, "drop exclusive"
+        yield MESSAGES.fault("exclusive-ranks", "exclusive")
     if service.hardening == "strict":
-        what = "strict: a rank is reached by the others on its host's own network"
-        yield "hardening", what, "drop hardening"
+        yield MESSAGES.fault("strict-ranks", "hardening")
     written = {**recipe.arguments, **service.arguments}
     for argument, size in engine.parallel.items():
         if written.get(argument) is not None:
-            remedy = "drop it, or change ranks in the recipe"
-            yield f"arguments.{argument}", f"the recipe's ranks say it ({size})", remedy
+            yield MESSAGES.fault("size-of-ranks", f"arguments.{argument}", size=size)
     for argument, what, remedy in engine.rank_misuses(written):
         yield f"arguments.{argument}", what, remedy
-
-
-def taken(ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Fault]:
-    """Ports of ranks that something else of the host has.
-
-    Args:
-        ranks: by service.
-        ports: those of every service of the host, by whose they are.
-    """
-    known = dict(ports)
-    for name, rank in ranks.items():
-        for port in (rank.port, rank.link_port):
-            if port in known:
-                what = f"port {port}, of the ranks of {name!r}, is taken by {known[port]!r}"
-                yield f"{rank.cluster}.port", what, "another port for the cluster, such as 29601"
-            known[port] = name
-
-
-def lost(of: Sequence[Rank], hosts: Mapping[str, str]) -> str | None:
-    """Why ranks can't be switched together; None when they can.
-
-    Args:
-        hosts: those that can't take part, and why.
-    """
-    for rank in of:
-        for name in rank.hosts:
-            if name in hosts:
-                return f"{name} of cluster {rank.cluster} {hosts[name]}"
-    return None

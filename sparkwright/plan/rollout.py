@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import Problems, mistake
+from sparkwright.findings.user_error import Problems
 from sparkwright.host.release import HistoryEntry
+from sparkwright.plan.tags import MESSAGES
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -39,12 +40,9 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
         usual = getattr(settings[first], key)
         for name, item in settings.items():
             if getattr(item, key) != usual:
-                what = (
-                    f"{getattr(item, key)!r}, but {usual!r} for {first}: hosts of one run are "
-                    "switched in one order"
-                )
-                remedy = "set it once, in group_data/all.py"
-                problems.append(mistake(f"rollout.{key}", what, remedy, name))
+                facts = {"setting": getattr(item, key), "usual": usual, "host": first}
+                where = f"rollout.{key}"
+                problems.append(MESSAGES.mistake("unlike-rollout", where, name, **facts))
     problems.stop()
     return settings[first]
 

@@ -10,7 +10,7 @@ from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import ask
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host import status
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.host.service import Service, check_names, checked
 from sparkwright.host.status import HostStatus, StatusRequest
 from sparkwright.operations.connections import addresses

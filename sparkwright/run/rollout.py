@@ -9,7 +9,7 @@ from pyinfra.api.host import Host
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.observation import ServiceState
+from sparkwright.host.observe import ServiceState
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.release import FAILED, ServiceSwitch, SwitchJournal
 from sparkwright.host.status import HostStatus

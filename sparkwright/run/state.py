@@ -21,7 +21,7 @@ from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
 from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.proof import ModelAt
 from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch

@@ -108,9 +108,8 @@ def _time_and_name(
     names = subject_names(leaf)
     if not covers(names, address):
         known = ", ".join(names) or "no name (subjectAltName)"
-        what = f"{file} is for {known}, and clients connect to {address}"
-        remedy = f"have {address} added to it, or set lan_address to one of its names"
-        yield "certificate", what, remedy
+        facts = {"file": file, "names": known, "address": address}
+        yield _MESSAGES.fault("another-name", "certificate", **facts)
 
 
 def _signed(
@@ -119,20 +118,15 @@ def _signed(
     """Whether each certificate leads to the next one, and the last to the CA."""
     for item, signer in pairwise(chain):
         if not _by(item, signer):
-            yield (
-                "certificate",
-                f"{settings.certificate}: {item.subject.rfc4514_string() or 'the first'} is not "
-                "signed by the certificate after it",
-                "put the host's certificate first, then the one that signed it, and so on",
-            )
+            subject = item.subject.rfc4514_string() or "the first"
+            facts = {"file": settings.certificate, "subject": subject}
+            yield _MESSAGES.fault("broken-chain", "certificate", **facts)
             return
     last = chain[-1]
     if roots and not any(last == root or _by(last, root) for root in roots):
-        what = f"{settings.certificate} is not signed by {settings.ca}"
-        yield "ca", what, "name the CA that signed it, and put what lies between into certificate"
+        yield _MESSAGES.fault("another-ca", "ca", file=settings.certificate, ca=settings.ca)
     if not roots and len(chain) == 1 and _by(last, last):
-        what = f"{settings.certificate} is signed by itself, so that nobody can verify it"
-        yield "certificate", what, f'add "ca": "{settings.certificate}", or set tls = "own"'
+        yield _MESSAGES.fault("self-signed", "certificate", file=settings.certificate)
 
 
 def _by(one: x509.Certificate, signer: x509.Certificate) -> bool:

@@ -19,7 +19,7 @@ from sparkwright.facts.answers import parse
 from sparkwright.host import directories, observe
 from sparkwright.host.directories import Directory
 from sparkwright.host.lib.records import encode
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.watch import install
 
 _NAMES = [

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.host import control
 from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
-from sparkwright.host.proxy import runtime_api
+from sparkwright.host.proxy import place
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
@@ -53,7 +53,7 @@ class Host:
         return type("Done", (), {"ok": True, "said": ""})()
 
     def haproxy(self, _: str, line: str) -> str:
-        if line != runtime_api.SERVERS:
+        if line != place.SERVERS:
             self.said.append(line)
         return ""
 
@@ -85,8 +85,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
         systemd, "is_active", lambda name: host.unit(name)["ActiveState"] == "active"
     )
     monkeypatch.setattr(check, "run", host.check)
-    monkeypatch.setattr(runtime_api, "ask", host.haproxy)
-    monkeypatch.setattr(runtime_api, "busy", lambda *_: 0)
+    monkeypatch.setattr(place, "ask", host.haproxy)
+    monkeypatch.setattr(place, "busy", lambda *_: 0)
     for name in ("a", "b"):
         systemd.want_at_boot(homes.unit(name), wanted=True)
     return host

@@ -11,7 +11,7 @@ from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.records import encode
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.proxy import health, runtime_api
+from sparkwright.host.proxy import health, place
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
@@ -55,8 +55,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
         files.point(home / "current", "releases/r")
     for module in (homes, maintenance):
         monkeypatch.setattr(module, "MAINTENANCE", str(host.mark))
-    monkeypatch.setattr(runtime_api, "ask", host.ask)
-    monkeypatch.setattr(runtime_api, "busy", lambda *_: 0)
+    monkeypatch.setattr(place, "ask", host.ask)
+    monkeypatch.setattr(place, "busy", lambda *_: 0)
     monkeypatch.setattr(check, "run", host.check)
     monkeypatch.setattr(check, "proxy_fault", lambda _: host.fault)
     monkeypatch.setattr(systemd, "unit", lambda _: host.unit)

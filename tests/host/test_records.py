@@ -10,7 +10,7 @@ import pytest
 
 from sparkwright.facts import programs
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.host import lock, observation
+from sparkwright.host import lock, observe
 from sparkwright.host.jobs import JobsRequest, JobStatus
 from sparkwright.host.lib import disks, documents, light_dataclasses
 from sparkwright.host.lib.records import Malformed, decode, encode
@@ -27,8 +27,8 @@ def test_there_and_back() -> None:
 
 def test_texts_become_numbers_where_a_key_is_one() -> None:
     listener = {"command": "nginx", "cgroup": "/"}
-    kind = dict[int, observation.Listener]
-    assert decode(kind, {"8000": listener}) == {8000: observation.Listener("nginx", "/")}
+    kind = dict[int, observe.Listener]
+    assert decode(kind, {"8000": listener}) == {8000: observe.Listener("nginx", "/")}
 
 
 def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_default() -> None:
@@ -67,7 +67,7 @@ def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light = ModuleType("light")
     monkeypatch.setitem(sys.modules, "light", light)
-    for item in (lock, observation):
+    for item in (lock, observe):
         text = programs.bare(item).replace("sparkwright.host.lock", "light")
         exec(compile(text, "light", "exec"), light.__dict__)
     real = lock.LockRequest("/state", take=lock.Owner("t", pid=4))

@@ -21,7 +21,7 @@ from sparkwright.facts import programs
 from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lock import LockAnswer, Owner
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observe import Observation, ObservationRequest
 
 _LABEL = re.compile(r"sparkwright-([\w-]+)$")
 _PACKED = re.compile(r'b64decode\("([^"]+)"\)')

@@ -7,7 +7,7 @@ from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.lib.records import encode
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.host.service import FORMAT
 from sparkwright.operations.peer_keys import RunKeys

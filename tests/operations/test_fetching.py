@@ -13,7 +13,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources

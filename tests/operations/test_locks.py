@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.lock import LockAnswer, LockRequest, Owner
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.operations import Directory, directories, locks
 from tests.operations.harness import ANN, FakeHost, Said, as_json, fake, run
 from tests.unit.builders import probe

@@ -8,7 +8,7 @@ import pytest
 from sparkwright.host.bootstrap.prepare import RECORD
 from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest, Item
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.operations import disk_usage, removal
 from tests.operations.harness import as_json, fake, run

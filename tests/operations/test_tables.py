@@ -12,7 +12,7 @@ from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host.fetch.request import ImageBuild
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.operations import files, gpu, images, jobs, models, proxies, runtime, watch

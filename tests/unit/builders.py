@@ -11,7 +11,7 @@ from sparkwright.catalog import Catalog, Recipe, load_catalog
 from sparkwright.config.parse import parse_settings
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired

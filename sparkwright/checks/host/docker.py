@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.remedies import install
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 
 LEAST_DOCKER = 25
 #: Programs that are called docker and are not Docker Engine.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import packages

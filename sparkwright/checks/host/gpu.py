@@ -9,7 +9,7 @@ from sparkwright.checks.host.remedies import install
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.findings.finding import Severity, Subject
 from sparkwright.host.lib.gpu import Gpu, Gpus
-from sparkwright.host.observation import Distribution
+from sparkwright.host.observe import Distribution
 from sparkwright.plan.plan import ServicePlan
 
 LEAST_DRIVER = 580

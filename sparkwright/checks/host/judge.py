@@ -10,7 +10,7 @@ from sparkwright.checks.host import docker, gpu, system
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.plan.desired import Desired
 
 CHECKS = Checks[HostFacts]([Path(__file__).with_name("checks.yaml")], [system, gpu, docker, memory])

@@ -3,7 +3,7 @@
 Pure: the facts come from sparkwright/host/doctor.py.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.checks.service import cluster as ranks
@@ -78,15 +78,9 @@ def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
     one."""
     ordered = sorted(found.items(), key=lambda item: -len(errors(item[1])))
     every = errors_first(item for _, findings in ordered for item in findings)
-    alike = folded(ordered, _alike)
-    return "\n".join([*([headline(every), ""] if every else []), *_each(alike, paint)])
-
-
-def _each(found: Iterable[tuple[list[str], list[Finding]]], paint: Paint) -> Iterator[str]:
-    yield from (
-        f"{', '.join(hosts)}: {counts(findings)}\n"
-        f"{text(findings, hosts=False, indent=2, paint=paint)}"
-        if findings
-        else f"{', '.join(hosts)}: nothing found"
-        for hosts, findings in found
-    )
+    lines = [headline(every), ""] if every else []
+    for hosts, findings in folded(ordered, _alike):
+        body = text(findings, hosts=False, indent=2, paint=paint)
+        summary = f"{counts(findings)}\n{body}" if findings else "nothing found"
+        lines.append(f"{', '.join(hosts)}: {summary}")
+    return "\n".join(lines)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.engines.engine import Engine, Limits
 from sparkwright.findings.finding import Finding, Subject
-from sparkwright.host.doctor import ContainerSeen, Examination, ServiceSeen
+from sparkwright.host.doctor import Examination, ServiceSeen
 from sparkwright.text.timestamps import epoch
 
 #: Lines of a log, and characters of one, that are looked at.
@@ -104,21 +103,10 @@ class Serving:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """``--max-model-len 8192`` and ``--max-model-len=8192`` of its container's command line ->
-        ``max_model_len: 8192``. Also of a command that is one word after ``bash -lc``."""
-        words = list(self.seen.container.words) if self.seen.container else []
-        if any(" --" in word for word in words):
-            words = [part for word in words for part in _split(word)]
-        result: dict[str, str] = {}
-        name = ""
-        for word in words:
-            if word.startswith("--"):
-                name, _, value = word[2:].partition("=")
-                name = name.replace("-", "_")
-                result[name] = value
-            elif name:
-                result[name] = f"{result[name]} {word}".strip()
-        return result
+        """Arguments of its container's command line."""
+        words = self.seen.container.words if self.seen.container else ()
+        read = self.engine.read_words(words)
+        return {name: " ".join(values) for name, values in read.items()}
 
     def last(self, pattern: str) -> str | None:
         """The last line of the log that matches, without blanks around it."""
@@ -146,20 +134,6 @@ def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
     """Every service of a host."""
     for name, seen in facts.services.items():
         yield Subject(service=name), Serving(facts, seen, facts.planned.get(name))
-
-
-def containers(facts: Facts) -> Iterator[tuple[Subject, ContainerSeen]]:
-    """The container of every service that has one."""
-    for subject, service in services(facts):
-        if service.seen.container is not None:
-            yield subject, service.seen.container
-
-
-def _split(word: str) -> list[str]:
-    try:
-        return shlex.split(word) if len(word) < 20_000 else word.split()
-    except ValueError:
-        return word.split()
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

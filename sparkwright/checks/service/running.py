@@ -2,35 +2,30 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.service.facts import Facts, Serving, containers, services
+from sparkwright.checks.service.facts import Facts, Serving, services
 from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check, each
-from sparkwright.host.doctor import ContainerSeen
 from sparkwright.host.lib import metrics
 from sparkwright.text.marks import stopped
 
 
-@each(services, "stopped")
-def _stopped(service: Serving) -> Iterator[Symptom]:
-    unit, mark = service.seen.unit, service.seen.stopped
-    if service.planned and unit.get("ActiveState") == "inactive":
-        absent = "" if unit.get("LoadState") == "loaded" else ", its unit is not there"
-        who = f": {stopped(mark, service.facts.now)}" if mark and mark.holds(unit) else ""
-        yield Symptom(absent=absent, who=who)
-
-
-@each(services, "ranks-missing", "restarts", "booting", "unit-not-read")
+@each(services, "stopped", "ranks-missing", "restarts", "booting", "unit-not-read")
 def _unit(service: Serving) -> Iterator[Symptom]:
     seen, seconds, planned = service.seen, service.uptime, service.planned
+    unit, mark = seen.unit, seen.stopped
+    if planned and unit.get("ActiveState") == "inactive":
+        absent = "" if unit.get("LoadState") == "loaded" else ", its unit is not there"
+        who = f": {stopped(mark, service.facts.now)}" if mark and mark.holds(unit) else ""
+        yield Symptom("stopped", absent=absent, who=who)
     if service.active and seen.waits:
         yield Symptom("ranks-missing", observed=seen.waits)
-    if service.restarts and seen.unit.get("ActiveState") != "failed":
+    if service.restarts and unit.get("ActiveState") != "failed":
         yield Symptom("restarts", restarts=service.restarts)
     starting = service.active and seconds and seen.health.code is None
     if planned and starting and seconds <= planned.boot_seconds:
         yield Symptom("booting", minutes=seconds / 60)
-    if seen.unit.get("NeedDaemonReload") == "yes":
+    if unit.get("NeedDaemonReload") == "yes":
         yield Symptom("unit-not-read")
 
 
@@ -45,45 +40,35 @@ def _no_gpu(service: Serving) -> Iterator[Symptom]:
         yield Symptom(message=message or "no GPU")
 
 
-@each(services, "other-release")
-def _other_release(service: Serving) -> Iterator[Symptom]:
-    container, planned = service.seen.container, service.planned
-    if planned and container and container.running and container.release != planned.release:
-        yield Symptom(runs=container.release, planned=planned.release)
-
-
 @each(
-    containers, "container-killed", "container-without-gpu", "weights-are-links",
+    services, "other-release", "container-killed", "container-without-gpu", "weights-are-links",
     "weights-are-lfs-pointers",
 )  # fmt: skip
-def _container(container: ContainerSeen) -> Iterator[Symptom]:
+def _container(service: Serving) -> Iterator[Symptom]:
+    container, planned = service.seen.container, service.planned
+    if container is None:
+        return
+    if planned and container.running and container.release != planned.release:
+        yield Symptom("other-release", runs=container.release, planned=planned.release)
     if container.oom_killed or (not container.running and container.exit_code == 137):
         how = "by its memory limit" if container.oom_killed else "exit code 137"
         yield Symptom("container-killed", how=how)
     if not container.gpu:
         yield Symptom("container-without-gpu")
     for mount in container.mounts:
-        for check_id, names in (
-            ("weights-are-links", mount.links),
-            ("weights-are-lfs-pointers", mount.pointers),
-        ):
+        faults = {"weights-are-links": mount.links, "weights-are-lfs-pointers": mount.pointers}
+        for check_id, names in faults.items():
             if names:
                 yield Symptom(check_id, mount=mount, names=", ".join(names[:3]))
+    yield from service.engine.seen_faults(service.arguments, service.facts.unified)
 
 
 @check("endless-restarts")
 def _loops(facts: Facts) -> Iterator[Symptom]:
-    for container in (*(own for _, own in containers(facts)), *facts.others):
-        if container.restart_policy in ("always", "unless-stopped") and container.restarts >= 3:
+    for container in (*(seen.container for seen in facts.services.values()), *facts.others):
+        policy = container.restart_policy if container else ""
+        if container and policy in ("always", "unless-stopped") and container.restarts >= 3:
             yield Symptom(container=container)
-
-
-@each(services)
-def _by_engine(service: Serving) -> Iterator[Symptom]:
-    """Faults that the engine knows in a command line."""
-    if service.seen.container:
-        unified = service.facts.unified
-        yield from service.engine.seen_faults(service.arguments, unified)
 
 
 @each(services, "acceptance-low")
@@ -114,7 +99,9 @@ def _queue(service: Serving) -> Iterator[Symptom]:
     looks, slots = service.seen.metrics, service.limits.sequences
     if len(looks) < 2 or still(service):
         return
-    seconds = _first_token(service)
+    count = service.between(metrics.FIRST_TOKEN_COUNT)
+    total = service.between(metrics.FIRST_TOKEN_SUM)
+    seconds = total / count if count and total else 0.0
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
     if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
@@ -123,13 +110,6 @@ def _queue(service: Serving) -> Iterator[Symptom]:
             waiting=looks[-1][metrics.WAITING],
             seconds=f", {seconds:.1f} s to the first token" if seconds else "",
         )
-
-
-def _first_token(service: Serving) -> float:
-    """Mean seconds to the first token between the two looks; 0 where it is not known."""
-    count = service.between(metrics.FIRST_TOKEN_COUNT)
-    total = service.between(metrics.FIRST_TOKEN_SUM)
-    return total / count if count and total else 0.0
 
 
 @each(services, "answers-cut", "clients-give-up")

@@ -6,7 +6,7 @@ arguments from. Settings and rules always speak of arguments; only here they bec
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
@@ -27,10 +27,10 @@ def command(launch: Launch) -> Command:
 
     Boot caches come first in the environment: a recipe's own variable goes before them.
     """
-    environment = {name: launch.caches + folder for name, folder in CACHES.items()} if (
-        launch.caches
-    ) else {}  # fmt: skip
     arguments: list[str] = []
+    environment: dict[str, str] = {}
+    if launch.caches:
+        environment = {name: launch.caches + folder for name, folder in CACHES.items()}
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
         arguments += ["--host", launch.host, "--port", str(launch.port)]
@@ -80,6 +80,31 @@ def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:
     return set(config) == {"method", "model", "num_speculative_tokens"} and (
         config["method"] == "dflash"
     )
+
+
+def read_words(words: Sequence[str]) -> dict[str, list[str]]:
+    """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
+    ``max_model_len: [8192]``. Also of a command that is one word after ``bash -lc``."""
+    if any(" --" in word for word in words):
+        words = [part for word in words for part in split(word)]
+    result: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            result[name] = [value] if equals else []
+        elif name:
+            result[name].append(word)
+    return result
+
+
+def split(text: str) -> list[str]:
+    """Words as a shell has them; of an endless or an unfinished text what blanks part."""
+    try:
+        return shlex.split(text) if len(text) < 20_000 else text.split()
+    except ValueError:
+        return text.split()
 
 
 def argument_words(key: str, value: ArgumentValue) -> list[str]:

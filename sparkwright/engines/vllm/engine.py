@@ -45,6 +45,7 @@ ENGINE = Engine(
     defaults=table.defaults,
     kv_bytes=memory.kv_bytes,
     command=command.command,
+    read_words=command.read_words,
     misplaced=image_variables.misplaced,
     refused=image_variables.refused,
     read_back=image_variables.read_back,

@@ -4,10 +4,10 @@ Rules, plan and endpoints speak of arguments. A variable of a site becomes an ar
 that repeats a setting is refused.
 """
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.engines.vllm.command import read_words, split
 from sparkwright.engines.vllm.data import own_setting
 from sparkwright.findings.user_error import Fault
 
@@ -71,21 +71,9 @@ def _scalar(text: str) -> int | float | str:
 
 
 def _remedy(extra: str) -> str:
-    """The same as settings, word by word."""
-    try:
-        parts = shlex.split(extra)
-    except ValueError:
-        parts = []
-    arguments: dict[str, list[str]] = {}
-    name = ""
-    for word in parts:
-        if word.startswith("--"):
-            name, _, value = word[2:].replace("-", "_", word.count("-")).partition("=")
-            arguments[name] = [value] if value else []
-        elif name:
-            arguments[name].append(word)
+    """Extra arguments as settings."""
     lines = []
-    for name, values in arguments.items():
+    for name, values in read_words(split(extra)).items():
         own = own_setting(name)
         if own:
             lines.append(f"{own} instead of --{name.replace('_', '-')}")

@@ -29,7 +29,9 @@ def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
         yield Symptom("architecture")
     if facts.code and "trust_remote_code" not in given:
         yield Symptom("code", files=", ".join(facts.code))
-    if not facts.chat_template and "chat_template" not in given and not subject.mistral:
+    # Mistral's own tokenizer templates itself.
+    mistral = "tekken.json" in subject.resolved.files
+    if not facts.chat_template and "chat_template" not in given and not mistral:
         yield Symptom("chat-template")
     if facts.context is None and "max_model_len" not in given:
         yield Symptom("context")

@@ -19,12 +19,7 @@ def reserves_for_every_sequence(vllm: str | None) -> bool:
     return vllm is None or release(vllm) < ADAPTIVE_SINCE
 
 
-def scheduled_token_budget(
-    max_num_batched_tokens: int,
-    max_num_seqs: int,
-    num_speculative_tokens: int,
-    vllm: str | None = None,
-) -> int:
+def scheduled_token_budget(batched: int, seqs: int, tokens: int, vllm: str | None = None) -> int:
     """Tokens a step may schedule under DFlash; vLLM refuses to start when it is not positive.
 
     vLLM calls it max_num_scheduled_tokens. Up to 0.27.0 it sets ``num_speculative_tokens - 1``
@@ -33,6 +28,7 @@ def scheduled_token_budget(
     ``num_speculative_tokens`` must leave room for a token: the same settings start.
 
     Args:
+        batched: max_num_batched_tokens; seqs: max_num_seqs; tokens: num_speculative_tokens.
         vllm: the version; None where no card says it, and then the older, stricter way counts.
 
     Source: VllmConfig._set_max_num_scheduled_tokens and
@@ -40,9 +36,8 @@ def scheduled_token_budget(
     0.32.0 have them.
     """
     if reserves_for_every_sequence(vllm):
-        return max_num_batched_tokens - max_num_seqs * (num_speculative_tokens - 1)
-    left = max_num_batched_tokens - num_speculative_tokens
-    return max_num_batched_tokens if left > 0 else left
+        return batched - seqs * (tokens - 1)
+    return batched if batched > tokens else batched - tokens
 
 
 def _settings(context: Configuration) -> Mapping[str, Scalar | None]:

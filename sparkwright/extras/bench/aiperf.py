@@ -21,7 +21,7 @@ from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import MEASURES, Cell
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 from sparkwright.host.lib import metrics as neutral
 
 NAME = "aiperf"
@@ -42,12 +42,8 @@ BODY: dict[str, Any] = {
 #: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
-_INSTALL = (
-    f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
-    if INSTALLED
-    else "make bench-tools"
-)
-_REMEDY = f"{_INSTALL} (once; 1.2 GB, some minutes), or name its venv in {VARIABLE}"
+_INSTALL = f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
+_MESSAGES = Messages(__file__)
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Path:
@@ -58,15 +54,14 @@ def find(environment: Mapping[str, str] = os.environ) -> Path:
     """
     folder = Path(environment.get(VARIABLE) or FOLDER).absolute()
     program = folder / "bin" / NAME
-    installed = [
-        path.name.removesuffix(".dist-info").partition("-")[2]
-        for path in folder.glob(f"lib/python3*/site-packages/{NAME}-*.dist-info")
-    ]
-    if not program.is_file() or not installed:
-        raise refusal(f"load generator {NAME}", f"it is not installed in {folder}", _REMEDY)
-    if installed[0] != pinned():
-        observed = f"{folder} has version {installed[0]}, not {pinned()}"
-        raise refusal(f"load generator {NAME}", observed, _REMEDY)
+    folders = folder.glob(f"lib/python3*/site-packages/{NAME}-*.dist-info")
+    installed = [path.name.removesuffix(".dist-info").partition("-")[2] for path in folders]
+    message = "other-version" if program.is_file() and installed else "not-installed"
+    if message == "not-installed" or installed[0] != pinned():
+        raise _MESSAGES.refusal(
+            message, f"load generator {NAME}", folder=folder, installed=installed, version=pinned(),
+            install=_INSTALL if INSTALLED else "make bench-tools", variable=VARIABLE,
+        )  # fmt: skip
     return program
 
 

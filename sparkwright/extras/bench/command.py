@@ -32,13 +32,14 @@ from sparkwright.extras.bench.section import text
 from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
 from sparkwright.findings.render import text as findings_text
-from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
+from sparkwright.findings.user_error import Messages, UserError, suggest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible
 
 DOCUMENT = list[Bench]
 _LONGEST = 1_000_000
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,9 @@ def _targets(chosen: Hosts, names: tuple[str, ...]) -> Iterator[_Target]:
     hosts = load(chosen).or_raise()
     planned = sorted({service.name for host in hosts.values() for service in host.plan.services})
     if unknown := [name for name in names if name not in planned]:
-        observed = "no host has a service of this name"
         raise UserError(
-            mistake(f"--service {name}", observed, suggest(name, planned)) for name in unknown
+            _MESSAGES.mistake("no-such-service", f"--service {name}", near=suggest(name, planned))
+            for name in unknown
         )
     data = chosen.everyone
     for name, host in hosts.items():
@@ -170,13 +171,15 @@ def _awake(
     for target in targets:
         facts, name = before.get(target.host.plan.host), target.service.name
         active = facts.sleeping.get(name) if facts else None
-        asleep = f"{target.name} sleeps: {active} runs"
         if active is None:
             yield target
-        elif named:
-            raise refusal(f"--service {name}", asleep, f"sparkwright activate {name}")
-        else:
-            echo(asleep, err=True)
+            continue
+        mistake = _MESSAGES.mistake(
+            "sleeps", f"--service {name}", target=target.name, active=active, service=name
+        )
+        if named:
+            raise UserError([mistake])
+        echo(mistake.observed, err=True)
 
 
 def _bench(
@@ -233,5 +236,5 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
         for result in runs
     ]
     if not chosen:
-        raise refusal(str(directory), "it has no such results", "measure some first")
+        raise _MESSAGES.refusal("no-results", str(directory))
     echo(f"{export(path, chosen)} results in {path}", err=True)

@@ -146,26 +146,13 @@ class Table:
     """A published table that speaks of what a result ran.
 
     Attributes:
-        exact: whether it was measured on the very tag; otherwise on another of the same image.
-        differs: settings that the card names and that ran with another value.
+        rank: the nearest table first: the same tag, few differences.
+        basis: remarks that a reader needs for the comparison.
     """
 
     measurement: Measurement
-    exact: bool
-    differs: tuple[str, ...]
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """The nearest table first: the same tag, few differences."""
-        return not self.exact, len(self.differs)
-
-    @property
-    def basis(self) -> str:
-        """Remarks that a reader needs for the comparison."""
-        card = self.measurement
-        tag = "" if self.exact else f"measured on tag {card.tag or 'unknown'}, not on this one"
-        note = "" if card.status == "measured" else f"the card calls it {card.status}"
-        return "; ".join(filter(None, (tag, note, *self.differs)))
+    rank: tuple[bool, int]
+    basis: str
 
     def value(self, row: Row, key: str) -> Any:
         """A key of a row, or what the card says of all rows."""
@@ -211,12 +198,15 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
             and card.gpu.casefold() == result.gpu.name.casefold()
             and (exact or card.status == "measured")
         ):
-            differs = tuple(
+            differs = [
                 f"{key} {value} on the card, {result.settings[key]} here"
                 for key, value in card.conditions.items()
                 if result.settings.get(key, value) != value
-            )
-            result_tables.append(Table(card, exact, differs))
+            ]
+            tag = "" if exact else f"measured on tag {card.tag or 'unknown'}, not on this one"
+            note = "" if card.status == "measured" else f"the card calls it {card.status}"
+            basis = "; ".join(filter(None, (tag, note, *differs)))
+            result_tables.append(Table(card, (not exact, len(differs)), basis))
     return tuple(sorted(result_tables, key=lambda table: table.rank))
 
 

@@ -96,14 +96,11 @@ def _regression(
     if not usual or sign * (usual - now) <= bound:
         return None
     # The median itself is within the bound: going back, some run is.
-    first = result
-    for run, value in reversed(values):
-        if sign * (usual - value) <= bound:
-            break
-        first = run
+    good = max(at for at, (_, value) in enumerate(values) if sign * (usual - value) <= bound)
+    first = [*(run for run, _ in values), result][good + 1]
     return Regression(
         cell, measure.name, measure.title, measure.unit, now, usual, bound, len(last),
-        changes(run, first), first.when,
+        changes(values[good][0], first), first.when,
     )  # fmt: skip
 
 

@@ -43,10 +43,6 @@ class Facts:
     planned: dict[str, str] = field(default_factory=dict)
     sleeping: dict[str, str] = field(default_factory=dict)
 
-    def release(self, name: str) -> str | None:
-        """The release of a service that runs; None where it does not, or without a record."""
-        return self.running[name].release if name in self.running else None
-
 
 def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
     """Facts of the hosts that answer: their services and GPUs; or the GPU while a service works."""
@@ -132,14 +128,16 @@ def remarks(
     name: str, before: Facts, under_load: Facts | None, after: Facts | None
 ) -> Iterator[str]:
     """Remarks that a reader of a service's figures needs."""
-    release, planned = before.release(name), before.planned.get(name)
-    if release is None:
+    planned = before.planned.get(name)
+    release, later = (facts and name in facts.running and facts.running[name].release
+                      for facts in (before, after))  # fmt: skip
+    if not release:
         yield "its container was not found on the host: image, models and release are unknown"
     elif release != planned:
         yield f"release {release} runs, not the planned {planned}: its arguments are not recorded"
     if after is not None:
-        if release and release != after.release(name):
-            yield f"release {release} ran before and {after.release(name)} after"
+        if release and release != later:
+            yield f"release {release} ran before and {later or None} after"
         drivers = [facts.probe.gpu and facts.probe.gpu.driver for facts in (before, after)]
         if drivers[0] != drivers[1]:
             yield f"driver {drivers[0]} before and {drivers[1]} after"

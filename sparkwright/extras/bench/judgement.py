@@ -38,15 +38,9 @@ class Bench:
         """Every figure that a card has something to say of."""
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
-    @property
-    def worse(self) -> int:
-        """How many figures are on the wrong side of their range."""
-        return sum(verdict.state == "worse" for verdict in self.verdicts)
-
-    @property
-    def in_range(self) -> int:
-        """How many figures are in range."""
-        return sum(verdict.state == "in range" for verdict in self.verdicts)
+    def count(self, state: str) -> int:
+        """How many figures are ``worse``, ``better`` or ``in range``."""
+        return sum(verdict.state == state for verdict in self.verdicts)
 
     @property
     def errors(self) -> int:
@@ -62,15 +56,15 @@ class Bench:
     @property
     def well(self) -> bool:
         """Whether nothing is wrong with it."""
-        return not (self.worse or self.regressions or self.errors)
+        return not (self.count("worse") or self.regressions or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def summary(self) -> str:
         """Its figures in a line."""
-        compared = len(self.verdicts)
-        parts = [f"{self.in_range} of {compared} in range" if compared else "no card"]
-        parts += [f"{self.worse} worse than the card"] if self.worse else []
+        compared, worse = len(self.verdicts), self.count("worse")
+        parts = [f"{self.count('in range')} of {compared} in range" if compared else "no card"]
+        parts += [f"{worse} worse than the card"] if worse else []
         parts += [f"{len(self.regressions)} worse than usual"] if self.regressions else []
         parts += [count(self.errors, "error")] if self.errors else []
         return ", ".join(parts)

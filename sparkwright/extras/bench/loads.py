@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog.measurements import Category
-from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
+from sparkwright.findings.user_error import Messages, UserError, suggest
 from sparkwright.text.shipped_yaml import read
 
 #: The categories with prompts, in the order of the cards.
@@ -25,6 +25,7 @@ CATEGORIES: tuple[Category, ...] = (
 #: The cards' long contexts are of coding, where they say of what.
 CONTEXT_CATEGORY: Category = "coding"
 _CONTEXT_REQUESTS = 3
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -149,14 +150,11 @@ def read_categories(text: str) -> tuple[Category, ...]:
     Raises:
         UserError: for a category without prompts.
     """
-    names = list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-    unknown = [name for name in names if name not in CATEGORIES]
-    if unknown or not names:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if unknown := [name for name in names or [text] if name not in CATEGORIES]:
         raise UserError(
-            mistake(
-                f"--categories {name}", "there are no prompts for it", suggest(name, CATEGORIES)
-            )
-            for name in unknown or [text]
+            _MESSAGES.mistake("no-prompts", f"--categories {name}", near=suggest(name, CATEGORIES))
+            for name in dict.fromkeys(unknown)
         )
     return tuple(category for category in CATEGORIES if category in names)
 
@@ -167,15 +165,11 @@ def read_numbers(option: str, text: str, *, most: int = 1024) -> tuple[int, ...]
     Raises:
         UserError: for what is no such list.
     """
-    if text.strip() == "none":
-        return ()
     numbers = set()
-    for part in text.split(","):
+    for part in text.split(",") if text.strip() != "none" else ():
         match = re.fullmatch(r"\s*(\d{1,9})([kK]?)\s*", part)
         number = int(match[1]) * (1000 if match[2] else 1) if match else 0
         if not 1 <= number <= most:
-            observed = f"{part!r} is no number from 1 to {most}"
-            remedy = "write such as 1,8,64 or 2k,16k"
-            raise refusal(f"{option} {text}", observed, remedy)
+            raise _MESSAGES.refusal("no-number", f"{option} {text}", part=part, most=most)
         numbers.add(number)
     return tuple(sorted(numbers))

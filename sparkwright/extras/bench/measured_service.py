@@ -11,10 +11,10 @@ import requests
 
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import DEFAULT, engine
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, refusal
+from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
 
 _SECONDS = 10.0
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,11 @@ class Service:
             if answer.status_code != 401:
                 answer.raise_for_status()
                 return answer.json()
-            observed = "the API key is refused"
-            remedy = "take the key of the fleet that serves: api_key_file, or SPARKWRIGHT_API_KEY"
+            raise _MESSAGES.refusal("key-refused", answer.url)
         except (requests.RequestException, ValueError) as error:
-            observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
-            remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
-        raise refusal(f"{self.url}{path}", observed, remedy)
+            reason = str(error).splitlines()[0][:160]
+            where = f"{self.url}{path}"
+            raise _MESSAGES.refusal("no-answer", where, error=reason) from None
 
     def tokens(self, text: str) -> int:
         """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
@@ -107,18 +106,13 @@ def reach(name: str, candidates: Iterable[Service]) -> Service:
     Raises:
         UserError: when none answers, the key is refused, or the model is not served there.
     """
-    problems: list[Finding] = []
+    problems = Problems()
     for service in candidates:
-        try:
-            listed = service.ask("GET", "/v1/models")["data"]
-        except UserError as error:
-            problems += error.findings
-            continue
-        for entry in listed:
-            if entry["id"] == service.model:
-                return replace(service, context=entry.get("max_model_len"))
-        observed = f"{service.url} does not serve {service.model!r}"
-        raise refusal(name, observed, "deploy first: pyinfra ... deploy.py")
+        with problems.collected():
+            for entry in service.ask("GET", "/v1/models")["data"]:
+                if entry["id"] == service.model:
+                    return replace(service, context=entry.get("max_model_len"))
+            raise _MESSAGES.refusal("not-served", service.url, model=service.model)
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
         for problem in problems

@@ -14,11 +14,12 @@ from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, sample
 from sparkwright.extras.bench.measured_service import Service, metrics_without_key
 from sparkwright.extras.bench.results import Cell
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 
 #: The chat template's own tokens, and what the estimate of a long prompt may be wrong by.
 _SPARE = 1.05
 _LAST_LINES = 5
+_MESSAGES = Messages(__file__)
 _PREFIX = "sparkwright-bench-"
 
 
@@ -82,9 +83,9 @@ def measure(
             measured.remarks += [f"{batch.title}: {problem}"] if problem else []
         meanwhile.join()
     if not any(cell.requests for cell in measured.cells):
-        observed = "; ".join(["no request was answered", *measured.remarks])
-        remedy = "look at the service: journalctl -u sparkwright-<service> on the host"
-        raise refusal(f"{service.url}, measured by {aiperf.NAME}", observed, remedy)
+        reasons = "; ".join(["no request was answered", *measured.remarks])
+        where = f"{service.url}, measured by {aiperf.NAME}"
+        raise _MESSAGES.refusal("nothing-answered", where, reasons=reasons)
     return measured
 
 
@@ -125,8 +126,7 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError as error:
-        observed = f"the load generator left no JSON: {error}"
-        raise refusal(str(path), observed, "measure again") from None
+        raise _MESSAGES.refusal("no-report", str(path), error=error) from None
 
 
 def _repeatable(word: str) -> str:

@@ -1,5 +1,6 @@
 """Judged results as people read them: in a terminal, and as a section of the fleet's page."""
 
+import re
 import statistics
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from sparkwright.text.visible import visible
 
 _MARKS = {"worse": "!", "better": "+", "in range": ""}
 _BENCHES: TypeAdapter[tuple[Bench, ...]] = TypeAdapter(tuple[Bench, ...])
+#: ``driver 1 -> 2``.
+_CHANGE = re.compile(r"(.+) (\S+) -> (.+)")
 #: So many causes stand in the terminal, of the fleet and of one service; the page has all.
 _CAUSES, _CAUSES_OF_ONE = 2, 3
 
@@ -88,32 +91,23 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         failed = f"{count(bench.errors, 'request')} failed while it was measured"
         yield replace(base, weight=Weight.WRONG, what=failed)
     if bench.regressions:
-        measures = {regression.measure for regression in bench.regressions}
-        measure = next(measure for measure in MEASURES if measure.name in measures)
-        worse = [
-            regression for regression in bench.regressions if regression.measure == measure.name
-        ]
-        share = statistics.median(abs(regression.change) for regression in worse)
+        # Findings against the past come first, in the order of the measures.
+        name = next(findings(bench)).worst.measure
+        lost = [regression for regression in bench.regressions if regression.measure == name]
+        share = statistics.median(abs(regression.change) for regression in lost)
         # What changed when most of them began.
-        began = statistics.mode(regression.began for regression in worse)
-        since = next(regression.since for regression in worse if regression.began == began)
-        suspects = [change.replace(" -> ", " → ") for change in since]
-        since_when = _changed(suspects[0]) if suspects else ""
-        others = [f"Changed with it: {', '.join(suspects[1:])}."] if suspects[1:] else []
-        yield replace(
-            base, what=measure.worse + since_when, low=share, high=share, began=began,
-            more=(*others, *details),
-        )  # fmt: skip
-    elif bench.worse:
-        what = f"{bench.worse} of {len(bench.verdicts)} figures are worse than the card's"
+        began = statistics.mode(regression.began for regression in lost)
+        since = next(regression.since for regression in lost if regression.began == began)
+        meaning = next(measure.worse for measure in MEASURES if measure.name == name)
+        meaning += "".join(
+            _CHANGE.sub(r" since the \1 changed \2 → \3", each) for each in since[:1]
+        )
+        others = ", ".join(since[1:]).replace(" -> ", " → ")
+        details = (*([f"Changed with it: {others}."] if others else ()), *details)
+        yield replace(base, what=meaning, low=share, high=share, began=began, more=details)
+    elif worse := bench.count("worse"):
+        what = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
         yield replace(base, weight=Weight.BELOW_CARD, what=what, more=details)
-
-
-def _changed(change: str) -> str:
-    """``driver 1 → 2`` as `` since the driver changed 1 → 2``."""
-    subject, _, after = change.partition(" → ")
-    name, _, before = subject.rpartition(" ")
-    return f" since the {name} changed {before} → {after}"
 
 
 def _lines(bench: Bench) -> Iterator[str]:

@@ -15,8 +15,9 @@ from sparkwright.documents.generated_json import valid
 from sparkwright.documents.text_files import write
 from sparkwright.extras.bench.results import SCHEMA, Result
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, refusal
+from sparkwright.findings.user_error import Messages
 
+_MESSAGES = Messages(__file__)
 #: Sorts by name as it does by time, and needs no quoting in a shell.
 _NAME = "%Y%m%dT%H%M%SZ"
 
@@ -53,8 +54,7 @@ def save(directory: Path, result: Result) -> Path:
     """
     path = path_of(directory, result)
     if path.exists():
-        observed = "there is a result of this second already"
-        raise refusal(str(path), observed, "keep one of the two")
+        raise _MESSAGES.refusal("same-second", str(path))
     write(path, result.model_dump_json(by_alias=True, indent=1) + "\n")
     return path
 
@@ -99,7 +99,7 @@ def _of_file(path: Path, problems: list[Finding]) -> Result | None:
     service, host = (folder.name for folder in path.parents[:2])
     if result is None or (result.host, result.service) == (host, service):
         return result
-    observed = f"it is a result of {result.host}/{result.service}, not of {host}/{service}"
-    remedy = "move it where it belongs: another host's figures would count as this one's past"
-    problems.append(mistake(str(path), observed, remedy))
+    problems.append(
+        _MESSAGES.mistake("other-service", str(path), result=result, host=host, service=service)
+    )
     return None

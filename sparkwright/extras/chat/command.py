@@ -112,12 +112,8 @@ def _answered(
     target: Target, server: Published, messages: list[dict[str, str]], *, shown: bool = True
 ) -> tuple[Answer | None, bool]:
     """Show an answer as it comes; None where there was none. And whether it was stopped."""
-    endpoint = target.endpoint
-    answer, failure, stopped = (
-        Answer(endpoint.host, endpoint.service, target.served.name),
-        "",
-        False,
-    )
+    endpoint, failure, stopped = target.endpoint, "", False
+    answer = Answer(endpoint.host, endpoint.service, target.served.name)
     last = Piece("", reasoning=False)
     try:
         with closing(answer.pieces(server, target.body(messages))) as pieces:

@@ -7,7 +7,6 @@ out by name, and a script is refused.
 
 import re
 import shlex
-import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,8 @@ from sparkwright.recipes.serve_arguments import PLACEHOLDER
 
 _ROUNDS = 10
 _LONGEST = 64 * 1024
+#: Of str.format: a brace, a field, or a brace that is open.
+_FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main")
 
@@ -61,20 +62,18 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         Refused: for a field that reaches into a value, or formats it.
     """
     used: set[str] = set()
-    parts: list[str] = []
-    try:
-        fields = list(string.Formatter().parse(text))
-    except ValueError as error:
-        raise Refused("command", f"its braces are wrong: {error}", "str.format reads it") from None
-    for literal, name, form, conversion in fields:
-        parts.append(literal)
-        if name is None:
-            continue
-        if not name.isidentifier() or form or conversion:
-            raise Refused("command", f"the field {{{name}}}", "only a key's name is filled in")
+
+    def value(match: re.Match[str]) -> str:
+        if match[0] in ("{{", "}}"):
+            return match[0][0]
+        if (name := match[1]) is None:
+            raise Refused("command", f"its braces are wrong: {match[0]!r}", "str.format reads it")
+        if not name.isidentifier():
+            raise Refused("command", f"the field {match[0]}", "only a key's name is filled in")
         used.add(name)
-        parts.append(str(values.get(name, f"{{{name}}}")))
-    return _bounded("".join(parts)), frozenset(used)
+        return str(values.get(name, match[0]))
+
+    return _bounded(_FIELD.sub(value, text)), frozenset(used)
 
 
 def command(text: str, used: frozenset[str]) -> Command:

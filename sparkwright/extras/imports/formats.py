@@ -75,8 +75,8 @@ def _imported(
 
 def _with(catalog: Catalog, imported: Imported) -> Catalog:
     """The catalog with the entries of an import."""
-    groups: dict[str, dict[str, Any]] = {}
+    groups = {f"{kind}s": dict(catalog.of_kind(kind)) for kind, _ in imported.entries}
+    catalog = catalog.model_copy(update=groups)
     for (kind, name), entry in imported.entries.items():
-        group = groups.setdefault(f"{kind}s", dict(getattr(catalog, f"{kind}s")))
-        group[name] = validated(entry, imported.source)
-    return catalog.model_copy(update=groups)
+        catalog.of_kind(kind)[name] = validated(entry, imported.source)
+    return catalog

@@ -36,13 +36,12 @@ class Found:
 
 def _in_catalog(catalog: Catalog) -> Iterator[tuple[Found, str]]:
     """Every entry, with the rest of what is looked through."""
-    for recipe in catalog.recipes.values():
-        title = f"{recipe.title} ({recipe.status})"
-        yield Found("catalog", "recipe", recipe.name, title), recipe.body.model
-    for model in catalog.models.values():
-        yield Found("catalog", "model", model.name, model.repository), model.family
-    for image in catalog.images.values():
-        yield Found("catalog", "image", image.name, image.repository), ""
+    for kind, name, entry in catalog.every():
+        if kind == "recipe":
+            title = f"{entry.title} ({entry.status})"
+            yield Found("catalog", kind, name, title), entry.body.model
+        elif kind in ("model", "image"):
+            yield Found("catalog", kind, name, entry.repository), getattr(entry, "family", "")
 
 
 def _in_registry(name: str, texts: Iterable[Text]) -> Iterator[tuple[Found, str]]:

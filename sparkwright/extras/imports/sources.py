@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkwright.cli.lib.options import site_inventory
-from sparkwright.config.inventory import HostInput, read_inventory
+from sparkwright.config.inventory import read_inventory
 from sparkwright.config.registries import named_registries
 from sparkwright.findings.user_error import Problems, UserError, mistake, refusal, suggest
 from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_registry
@@ -25,14 +25,12 @@ def texts_of(source: str, inventory: Path | None) -> list[Text]:
         UserError: for what is not there.
     """
     if source.startswith("@"):
-        name, hosts = source[1:].partition("/")[0], read_inventory(inventory or site_inventory())
-        known = named_registries(hosts)
+        name, known = source[1:].partition("/")[0], _pinned(inventory)
         if name not in known:
-            remedy = suggest(name, list(known)) if known else (
-                f'set registries = {{"{name}": "https://…"}} in group_data/all.py'
-            )  # fmt: skip
+            remedy = f'set registries = {{"{name}": "https://…"}} in group_data/all.py'
+            remedy = suggest(name, list(known)) if known else remedy
             raise refusal(source, f"there is no registry {name!r}", remedy)
-        return _of_registry(known[name], _pinned(hosts, known[name]))
+        return _of_registry(*known[name])
     path = Path(source)
     bare = (path / "HEAD").is_file() and (path / "objects").is_dir()  # a repository
     if bare or "://" in source or "::" in source:
@@ -48,22 +46,22 @@ def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
             be had.
     """
     try:
-        hosts = read_inventory(inventory or site_inventory())
+        known = _pinned(inventory)
     except UserError:
         if inventory is not None:
             raise
         return
-    for name, address in named_registries(hosts).items():
-        yield name, _of_registry(address, _pinned(hosts, address))
+    for name, registry in known.items():
+        yield name, _of_registry(*registry)
 
 
-def _pinned(hosts: list[HostInput], address: str) -> str | None:
-    """The commit that the site's lock pins a registry to."""
-    for file in sorted({str(host.data.get("lock_file") or "fleet.lock") for host in hosts}):
-        lock = read_lock(Path(file))
-        if lock and lock.registries and address in lock.registries:
-            return lock.registries[address]
-    return None
+def _pinned(inventory: Path | None) -> dict[str, tuple[str, str | None]]:
+    """Registries of the site by name: the address, and the commit that its lock pins it to."""
+    hosts = read_inventory(inventory or site_inventory())
+    files = sorted({str(host.data.get("lock_file") or "fleet.lock") for host in hosts})
+    locks = [lock.registries or {} for file in files if (lock := read_lock(Path(file)))]
+    pins = {address: commit for lock in reversed(locks) for address, commit in lock.items()}
+    return {name: (at, pins.get(at)) for name, at in named_registries(hosts).items()}
 
 
 def _of_registry(address: str, commit: str | None = None) -> list[Text]:

@@ -17,7 +17,7 @@ from sparkwright.extras.notify import timer
 from sparkwright.extras.notify.current import UNANSWERED, current
 from sparkwright.extras.notify.notices import PLACE, Sent, go, held, read, try_out
 from sparkwright.extras.notify.send import send
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.text.visible import visible_text
 
 DOCUMENT = list[Sent]
@@ -46,8 +46,7 @@ def command(
     every = list(hosts.everyone.items())
     targets = addresses(every)
     if not targets:
-        what, remedy = "no address is set", 'write notify = ["ntfy:MY-TOPIC"]'
-        raise refusal("group_data/all.py: notify", what, remedy)
+        raise Messages(__file__).refusal("no-address", "group_data/all.py: notify")
     if install:
         place = timer.install(Path.cwd(), hosts.inventory, connection_words())
         echo(f"{place / timer.UNITS[1]} looks at the fleet every two minutes")

@@ -17,7 +17,7 @@ from sparkwright.extras.notify.current import TEXTS
 from sparkwright.findings.check import Symptom
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import count, together
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 from sparkwright.text.lock_owner import age
 from sparkwright.text.visible import visible
 
@@ -29,6 +29,7 @@ GAP, HOURLY = 300.0, 6
 #: Seconds for which something must be gone before it is over: what comes and goes is one.
 OVER = 600.0
 _HOUR = 3600.0
+_MESSAGES = Messages(__file__)
 #: So many findings are told one by one, so many hosts and characters of each.
 _LINES, _HOSTS, _LONGEST = 10, 6, 300
 #: Sends title and body to an address; why it could not be sent, or None.
@@ -47,6 +48,15 @@ class Told(BaseModel):
     finding: Finding
     since: float
     gone: float | None = None
+
+
+@dataclass(frozen=True)
+class News:
+    """A finding that is ``worse``, ``new`` or ``over`` for an address; told since then."""
+
+    kind: str
+    finding: Finding
+    since: float
 
 
 class Recipient(BaseModel):
@@ -74,6 +84,18 @@ class Recipient(BaseModel):
             return "enough was sent for now"
         return ""
 
+    def remember(self, notice: Sequence[News], now: float) -> None:
+        """Note that a notice went out."""
+        for each in notice:
+            finding = each.finding
+            if each.kind == "over":
+                del self.told[_key(finding)]
+            else:
+                bare = Finding(finding.id, finding.severity, finding.subject)
+                self.told[_key(finding)] = Told(finding=bare, since=each.since)
+        self.sent.append(now)
+        self.failures, self.retry, self.why = 0, 0.0, ""
+
 
 class Record(BaseModel):
     """The file with what was said to whom: by address (its hash)."""
@@ -100,9 +122,7 @@ def held(path: Path) -> Iterator[Record]:
             finally:
                 write(path, record.model_dump_json(indent=1) + "\n", 0o600)
     except OSError as error:
-        what = f"can't be written: {error.strerror}"
-        remedy = "make it writable: without it everything would be said again and again"
-        raise refusal(str(path), what, remedy) from None
+        raise _MESSAGES.refusal("record", str(path), error=error) from None
 
 
 def read(path: Path) -> Record:
@@ -112,15 +132,6 @@ def read(path: Path) -> Record:
             return Record.model_validate_json(file.read(_LARGEST))
     except (OSError, ValueError):
         return Record()
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Changes that are new for an address."""
-
-    began: tuple[Finding, ...] = ()
-    worse: tuple[Finding, ...] = ()
-    over: tuple[Told, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +181,7 @@ def go(
             if other != address and (state := record.recipients[other.key]).failures
         ]  # fmt: skip
         notice = news(recipient, [*findings, *failing], unknown, now)
-        if notice == Notice():
+        if not notice:
             return Sent(address.shown, "nothing new")
         sent = Sent(address.shown, "sent", "", title(notice), body(notice, now))
         if why := recipient.held_back(now):
@@ -180,7 +191,7 @@ def go(
             recipient.failures, recipient.why = recipient.failures + 1, why
             recipient.retry = now + min(60.0 * 2 ** min(recipient.failures - 1, 10), _HOUR)
             return replace(sent, state="failed", why=why)
-        _remember(recipient, notice, now)
+        recipient.remember(notice, now)
         return sent
 
     return [tell(address) for address in addresses]
@@ -200,74 +211,68 @@ def _key(finding: Finding) -> str:
 
 def news(
     recipient: Recipient, findings: Sequence[Finding], unknown: frozenset[str], now: float
-) -> Notice:
-    """News that an address was not told yet; marks findings that are gone.
+) -> list[News]:
+    """News that an address was not told yet, the heaviest first; marks findings that are gone.
 
     Args:
         findings: errors first.
         unknown: hosts of which only what is among the findings is known.
     """
-    # Of several with one name the first, which is the heaviest.
-    by_key = {_key(finding): finding for finding in reversed(findings)}
-    by_key = dict(reversed(by_key.items()))
-    for name, told in recipient.told.items():
-        if name in by_key:
+    worse, new, over = [], [], []
+    by_key: dict[str, Finding] = {}
+    for finding in findings:
+        by_key.setdefault(_key(finding), finding)
+    for key, finding in by_key.items():
+        told = recipient.told.get(key)
+        if told is None:
+            new.append(News("new", finding, now))
+        elif finding.severity is Severity.ERROR is not told.finding.severity:
+            worse.append(News("worse", finding, told.since))
+    for key, told in recipient.told.items():
+        if key in by_key:
             told.gone = None
         elif told.gone is None and told.finding.subject.host not in unknown:
             told.gone = now
-    return Notice(
-        began=tuple(finding for name, finding in by_key.items() if name not in recipient.told),
-        worse=tuple(
-            finding
-            for name, finding in by_key.items()
-            if finding.severity is Severity.ERROR
-            and name in recipient.told
-            and recipient.told[name].finding.severity is not Severity.ERROR
-        ),
-        over=tuple(
-            told
-            for told in recipient.told.values()
-            if told.gone is not None and not 0 <= now - told.gone < OVER
-        ),
-    )
+        if told.gone is not None and not 0 <= now - told.gone < OVER:
+            # Its severity does not matter any more.
+            bare = replace(told.finding, severity=Severity.WARNING)
+            over.append(News("over", bare, told.since))
+    return [*worse, *new, *over]
 
 
-def _remember(recipient: Recipient, notice: Notice, now: float) -> None:
-    """Note that a notice went out."""
-    for finding in (*notice.began, *notice.worse):
-        before = recipient.told.get(_key(finding))
-        bare = Finding(finding.id, finding.severity, finding.subject)
-        recipient.told[_key(finding)] = Told(finding=bare, since=before.since if before else now)
-    for told in notice.over:
-        recipient.told.pop(_key(told.finding), None)
-    recipient.sent.append(now)
-    recipient.failures, recipient.retry, recipient.why = 0, 0.0, ""
-
-
-def title(notice: Notice) -> str:
+def title(notice: Sequence[News]) -> str:
     """``spark-1, spark-2: qwen36: wedge (and 2 more)``: the heaviest, and how many there are."""
-    heads = [_head(*each) for each in together((*notice.worse, *notice.began)).items()]
-    heads = heads or [f"over: {head}" for head, _ in _over(notice)]
+    findings = [each.finding for each in notice if each.kind != "over"]
+    over = "" if findings else "over: "
+    heads = [
+        _head(*each) for each in together(findings or [each.finding for each in notice]).items()
+    ]
     more = f" (and {len(heads) - 1} more)" if len(heads) > 1 else ""
-    return visible(f"{heads[0]}{more}", 120)
+    return visible(f"{over}{heads[0]}{more}", 120)
 
 
-def body(notice: Notice, now: float) -> str:
+def body(notice: Sequence[News], now: float) -> str:
     """Everything that is new, folded, with what to do: a few lines however much was found."""
-    parts = {
-        "worse": [_lines(*each) for each in together(notice.worse).items()],
-        "new": [_lines(*each) for each in together(notice.began).items()],
-        "over": [[f"{head} (after {age(now - since)})"] for head, since in _over(notice)],
-    }
-    return "\n".join(line for name, entries in parts.items() for line in _part(name, entries))
+    return "\n".join(line for kind in ("worse", "new", "over") for line in _part(notice, kind, now))
 
 
-def _part(name: str, entries: Sequence[Sequence[str]]) -> Iterator[str]:
-    for first, *rest in entries[:_LINES]:
-        yield visible(f"{name}: {first}", _LONGEST)
-        yield from (visible(line, _LONGEST) for line in rest)
+def _part(notice: Sequence[News], kind: str, now: float) -> Iterator[str]:
+    since: dict[Finding, float] = {}
+    for each in notice:
+        bare = each.finding.on(None)
+        since[bare] = min(since.get(bare, each.since), each.since)
+    entries = list(together(each.finding for each in notice if each.kind == kind).items())
+    for finding, hosts in entries[:_LINES]:
+        head = _head(finding, hosts)
+        if kind == "over":
+            lines = [f"over: {head} (after {age(now - since[finding])})"]
+        else:
+            observed = f" ({finding.observed})" if finding.observed else ""
+            lines = [f"{kind}: {finding.level}: {head}{observed}"]
+            lines += [f"    {finding.reason}", f"    -> {finding.remedy}"]
+        yield from (visible(line, _LONGEST) for line in lines)
     if more := entries[_LINES:]:
-        yield f"{name}: and {count(len(more), 'finding')} more: sparkwright status"
+        yield f"{kind}: and {count(len(more), 'finding')} more: sparkwright status"
 
 
 def _head(finding: Finding, hosts: Sequence[str]) -> str:
@@ -275,21 +280,3 @@ def _head(finding: Finding, hosts: Sequence[str]) -> str:
     if len(hosts) > _HOSTS:
         named = f"{', '.join(hosts[: _HOSTS - 1])} and {len(hosts) - _HOSTS + 1} more hosts"
     return ": ".join(filter(None, (named, finding.subject.service, finding.id)))
-
-
-def _lines(finding: Finding, hosts: list[str]) -> list[str]:
-    observed = f" ({finding.observed})" if finding.observed else ""
-    head = f"{finding.level}: {_head(finding, hosts)}{observed}"
-    return [head, f"    {finding.reason}", f"    -> {finding.remedy}"]
-
-
-def _over(notice: Notice) -> list[tuple[str, float]]:
-    """Head and earliest time of what ended, equal findings of several hosts as one."""
-    since: dict[Finding, float] = {}
-    over = []
-    for told in notice.over:
-        # Its severity does not matter any more.
-        over.append(replace(told.finding, severity=Severity.WARNING))
-        bare = over[-1].on(None)
-        since[bare] = min(since.get(bare, told.since), told.since)
-    return [(_head(finding, hosts), since[finding]) for finding, hosts in together(over).items()]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sparkwright.config.notices import Address, as_json
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 
 #: Seconds that one notice may take: a server that answers drop by drop ends no run.
 TIMEOUT = 30.0
@@ -26,8 +26,7 @@ def send(address: Address, title: str, body: str) -> str | None:
         UserError: without Apprise.
     """
     if find_spec("apprise") is None:
-        remedy = "pip install 'sparkwright[notify]'"
-        raise refusal("notify", "Apprise, which sends, is missing", remedy)
+        raise Messages(__file__).refusal("no-apprise", "notify")
     url = address.url.value
     # A webhook of a chat that Apprise knows gets what that chat reads; any other one JSON.
     urls = [url, as_json(url)] if url.startswith(("http://", "https://")) else [url]

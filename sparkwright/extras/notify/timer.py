@@ -9,9 +9,10 @@ from pathlib import Path
 
 from sparkwright.config.templates import template
 from sparkwright.documents.text_files import write
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import Messages
 
 NAME = "sparkwright-notify"
+_MESSAGES = Messages(__file__)
 UNITS = (f"{NAME}.service", f"{NAME}.timer")
 
 
@@ -35,8 +36,7 @@ def units(site: Path, inventory: Path, options: Sequence[str] = ()) -> dict[str,
     arguments = [sys.executable, "-m", "sparkwright", "notify", str(inventory), *options]
     for word in (str(site), *arguments):
         if not word.isprintable() or any(mark in word for mark in "%$\\\"'"):
-            what = f"{word!r} can't stand in a systemd unit"
-            raise refusal("notify --install", what, "move the site elsewhere")
+            raise _MESSAGES.refusal("no-word-of-a-unit", "notify --install", word=word)
     context = {
         "site": site,
         "command": shlex.join(arguments),
@@ -57,8 +57,7 @@ def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
         for name, text in units(site, inventory, options).items():
             write(place / name, text)
     except OSError as error:
-        what = f"can't be written: {error.strerror}"
-        raise refusal(str(place), what, "make it writable") from None
+        raise _MESSAGES.refusal("unit", str(place), error=error) from None
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", UNITS[1])
     return place
@@ -81,6 +80,5 @@ def _systemctl(*words: str) -> None:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         output = str(getattr(error, "stderr", None) or error).strip()
-        what = f"systemctl {' '.join(words)}: {output}"
-        remedy = "run `sparkwright notify` by a timer of your own, such as cron"
-        raise refusal("notify --install", what, remedy) from None
+        facts = {"words": " ".join(words), "output": output}
+        raise _MESSAGES.refusal("systemctl", "notify --install", **facts) from None

@@ -2,12 +2,12 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from sparkwright.extras.report.contents import FleetRow, Page
 from sparkwright.findings.render import count
 from sparkwright.results.page import Weighed, Weight
-from sparkwright.text.short import figure, hosts_in_short, natural
+from sparkwright.text.short import hosts_in_short, natural
 
 #: Days after which a look at the fleet is old, and a measurement is.
 _LOOK, _MEASUREMENT = 1, 7
@@ -65,46 +65,10 @@ def bad_state(row: FleetRow) -> str:
     return f"{row.state}{more}"
 
 
-@dataclass(frozen=True)
-class Group:
-    """Services of several hosts that are the same, their speed aside."""
-
-    rows: tuple[FleetRow, ...]
-
-    @property
-    def first(self) -> FleetRow:
-        """Row that stands for all rows of the group."""
-        return self.rows[0]
-
-    @property
-    def hosts(self) -> str:
-        """``spark-1, spark-2``; many with their count."""
-        names = [row.host for row in self.rows]
-        return f"{len(names)}: {hosts_in_short(names)}" if len(names) > 6 else ", ".join(names)
-
-    @property
-    def speed(self) -> str:
-        """``90 to 92 tokens/s, first token 104 ms``; a dash for what was not measured."""
-        decodes = [row.decode for row in self.rows if row.decode is not None]
-        firsts = [row.first_token for row in self.rows if row.first_token is not None]
-        parts = [figure(min(decodes), max(decodes), "tokens/s")] if decodes else []
-        parts += [f"first token {figure(min(firsts), max(firsts), 's')}"] if firsts else []
-        return ", ".join(parts) or "-"
-
-    def old(self, now: dt.datetime) -> str:
-        """That the oldest of its figures is old, or nothing."""
-        oldest = min((row.measured for row in self.rows if row.measured), default=None)
-        return age_mark(oldest, now, measured=True)
-
-
-def groups(fleet: Sequence[FleetRow]) -> list[Group]:
-    """The fleet with equal hosts as one, those that are not well first."""
+def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
+    """The fleet with equal hosts as one, their speed aside; those that are not well first."""
     alike: dict[object, list[FleetRow]] = {}
     for row in fleet:
-        same = (
-            row.well, row.service, row.state, row.reason, row.gpu, row.driver, row.release,
-            row.tag, row.image, row.models, row.measured is None,
-        )  # fmt: skip
-        alike.setdefault(same, []).append(row)
-    made = [Group(tuple(rows)) for rows in alike.values()]
-    return sorted(made, key=lambda group: (group.first.well, natural(group.first.host)))
+        same = replace(row, host="", address=None, decode=None, first_token=None, measured=None)
+        alike.setdefault((same, row.measured is None), []).append(row)
+    return sorted(alike.values(), key=lambda rows: (rows[0].well, natural(rows[0].host)))

@@ -217,8 +217,7 @@ def _states(page: contents.Page) -> Iterator[Weighed]:
 def _smoke_findings(page: contents.Page) -> Iterator[Weighed]:
     reasons = {(row.host, row.service): row.reason or "" for row in page.fleet}
     for row in page.smoke:
-        reason = reasons.get((row.host, row.service), "")
-        new = tuple(failure for failure in row.failures if failure not in reason)
+        new = tuple(each for each in row.failures if each not in reasons[row.host, row.service])
         if new:
             what = f"fails {row.total - row.passed} of {row.total} checks: {new[0]}"
             seen = page.last_run

@@ -13,7 +13,7 @@ from sparkwright.extras.report.contents import Page
 from sparkwright.extras.report.front import age_mark, bad_state, groups, line
 from sparkwright.findings.render import count
 from sparkwright.findings.render import text as findings_text
-from sparkwright.text.short import hosts_in_short, number
+from sparkwright.text.short import figure, hosts_in_short, number
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible, visible_text
 
@@ -25,8 +25,9 @@ def html(page: Page, *, title: str = "Fleet") -> str:
     folders = tuple(dict.fromkeys(["report", *(section.folder for section in page.sections)]))
     template = _environment(folders).get_template("page.html.j2")
     return template.render(
-        page=page, title=title, line=line, groups=groups, age_mark=age_mark, bad_state=bad_state
-    )
+        page=page, title=title, line=line, groups=groups, age_mark=age_mark, bad_state=bad_state,
+        figure=figure,
+    )  # fmt: skip
 
 
 def plain(page: Page) -> dict[str, Any]:

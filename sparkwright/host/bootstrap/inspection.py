@@ -14,7 +14,7 @@ from pathlib import Path
 from sparkwright.host import observe
 from sparkwright.host.lib import apt, documents, memory, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observe import Observation, ObservationRequest
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 from sparkwright.host.lib import apt, documents, files
 from sparkwright.host.lib.processes import run
 
-#: What bootstrap has changed on a host, so that it can be undone. Not below services_root, which
-#: goes when services are removed.
+#: The steps that bootstrap did on a host, by name, in their order, so that they can be undone. Not
+#: below services_root, which goes when services are removed.
 RECORD = "/var/lib/sparkwright/bootstrap.json"
 
 
@@ -62,20 +62,13 @@ class Step:
     before: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Record:
-    """The steps that were done on a host, in their order."""
-
-    steps: dict[str, Step] = field(default_factory=dict)
-
-
 _SUDOERS = Path("/etc/sudoers.d")
 
 
 def record(step: str, undo: Undo) -> None:
     """Add a step to the record; one that was begun before keeps what it was begun with."""
-    earlier = documents.record(Record, RECORD) or Record()
-    begun = earlier.steps.get(step)
+    earlier = documents.record(dict[str, Step], RECORD) or {}
+    begun = earlier.get(step)
     if begun is not None:
         before, first = begun.before, begun.undo
         undo = replace(
@@ -88,8 +81,7 @@ def record(step: str, undo: Undo) -> None:
         )
     else:
         before = apt.installed() if undo.packages else ()
-    steps = {**earlier.steps, step: Step(undo, before)}
-    files.write_record(Path(RECORD), Record(steps), 0o600)
+    files.write_record(Path(RECORD), {**earlier, step: Step(undo, before)}, 0o600)
 
 
 def sudoers(place: Path, text: str) -> None:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.bootstrap.prepare import RECORD, Record, Step
+from sparkwright.host.bootstrap.prepare import RECORD, Step
 from sparkwright.host.lib import apt, docker, documents, files, systemd
 from sparkwright.host.lib.processes import run
 
@@ -82,12 +82,11 @@ def _simulated(*words: str) -> list[str]:
 
 def main(request: None) -> UndoAnswer:
     """Undo every step that is recorded; the record is shorter by each that is undone."""
-    recorded = documents.record(Record, RECORD)
-    if recorded is None:
+    steps = documents.record(dict[str, Step], RECORD)
+    if steps is None:
         return UndoAnswer((), ("nothing of bootstrap's is recorded here",))
     done: list[str] = []
     left: list[str] = []
-    steps = dict(recorded.steps)
     if any(step.undo.packages for step in steps.values()):
         apt.free()
     last_first = list(reversed(steps))
@@ -98,6 +97,6 @@ def main(request: None) -> UndoAnswer:
         done += gone
         left += stays
         if steps:
-            files.write_record(Path(RECORD), Record(steps), 0o600)
+            files.write_record(Path(RECORD), steps, 0o600)
     Path(RECORD).unlink()
     return UndoAnswer(tuple(done), tuple(left))

@@ -68,13 +68,6 @@ class Active:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class ActiveServices:
-    """By group: active.json."""
-
-    groups: dict[str, Active] = field(default_factory=dict)
-
-
 def due(group: Group, minute: int) -> str:
     """The member that the calendar has running at a minute of the week."""
     due_now = (name for begin, end, name in group.windows if begin <= minute < end)
@@ -100,8 +93,8 @@ def groups(state: Path) -> Groups:
 
 
 def active(state: Path) -> dict[str, Active]:
-    """Activated services, by group."""
-    return (files.record(ActiveServices, state / ACTIVE) or ActiveServices()).groups
+    """Activated services, by group: active.json."""
+    return files.record(dict[str, Active], state / ACTIVE) or {}
 
 
 def running(state: Path) -> dict[str, str]:
@@ -130,7 +123,7 @@ def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
         if group not in earlier or earlier[group].service != service
     }
     if changed:
-        files.write_record(state / ACTIVE, ActiveServices({**earlier, **changed}), 0o600)
+        files.write_record(state / ACTIVE, {**earlier, **changed}, 0o600)
 
 
 def mark(home: Path, unit: str, *, asleep: bool) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import install, place
-from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 
@@ -21,8 +20,8 @@ def reload(request: ProxyRequest) -> None:
     """Have a running HAProxy read its files again."""
     states = Path(request.states)
     try:
-        answer = haproxy.ask(request.admin, haproxy.STATES)
-        states.write_text(haproxy.kept(answer, request.keep))
+        answer = place.ask(request.admin, place.STATES)
+        states.write_text(place.kept(answer, request.keep))
     except (OSError, ValueError, KeyError):
         states.unlink(missing_ok=True)
     done = systemd.systemctl("reload", UNIT)

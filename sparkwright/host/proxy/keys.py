@@ -10,8 +10,7 @@ from pathlib import Path
 
 from sparkwright.host.lib import files, systemd
 from sparkwright.host.lib.waiting import remaining
-from sparkwright.host.proxy import configure
-from sparkwright.host.proxy import runtime_api as haproxy
+from sparkwright.host.proxy import configure, place
 from sparkwright.host.proxy.pool import UNIT, ProxyRequest
 
 
@@ -34,9 +33,9 @@ class KeysRequest:
 _PATIENCE = 15
 
 
-def known(admin: str, place: str) -> list[str]:
+def known(admin: str, path: str) -> list[str]:
     """Hash and name of each key that the worker for new requests has loaded."""
-    rows = (line.split() for line in haproxy.ask(admin, f"show map {place}").splitlines())
+    rows = (line.split() for line in place.ask(admin, f"show map {path}").splitlines())
     return sorted(" ".join(row[1:]) for row in rows if len(row) == 3)
 
 

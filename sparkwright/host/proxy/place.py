@@ -1,4 +1,5 @@
-"""The host's own proxy in front of a service: how to leave it and come back without a cut.
+"""HAProxy's runtime API, and a service's place behind the proxy of its host: how to leave it and
+come back without a cut.
 
 HAProxy also knows which services sleep, and which one runs instead, by a map: a file that a reload
 reads, and the map of the worker that takes new requests. Both are as active.json says, so that
@@ -8,16 +9,91 @@ nobody is turned away who needs not be.
 from __future__ import annotations
 
 import contextlib
+import csv
 import re
+import socket
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, files
+from sparkwright.host.lib import bounded, exclusive, files
 from sparkwright.host.lib.waiting import remaining
-from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
 
 _VERSION = re.compile(r"New version created: ([0-9]+)")
+SERVERS = "show stat -1 4 -1"
+PROCESSES = "show proc"
+STATES = "show servers state"
+
+
+def ask(path: str, line: str) -> str:
+    """Send a command to HAProxy's runtime API and return its answer."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(5)
+        connection.connect(path)
+        connection.sendall(f"{line}\n".encode())
+        # The master of HAProxy 3.0 answers, and waits for more commands until nothing can come.
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("r") as answer:
+            return str(bounded.read(answer, 8 * bounded.MIB))
+
+
+def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
+    """Drained or down servers, of those that keep their address: for the others HAProxy would take
+    the old port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from
+    the new configuration: the former worker's value would make HAProxy send requests in clear."""
+    version, _, rest = answer.strip().partition("\n")
+    head, *rows = rest.splitlines()
+    names = head.removeprefix("# ").split()
+    stay = []
+    for row in rows:
+        field = dict(zip(names, row.split(), strict=False))
+        for backend, server, address, port, check, tls in keep:
+            same = [field["be_name"], field["srv_name"], field["srv_port"], field["srv_check_port"]]
+            at = (field["srv_addr"], field["srv_fqdn"])
+            if same == [backend, server, port, check] and address in at:
+                stay.append(" ".join({**field, "srv_use_ssl": tls}.values()))
+    return "\n".join([version, head, *stay, ""])
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """A replica as HAProxy sees it.
+
+    Attributes:
+        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` is on its way down.
+        running: requests that it works on now.
+    """
+
+    status: str
+    running: int
+
+
+def server_states(answer: str) -> dict[tuple[str, str], ServerState]:
+    """The answer to ``SERVERS``, by proxy and replica."""
+    lines = [line for line in answer.removeprefix("# ").splitlines() if line.strip()]
+    return {
+        (row["pxname"], row["svname"]): ServerState(row["status"], int(row["scur"] or 0))
+        for row in csv.DictReader(lines)
+    }
+
+
+def workers(answer: str) -> list[int]:
+    """The answer to ``PROCESSES`` (master socket): the workers' ids.
+
+    After a reload the former worker goes on with the requests that it has: a replica is idle
+    when it is so in all of them.
+    """
+    rows = (line.split() for line in answer.splitlines() if not line.startswith("#"))
+    return [int(row[0]) for row in rows if len(row) > 1 and row[1] == "worker"]
+
+
+def busy(master: str, proxy: str, replica: str) -> int:
+    """The requests on a replica now, in every worker; read from the master's socket."""
+    answers = (ask(master, f"@!{pid} {SERVERS}") for pid in workers(ask(master, PROCESSES)))
+    states = (server_states(answer).get((proxy, replica)) for answer in answers)
+    return sum(state.running for state in states if state)
 
 
 def leave(pool: Pool) -> None:
@@ -54,7 +130,7 @@ def back(pool: Pool, seconds: float = 15.0) -> bool:
 
 def _down(pool: Pool) -> bool:
     try:
-        states = haproxy.server_states(haproxy.ask(pool.admin, haproxy.SERVERS))
+        states = server_states(ask(pool.admin, SERVERS))
     except (OSError, ValueError, KeyError):
         return False
     state = states.get((pool.proxy, pool.replica))
@@ -63,22 +139,22 @@ def _down(pool: Pool) -> bool:
 
 def _command(pool: Pool, line: str) -> None:
     with contextlib.suppress(OSError):
-        haproxy.ask(pool.admin, line)
+        ask(pool.admin, line)
 
 
 def _busy(pool: Pool) -> int:
     try:
-        return haproxy.busy(pool.master, pool.proxy, pool.replica)
+        return busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
         return 1  # it does not say: who is behind it may still be served
     except (OSError, ValueError, KeyError):
         return 0  # no proxy, nobody behind it
 
 
-def write_sleeping(place: Path) -> None:
+def write_sleeping(path: Path) -> None:
     """Have the file as the host's state says; ``state`` lies beside the proxies' directory."""
-    sleeping = exclusive.sleeping(place.parent.parent / "state")
-    files.write(place, "".join(f"{name} {sleeping[name]}\n" for name in sorted(sleeping)), 0o644)
+    sleeping = exclusive.sleeping(path.parent.parent / "state")
+    files.write(path, "".join(f"{name} {sleeping[name]}\n" for name in sorted(sleeping)), 0o644)
 
 
 def tell_sleeping(state: Path) -> None:
@@ -89,8 +165,8 @@ def tell_sleeping(state: Path) -> None:
     write_sleeping(path)
     admin = exclusive.groups(state).admin
     with contextlib.suppress(OSError):  # HAProxy reads the file when it starts
-        made = _VERSION.search(haproxy.ask(admin, f"prepare map {path}"))
+        made = _VERSION.search(ask(admin, f"prepare map {path}"))
         if made:
             for line in path.read_text().splitlines():
-                haproxy.ask(admin, f"add map @{made[1]} {path} {line}")
-            haproxy.ask(admin, f"commit map @{made[1]} {path}")
+                ask(admin, f"add map @{made[1]} {path} {line}")
+            ask(admin, f"commit map @{made[1]} {path}")

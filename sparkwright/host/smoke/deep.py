@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import files, journal
-from sparkwright.host.smoke import lengths, load, picture, reasoning, routes, structured
+from sparkwright.host.smoke import load, picture, routes, structured
 from sparkwright.host.smoke.check import DeepCheckResult, health, observed
 from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip, fail_if
 
@@ -55,15 +55,15 @@ CHECKS = (
     Check("chat", routes.chat),
     Check("completion", routes.completion),
     Check("stream", routes.stream),
-    Check("thinking-off", reasoning.switched_off),
-    Check("thinking-on", reasoning.switched_on, lambda request: request.thinking_tokens / 2),
+    Check("thinking-off", routes.switched_off),
+    Check("thinking-on", routes.switched_on, lambda request: request.thinking_tokens / 2),
     Check("tools", structured.tools, lambda _: 50.0),
     Check("json-schema", structured.json_schema, lambda _: 25.0),
     Check("image", picture.image),
     # Where the drafters' sliding windows end, and where a drafter of before 2026-04-19 crashes.
-    Check("long-2k", partial(lengths.needle, tokens=2048), lambda _: 10.0),
-    Check("long-16k", partial(lengths.needle, tokens=16384), lambda _: 82.0),
-    Check("context-limit", lengths.limit),
+    Check("long-2k", partial(load.needle, tokens=2048), lambda _: 10.0),
+    Check("long-16k", partial(load.needle, tokens=16384), lambda _: 82.0),
+    Check("context-limit", load.limit),
     Check("prefix-cache", load.prefix_cache, lambda _: 120.0),
     Check("speculation", load.speculation),
     Check("concurrency", load.concurrency, lambda request: 12.8 * (request.max_num_seqs or 0)),

@@ -1,4 +1,5 @@
-"""Checks of the plain routes: names, key, chat, completion and stream."""
+"""Checks of the plain routes: names, key, chat, completion and stream; and of reasoning, which is
+absent when off, apart from the content when on, and within a budget."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ import json
 from typing import Any
 
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
+from sparkwright.host.smoke.client import (
+    DeepClient,
+    clip,
+    fail_if,
+    fail_if_only_marks,
+    fail_if_only_reasoning,
+)
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Checked also where a server does not list its routes (--disable-fastapi-docs).
@@ -19,6 +26,11 @@ _ALWAYS = (
 )
 #: Faster than any engine writes one answer: tokens that arrive so fast were held back before.
 _TOKENS_PER_SECOND = 2500
+_QUESTION = "What is 17 * 23? Answer with the number only."
+_RIGHT = "391"
+_SMALL = 16
+"""Tokens, too few for any reasoning."""
+_MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 
 
 def names(client: DeepClient) -> str:
@@ -114,3 +126,47 @@ def stream(client: DeepClient) -> str:
     lacking = "the stream ends without usage, although include_usage was set"
     fail_if(usage is None, "usage", lacking)
     return f"{tokens} tokens in {len(times)} events over {spread:.2f} s, first at {first}"
+
+
+def switched_off(client: DeepClient) -> str:
+    """Without reasoning, a few tokens are enough for an answer."""
+    answer = client.chat(client.body(check.QUESTION, 64, think=False))
+    thoughts = answer.reasoning or _marked(answer.text)
+    thinks = f"it reasons although enable_thinking is false: {clip(thoughts)}"
+    fail_if(thoughts, "thinks", thinks)
+    right = "42" in (answer.text or "")
+    problems = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
+    fail_if(not right, "wrong", problems)
+    return f"{answer.tokens} tokens, none of them reasoning"
+
+
+def switched_on(client: DeepClient) -> str:
+    """With reasoning, it is apart from the content, and a budget that it takes is reported."""
+    small = client.chat(client.body(_QUESTION, _SMALL, think=True))
+    budget = client.request.thinking_tokens
+    answer = client.chat(client.body(_QUESTION, budget, think=True))
+    note = ""
+    if answer.only_reasoning:
+        note = f"; content: null at {budget} tokens, a budget too small for its reasoning"
+        # Four times as much, if the context has room for it.
+        budget = min(4 * budget, client.context() - answer.prompt_tokens - 16)
+        answer = client.chat(client.body(_QUESTION, budget, think=True))
+    fail_if_only_reasoning(answer, budget)
+    leaked, text = _marked(answer.text), clip(answer.text)
+    fail_if(leaked, "leaks", f"its reasoning is in the content: {clip(leaked)}")
+    thoughtless = f"no reasoning although enable_thinking is true: {text}"
+    fail_if(not answer.reasoning, "thoughtless", thoughtless)
+    problems = f"with reasoning, the answer to 17 * 23 is {text!r}"
+    fail_if(_RIGHT not in (answer.text or ""), "wrong", problems)
+    cut = small.finish == "length"
+    unsaid = f"{_SMALL} tokens cut its reasoning, but finish_reason is {small.finish}"
+    fail_if(not cut and _RIGHT not in (small.text or ""), "unsaid", unsaid)
+    if cut:
+        content = "a cut content" if small.text else "content: null"
+        note += f"; {_SMALL} tokens return {content} and finish_reason: length, as they should"
+    return f"{answer.tokens} tokens within {budget}{note}"
+
+
+def _marked(text: str | None) -> str | None:
+    """A content that has a model's own marks of reasoning in it."""
+    return text if text and any(mark in text for mark in _MARKS) else None

@@ -12,7 +12,7 @@ from sparkwright.host.bootstrap import inspection
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, Firewall
 from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from tests.operations.harness import as_json
 from tests.tables import Tables
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from sparkwright.host.bootstrap import prepare, undo
-from sparkwright.host.bootstrap.prepare import PrepareRequest, Record, Undo
+from sparkwright.host.bootstrap.prepare import PrepareRequest, Step, Undo
 from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.lib import apt as program
-from sparkwright.host.lib import docker, documents, systemd
+from sparkwright.host.lib import docker, documents, systemd, waiting
 from sparkwright.host.lib.processes import Outcome
 
 
@@ -73,8 +73,8 @@ def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
     return result
 
 
-def recorded(tmp_path: Path) -> Record:
-    return documents.record(Record, tmp_path / "lib/bootstrap.json") or Record()
+def recorded(tmp_path: Path) -> dict[str, Step]:
+    return documents.record(dict[str, Step], tmp_path / "lib/bootstrap.json") or {}
 
 
 def step(name: str, **changes: Any) -> None:
@@ -89,8 +89,8 @@ def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_p
     step("docker", packages=DOCKER)
     apt.installed.add("docker.io")
     step("docker", packages=("docker-compose",))
-    (name,) = recorded(tmp_path).steps
-    item = recorded(tmp_path).steps[name]
+    (name,) = recorded(tmp_path)
+    item = recorded(tmp_path)[name]
     assert item.before == ("bash", "curl")
     assert item.undo.packages == DOCKER
     assert (tmp_path / "lib/bootstrap.json").stat().st_mode & 0o777 == 0o600
@@ -192,7 +192,7 @@ def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
     monkeypatch.setattr(undo, "undo", cut)
     with pytest.raises(KeyboardInterrupt):
         undo.main(None)
-    assert list(recorded(tmp_path).steps) == ["docker"]
+    assert list(recorded(tmp_path)) == ["docker"]
     monkeypatch.setattr(undo, "undo", real)
     assert undo.main(None).done == ("first",)
 
@@ -224,7 +224,7 @@ def test_somebody_elses_installing_is_waited_for(
         held.communicate("", timeout=20)
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
-    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(waiting, "time", clock)
     prepare.main(PrepareRequest("docker", Undo(packages=DOCKER), apt=True))
     assert waits == [1]
 
@@ -296,4 +296,4 @@ def test_a_torn_record_stops_nothing(apt: Apt, tmp_path: Path, torn: str) -> Non
     (tmp_path / "lib").mkdir(mode=0o755)
     (tmp_path / "lib/bootstrap.json").write_text(torn)
     step("docker", packages=DOCKER)
-    assert list(recorded(tmp_path).steps) == ["docker"]
+    assert list(recorded(tmp_path)) == ["docker"]

@@ -78,7 +78,6 @@ def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for secret in (KEY, "another-key", "third", "fourth-1", "fifth-1", "hf_abcdefghijklmnopqrstu"):
         assert secret not in text
     assert "starting with --api-key (hidden)" in text
-    assert '"MAX_NUM_BATCHED_TOKENS": "32768"' in text
 
 
 STRANGERS = {

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.proxy.runtime_api import (
+from sparkwright.host.proxy.place import (
     PROCESSES,
     SERVERS,
     STATES,

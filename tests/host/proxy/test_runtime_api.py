@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.proxy import place, runtime_api
+from sparkwright.host.proxy import place
 from sparkwright.host.proxy.pool import Pool
 from tests.host.serving import accepting
 
@@ -65,7 +65,7 @@ def _pool(master: str, drain: float) -> Pool:
 def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> None:
     master = Master(folder / "master.sock", [2])
     began = time.monotonic()
-    assert runtime_api.busy(master.place, "qwen36", "self") == 2
+    assert place.busy(master.place, "qwen36", "self") == 2
     assert time.monotonic() - began < 4  # its time limit is 5 s
     master.close()
 
@@ -83,7 +83,7 @@ def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
     def silent(*_: object) -> int:
         raise TimeoutError
 
-    monkeypatch.setattr(runtime_api, "busy", silent)
+    monkeypatch.setattr(place, "busy", silent)
     began = time.monotonic()
     place.leave(_pool(str(folder / "none"), 1))
     assert time.monotonic() - began >= 1

@@ -59,8 +59,8 @@ def test_docker_that_answers_without_end(tmp_path: Path) -> None:
 def test_a_proxy_that_answers_without_end(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     code = (
-        "from sparkwright.host.proxy import runtime_api\n"
-        "try:\n    runtime_api.ask(sys.argv[1], 'show stat')\n"
+        "from sparkwright.host.proxy import place\n"
+        "try:\n    place.ask(sys.argv[1], 'show stat')\n"
         "except OSError as error:\n    print(error)"
     )
     with hostile.serving(hostile.body, path):

@@ -10,7 +10,7 @@ from sparkwright.host.lib import exclusive, files, trusted
 from tests.host.security.conftest import UID, as_user
 
 GROUPS = '{"groups": {"evening": {"members": ["chat", "coder"]}}}'
-ACTIVE = '{"groups": {"evening": {"service": "coder"}}}'
+ACTIVE = '{"evening": {"service": "coder"}}'
 WRITE = 'printf %s "$1" > "$2"'
 
 

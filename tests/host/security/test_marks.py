@@ -10,7 +10,7 @@ import pytest
 from sparkwright.host import maintenance, observe
 from sparkwright.host.lib import files, homes, trusted
 from sparkwright.host.maintenance import MaintenanceRequest
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from tests.host.security.conftest import UID, as_user
 
 MARK = '{"by": "root", "at": 1, "why": "it is mine now"}'

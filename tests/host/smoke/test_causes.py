@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.lib.http import Answer, Server
-from sparkwright.host.smoke import lengths, load, picture, reasoning, routes, structured
+from sparkwright.host.smoke import load, picture, routes, structured
 from sparkwright.host.smoke.client import DeepClient, Fault
 from tests.host.smoke.deep import request
 from tests.libyaml import safe_load
@@ -70,11 +70,11 @@ def reply(answer: Any) -> Reply:
 CHECKS: dict[str, Callable[[DeepClient], str]] = {
     "chat": routes.chat,
     "image": picture.image,
-    "thinking-off": reasoning.switched_off,
+    "thinking-off": routes.switched_off,
     "tools": structured.tools,
     "json-schema": structured.json_schema,
-    "needle": partial(lengths.needle, tokens=2048),
-    "limit": lengths.limit,
+    "needle": partial(load.needle, tokens=2048),
+    "limit": load.limit,
 }
 CASES = safe_load(Path(__file__).with_name("causes.yaml").read_text())
 
@@ -173,7 +173,7 @@ def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> 
 )
 def test_thinking(small: Reply, answer: Reply, cause: str) -> None:
     client = scripted(lambda _, body: small if body["max_tokens"] < 100 else answer)
-    assert fault(reasoning.switched_on, client)[0] == cause
+    assert fault(routes.switched_on, client)[0] == cause
 
 
 def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
@@ -182,7 +182,7 @@ def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
     def answers(_: str, body: Any) -> Reply:
         return lost if body["max_tokens"] < 4000 else chat("391", reasoning_content="hm")
 
-    text = reasoning.switched_on(scripted(answers))
+    text = routes.switched_on(scripted(answers))
     assert "content: null at 2048 tokens, a budget too small for its reasoning" in text
     assert "within 8192" in text
 
@@ -201,7 +201,7 @@ def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> Non
         parts = body["messages"][0]["content"].split()
         return 400, f"This model's maximum context length is 24576, not {len(parts)}"
 
-    assert "maximum context length" in lengths.limit(scripted(answers))
+    assert "maximum context length" in load.limit(scripted(answers))
 
 
 def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:

@@ -276,7 +276,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
         assert encode(result)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew
-        from sparkwright.host.observation import ObservationRequest
+        from sparkwright.host.observe import ObservationRequest
 
         assert observe_anew(host, ObservationRequest()).kernel  # type: ignore[arg-type]
     assert "-S" in seen.read_text()

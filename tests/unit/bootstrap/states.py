@@ -8,7 +8,7 @@ from sparkwright.bootstrap.decide import Decision, decide
 from sparkwright.config.bootstrap_settings import PackageSource
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.observation import Distribution, Observation
+from sparkwright.host.observe import Distribution, Observation
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe
 
 #: What of an observation is named otherwise here, and how it is seen.

@@ -9,7 +9,7 @@ from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.decide import request_of
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
-from sparkwright.host.observation import Distribution
+from sparkwright.host.observe import Distribution
 from tests.tables import Tables
 from tests.unit.bootstrap.states import (
     ALL,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sparkwright.host import observe
 from sparkwright.host.lib import disks
-from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.observe import ObservationRequest
 from tests.tables import Tables
 
 cases = Tables(__file__)

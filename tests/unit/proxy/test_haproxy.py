@@ -10,8 +10,8 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import client_routes
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.proxy import runtime_api
-from sparkwright.host.proxy.runtime_api import (
+from sparkwright.host.proxy import place
+from sparkwright.host.proxy.place import (
     PROCESSES,
     SERVERS,
     ServerState,
@@ -164,9 +164,9 @@ def test_former_workers_are_workers_and_the_master_is_none() -> None:
 def test_requests_are_counted_over_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     former = STAT.replace("spark-1,0,0,2", "spark-1,0,0,5").replace("spark-2,", "gone,")
     answers = {PROCESSES: PROC, f"@!32742 {SERVERS}": STAT, f"@!32582 {SERVERS}": former}
-    monkeypatch.setattr(runtime_api, "ask", lambda _, line: answers[line])
-    assert runtime_api.busy("master", "qwen36", "spark-1") == 7
-    assert runtime_api.busy("master", "qwen36", "spark-2") == 0
+    monkeypatch.setattr(place, "ask", lambda _, line: answers[line])
+    assert place.busy("master", "qwen36", "spark-1") == 7
+    assert place.busy("master", "qwen36", "spark-2") == 0
 
 
 def test_a_reload_keeps_the_states_of_replicas_that_stay() -> None:

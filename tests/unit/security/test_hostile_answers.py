@@ -21,7 +21,7 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib import records
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.lock import LockAnswer, Owner
-from sparkwright.host.observation import Observation
+from sparkwright.host.observe import Observation
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.host.smoke.deep import DeepAnswer

@@ -10,7 +10,7 @@ from sparkwright.config.notices import Address, NoticeSettings, addresses
 from sparkwright.config.parse import parse_settings
 from sparkwright.extras.notify import timer
 from sparkwright.extras.notify.current import current
-from sparkwright.extras.notify.notices import Notice, Recipient, Told, body, news, title
+from sparkwright.extras.notify.notices import News, Recipient, body, news, title
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from tests.unit.extras.notify.builders import NOW, WEDGE, finding, host
@@ -69,10 +69,10 @@ def test_nothing_of_a_log_line_leaves(message: str) -> None:
 @pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
 def test_a_name_is_one_line_without_control_characters(name: str) -> None:
     item = replace(finding(name), observed=name, reason=name, remedy=name)
-    over = Told(finding=item, since=NOW)
-    for notice in (Notice(began=(item,)), Notice(worse=(item,)), Notice(over=(over,))):
+    for kind in ("new", "worse", "over"):
+        notice = [News(kind, item, NOW)]
         assert title(notice).isprintable()
-        assert len(body(notice, NOW).splitlines()) == (1 if notice.over else 3)
+        assert len(body(notice, NOW).splitlines()) == (1 if kind == "over" else 3)
         assert all(line.isprintable() for line in body(notice, NOW).split("\n"))
 
 

@@ -143,8 +143,7 @@ def test_a_warning_alone_is_said_and_is_no_failure() -> None:
 def test_times_are_in_ms_and_rates_in_tokens() -> None:
     findings = {("spark-1", "qwen36"): [result()]}
     made = page("spark-1", results=findings)
-    assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
-    assert "88 ms" in html(made)
+    assert "91.7 tokens/s, first token 88 ms" in html(made)
     late = [run(100, day) for day in (6, 5, 4, 3)]
     cells = [item.model_copy(update={"measures": item.measures | {"ttft": 0.5}})
              for item in late[0].cells]  # fmt: skip
