@@ -2,8 +2,8 @@
 
 import datetime as dt
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -28,11 +28,12 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import refusal
 
 _STATE = Path(".sparkwright")
+_Command = Callable[..., None]
 _FILE = click.Path(path_type=Path, dir_okay=False)
 DOCUMENT = contents.Page
 
 
-def _input(name: str, text: str, option: str) -> Any:
+def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
     kind = click.Path(path_type=Path)
     return click.option(option, type=kind, default=_STATE / name, show_default=True, help=text)
 
