@@ -1,5 +1,6 @@
 """The command line beside pyinfra's own."""
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -54,6 +55,7 @@ class _Lazy(click.Group):
             ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
         asks = args[0] in known and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
+            gc.disable()  # until all is loaded and planned (run/site.py): a tenth of a second
             import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
         return super().resolve_command(ctx, args)
 
@@ -69,6 +71,7 @@ class _Lazy(click.Group):
             try:
                 return super().main(*args, **extra)
             finally:
+                gc.enable()
                 sys.stdout.flush()  # not at the end of Python, where nobody catches it
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:

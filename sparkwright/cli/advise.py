@@ -9,7 +9,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.gpus import GPUS, VRAM, spark_only, unified
 from sparkwright.catalog.spread import spread
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.config.templates import template
@@ -22,14 +22,8 @@ _SPREAD = {
 
 @click.command("advise")
 @click.argument("workload", type=click.Choice(get_args(Workload)))
-@click.option(
-    "--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True,
-    help="The GPU that the recipe is for.",
-)  # fmt: skip
-@click.option(
-    "--hosts", type=click.IntRange(1, 64), default=1, show_default=True,
-    help="How many hosts there are for it: one model over all, or a replica on each.",
-)  # fmt: skip
+@option("advise --gpu", type=click.Choice(sorted(GPUS)))
+@option("advise --hosts", type=click.IntRange(1, 64))
 @json_option
 def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     """Name recipes for a WORKLOAD.

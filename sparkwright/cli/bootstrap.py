@@ -11,7 +11,7 @@ import click
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import inventory_argument, pyinfra_json_option
+from sparkwright.cli.lib.options import inventory_argument, option, pyinfra_json_option
 from sparkwright.cli.lib.progress import CONNECTION
 from sparkwright.config.bootstrap_settings import Step
 
@@ -19,18 +19,15 @@ from sparkwright.config.bootstrap_settings import Step
 @click.command("bootstrap")
 @partial(inventory_argument, kind=Hosts)
 @partial(connection_options, but="--password")
-@click.option(
-    "--step",
-    "steps",
-    multiple=True,
+@option(
+    "bootstrap --step",
     type=click.Choice(get_args(Step)),
-    metavar="STEP",
     help="Take this step instead of those in the settings (repeatable): "
     f"{', '.join(get_args(Step))}.",
 )
-@click.option("--dry", is_flag=True, help="Only show what would be done.")
-@click.option("--password", is_flag=True, help="Ask once for the password of sudo.")
-@click.option("--reboot", is_flag=True, help="Reboot a host whose new driver needs it, and wait.")
+@option("bootstrap --dry")
+@option("bootstrap --password")
+@option("bootstrap --reboot")
 @pyinfra_json_option
 def command(
     hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool

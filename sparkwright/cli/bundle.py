@@ -43,15 +43,8 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 @options.inventory_and(directory=click.Path(path_type=Path, file_okay=False))
 @options.data_option
 @options.limit_option
-@click.option(
-    "--architecture", "architectures", multiple=True, type=click.Choice(sorted(_MACHINES)),
-    help="Only this one of an image (repeatable); all that the lock has otherwise.",
-)  # fmt: skip
-@click.option(
-    "--packages", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="Debian packages of HAProxy for hosts without internet (docs/sharing-and-offline.md); "
-    "the lock pins them.",
-)  # fmt: skip
+@options.option("bundle --architecture", type=click.Choice(sorted(_MACHINES)))
+@options.option("bundle --packages", type=click.Path(path_type=Path, file_okay=False))
 @options.json_option
 def command(
     hosts: options.Selection, directory: Path, architectures: tuple[str, ...],

@@ -19,7 +19,7 @@ from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli.lib.completion import recipes
 from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import catalog_directories, json_option, print_json
+from sparkwright.cli.lib.options import catalog_directories, json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
@@ -35,10 +35,9 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--kind",
+@option(
+    "catalog list --kind",
     type=click.Choice(["recipes", "models", "images", "measurements", "rules"]),
-    help="List entries of this kind alone.",
 )
 @catalog_directories
 @json_option
@@ -139,19 +138,14 @@ def show_schema(kind: str, as_json: bool) -> None:
 @command.command("new")
 @click.argument("kind", type=click.Choice(("recipe", "model", "image")))
 @click.argument("name")
-@click.option(
-    "--from", "base", metavar="RECIPE", shell_complete=recipes,
-    help="Begin with an entry of that kind.",
-)  # fmt: skip
-@click.option("--model", metavar="REPOSITORY", help="Begin with what its own files say.")
-@click.option(
-    "--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True,
-    help="With --model: what it is sized for.",
-)  # fmt: skip
-@click.option(
-    "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
-    show_default=True, help="The catalog of your own that it goes into.",
-)  # fmt: skip
+@option("catalog new --from", shell_complete=recipes)
+@option("catalog new --model")
+@option("catalog new --gpu", type=click.Choice(sorted(GPUS)))
+@option(
+    "catalog new --directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("catalog"),
+)
 @json_option
 def new(
     kind: str, name: str, base: str | None, model: str | None, gpu: str, directory: Path,

@@ -11,7 +11,7 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.lib.completion import recipes, tags
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.options import Selection, data_option, limit_option, site_inventory
+from sparkwright.cli.lib.options import Selection, data_option, limit_option, option, site_inventory
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
@@ -24,12 +24,8 @@ from sparkwright.site.fleet import plan_fleet
 
 @click.command("check")
 @click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option(
-    "--recipe",
-    shell_complete=recipes,
-    help="Check one recipe of the catalog instead of an inventory.",
-)
-@click.option("--tag", shell_complete=tags, help="With --recipe: on this tag of its image.")
+@option("check --recipe", shell_complete=recipes)
+@option("check --tag", shell_complete=tags)
 @data_option
 @limit_option
 @format_option

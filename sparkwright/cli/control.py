@@ -27,15 +27,9 @@ _NOTICES = {
     "restart": "Restarting: running requests get their time (drain_seconds), boots take minutes.",
     "activate": "Switching: running requests get their time (drain_seconds), boots take minutes.",
 }
-_wait = click.option(
-    "--wait/--no-wait", default=True, show_default=True,
-    help="Wait until what is started gives real answers.",
-)  # fmt: skip
-_now = click.option(
-    "--now", is_flag=True,
-    help="Cut off what runs, and end a switch that is under way: for emergencies.",
-)  # fmt: skip
-_why = click.option("--why", default="", metavar="TEXT", help="For those who ask later.")
+_wait = options.option("control --wait")
+_now = options.option("control --now")
+_why = options.option("control --why")
 
 
 def _services(command: _Command) -> _Command:
@@ -57,7 +51,7 @@ def start(**more: Any) -> None:
 @click.command("stop")
 @_services
 @_now
-@click.option("--keep", is_flag=True, help="A boot does not start them either.")
+@options.option("stop --keep")
 @_why
 def stop(**more: Any) -> None:
     """Stop services: out of the pool, drained, and ended.
@@ -91,7 +85,7 @@ def _control(
     named = ", ".join(services) or "every service"
     options.confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
     echo(_NOTICES[action], err=True)
-    change = partial(changes.controlled, action=action, services=services, **more)
+    change = partial(changes.controlled, action=action, services=services or None, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
     _end(answers, services, _controlled, _document(answers) if as_json else None)
 
@@ -107,10 +101,7 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 @options.inventory_and(completion.services, Hosts, service=click.STRING)
 @connection_options
 @options.data_option
-@click.option(
-    "--host", "--limit", "limit", multiple=True, metavar="HOST", shell_complete=completion.hosts,
-    help="Only this host, group or pattern such as 'spark-*' (repeatable).",
-)  # fmt: skip
+@options.option("activate --host", shell_complete=completion.hosts)
 @_why
 @options.dry_option
 @options.yes_option
@@ -208,10 +199,7 @@ def _end(
 
 @click.command("rollback")
 @hosts_argument
-@click.option(
-    "--to", default=None, metavar="RELEASE", shell_complete=completion.releases,
-    help="Switch to this release (see `history`).",
-)  # fmt: skip
+@options.option("rollback --to", shell_complete=completion.releases)
 @options.one_service_option
 @options.dry_option
 @options.yes_option
@@ -235,8 +223,8 @@ def rollback(
 @click.command("remove")
 @hosts_argument
 @options.service_option
-@click.option("--weights", is_flag=True, help="Remove the models, too.")
-@click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
+@options.option("remove --weights")
+@options.option("remove --bootstrap")
 @options.yes_option
 @options.json_option
 def remove(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **more: Any) -> None:
@@ -251,7 +239,7 @@ def remove(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **
     options.confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
     from sparkwright.run import changes
 
-    change = partial(changes.removed, services=services, **more)
+    change = partial(changes.removed, services=services or None, **more)
     result = hosts.change(change, planless=True)
     if as_json:
         options.print_json(encode(result.answers))

@@ -10,7 +10,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config import skeleton
 from sparkwright.config.places import catalogs
@@ -22,13 +22,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 @click.command("init")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
-@click.option("--host", "names", multiple=True, metavar="NAME", help="A host, as SSH knows it.")
-@click.option(
-    "--gpu", "gpus", multiple=True, type=click.Choice(sorted(GPUS), case_sensitive=False),
-    help="The GPU of each --host, in the same order.",
-)  # fmt: skip
-@click.option("--discover", is_flag=True, help="Take the hosts that `discover` finds.")
-@click.option("--mdns/--no-mdns", default=True, help="With --discover: whether mDNS is asked.")
+@option("init --host")
+@option("init --gpu", type=click.Choice(sorted(GPUS), case_sensitive=False))
+@option("init --discover")
+@option("init --mdns")
 @json_option
 def command(
     folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], discover: bool, mdns: bool,

@@ -12,7 +12,13 @@ import click
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import data_option, json_option, optional_inventory, print_json
+from sparkwright.cli.lib.options import (
+    data_option,
+    json_option,
+    option,
+    optional_inventory,
+    print_json,
+)
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
@@ -67,10 +73,7 @@ def _with_fleet(command: _Command) -> _Command:
     return cast("_Command", optional_inventory(options, Hosts))
 
 
-_name = click.option(
-    "--name", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
-    help="A key of `keys`; else the fleet's own.",
-)  # fmt: skip
+_name = option("key --name", default=DEFAULT, shell_complete=completion.keys)
 
 
 @click.group("key")

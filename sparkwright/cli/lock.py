@@ -3,6 +3,7 @@
 import difflib
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from sparkwright.cli.lib.options import Selection, inventory_argument, json_opti
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve import lock as locks
@@ -73,9 +74,11 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> LockR
     plans = _plans(hosts)
     references = [plan.references for plan in plans]
     kept = None if upgrade else locks.read_lock(path)
-    resolution = Resolution(images={}, models={})
-    if kept is None or not _complete(plans, kept, str(path)):
-        resolution = ask(hosts)
+    resolution = None
+    with suppress(UserError):  # what is not locked yet
+        if kept and locks.to_resolution(references, kept, str(path)):
+            resolution = Resolution(images={}, models={})
+    resolution = resolution or ask(hosts)
     lock = locks.with_contexts(
         references, locks.from_resolution(references, resolution, kept), build_context.CACHE
     )
@@ -98,24 +101,16 @@ def _registries(plans: list[HostPlan]) -> set[str]:
     return {address for plan in plans for address in plan.settings.registries.values()}
 
 
-def _complete(plans: list[HostPlan], lock: locks.Lock, file: str) -> bool:
-    try:
-        locks.to_resolution([plan.references for plan in plans], lock, file)
-    except UserError:
-        return False
-    return True
-
-
 def _check(path: Path, plans: list[HostPlan]) -> LockReport:
     lock = locks.read_lock(path)
     if lock is None:
         return LockReport(str(path), "there is no lock", ["no lock"])
     references = [plan.references for plan in plans]
     again = "run 'sparkwright lock INVENTORY'"
-    try:
-        observeds = [finding.observed for finding in errors(_pickles(plans, lock, str(path)))]
-    except UserError as error:
-        observeds = [finding.observed for finding in error.findings]
+    problems = Problems()
+    with problems.collected():
+        problems += errors(_pickles(plans, lock, str(path)))
+    observeds = [finding.observed for finding in problems]
     observeds += [
         f"{name} is built, and its context is not pinned: {again}"
         for name in locks.without_contexts(references, lock)

@@ -11,7 +11,7 @@ import click
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
 from sparkwright.cli.lib.journals import echo_line, follow, of_host
-from sparkwright.cli.lib.options import json_option, print_json, service_option
+from sparkwright.cli.lib.options import json_option, option, print_json, service_option
 from sparkwright.host import logs
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogsAnswer, LogsRequest
@@ -41,13 +41,9 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
 @click.command("logs")
 @hosts_argument
 @service_option
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes.")
-@click.option(
-    "-n", "--lines", type=click.IntRange(0, 10_000), default=100, show_default=True,
-    help="At most so many of each host, the last ones.",
-)  # fmt: skip
-@click.option("--since", callback=_since, default=None, metavar="TIME",
-              help="No older ones: 30s, 10m, 2h, 1d, or 2026-01-31 14:00.")  # fmt: skip
+@option("logs -f")
+@option("logs -n", type=click.IntRange(0, 10_000))
+@option("logs --since", callback=_since)
 @json_option
 def command(
     hosts: Hosts, services: tuple[str, ...], following: bool, lines: int, since: str | None,

@@ -12,6 +12,7 @@ from sparkwright.cli.lib.options import (
     Selection,
     data_option,
     one_service_option,
+    option,
     optional_inventory,
 )
 from sparkwright.cli.lib.output import echo
@@ -38,10 +39,7 @@ class _WithCommand(click.Command):
 @ssh_options
 @optional_inventory
 @data_option
-@click.option(
-    "--host", required=True, metavar="HOST", shell_complete=completion.hosts,
-    help="The host, as the inventory calls it.",
-)  # fmt: skip
+@option("shell --host", shell_complete=completion.hosts)
 @one_service_option
 @click.pass_context
 def command(ctx: click.Context, hosts: Selection, host: str, service: str | None) -> None:

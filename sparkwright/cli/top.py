@@ -13,8 +13,7 @@ import click
 
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import json_option, one_service_option
-from sparkwright.host.load import HostLoad
+from sparkwright.cli.lib.options import json_option, one_service_option, option
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
@@ -26,11 +25,8 @@ Shown = Callable[[Sequence[Line]], None]
 @click.command("top")
 @hosts_argument
 @one_service_option
-@click.option(
-    "--interval", type=click.FloatRange(1, 3600), default=2.0, show_default=True, metavar="S",
-    help="Seconds between two looks.",
-)  # fmt: skip
-@click.option("--once", is_flag=True, help="One table, of two looks a second apart, and end.")
+@option("top --interval", type=click.FloatRange(1, 3600))
+@option("top --once")
 @json_option
 def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_json: bool) -> None:
     """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.
@@ -54,7 +50,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
         for event in session.watch(partial(follow_load, interval=pause, count=count)):
             if event is not None:
                 host, look = event
-                fleet[host] = _with(fleet[host], look)
+                fleet[host] = fleet[host].then(look)
             result = list(lines(fleet, service))
             if show is not None:
                 show(result)
@@ -66,10 +62,6 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
     result = list(lines(fleet, service))
     _print(result, as_json)
     sys.exit(int(any(seen.now is None for seen in fleet.values()) or not result))
-
-
-def _with(seen: Seen, look: HostLoad | Exception) -> Seen:
-    return seen.then(look) if isinstance(look, HostLoad) else seen.silent(str(look))
 
 
 def _print(found: Sequence[Line], as_json: bool) -> None:

@@ -4,11 +4,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+import click
+
 from sparkwright.findings.finding import TEXTS, Finding, Severity
 from sparkwright.text.visible import visible
 
 #: How the level is written; the command line colours it.
 Paint = Callable[[str], str]
+
+
+def paint(level: str) -> str:
+    """A finding's level in its colour, for a terminal."""
+    return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
 def together(findings: Iterable[Finding]) -> dict[Finding, list[str]]:

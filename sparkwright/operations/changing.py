@@ -22,7 +22,7 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import UserError
 from sparkwright.operations import locks
 from sparkwright.text.visible import visible
@@ -162,11 +162,6 @@ def tell(host: Host, findings: Iterable[Finding]) -> None:
     """Log findings of a host."""
     for line in text(findings, hosts=False, paint=paint).splitlines():
         host.log(line)
-
-
-def paint(level: str) -> str:
-    """A finding's level in its colour."""
-    return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
 def _change(state: State, host: Host, act: Act, emergency: bool, forget: bool) -> bool:

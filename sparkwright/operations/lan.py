@@ -29,7 +29,7 @@ def addresses(
         return ()
     came = came.partition("%")[0]
     beside = next((every for every in own.values() if came in every), None)
-    if beside is None and _is_link_local(came):
+    if beside is None and ip_address(came).is_link_local:
         # The interface is not told; where only one has addresses, it is that.
         real = [every for name, every in own.items() if not name.startswith(_VIRTUAL)]
         beside = real[0] if len(real) == 1 else ()
@@ -58,7 +58,3 @@ def _number(named: str) -> tuple[str, ...]:
         return ()
     result = {str(info[4][0]) for info in infos if usable(str(info[4][0]))}
     return tuple(sorted(result, key=lambda item: (":" in item, item))[:1])
-
-
-def _is_link_local(address: str) -> bool:
-    return ip_address(address).is_link_local

@@ -64,13 +64,12 @@ class Seen:
     before: HostLoad | None = None
     problem: str = ""
 
-    def then(self, look: HostLoad) -> Seen:
-        """With a further look."""
-        return Seen(look, self.now or self.before)
-
-    def silent(self, why: str) -> Seen:
-        """It does not answer; rates go on from the last look once it does."""
-        return Seen(None, self.now or self.before, why)
+    def then(self, look: HostLoad | Exception) -> Seen:
+        """With a further look, or why there was none: rates go on from the last look once it
+        answers."""
+        if isinstance(look, HostLoad):
+            return Seen(look, self.now or self.before)
+        return Seen(None, self.now or self.before, str(look))
 
 
 def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:

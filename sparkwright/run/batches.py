@@ -8,7 +8,6 @@ from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.release import SwitchJournal
-from sparkwright.plan.ranks import lost
 from sparkwright.run.state import HostRun, Run, run_of
 
 Switch = Callable[[Host], SwitchJournal]
@@ -93,4 +92,5 @@ def apart(run: Run, one: HostRun) -> str | None:
             away[name] = f"failed: {other.memory.failure.splitlines()[0]}"
         elif other.left is not None:
             away[name] = other.left
-    return lost(heads, away)
+    lost = ((name, rank) for rank in heads for name in rank.hosts if name in away)
+    return next((f"{name} of cluster {rank.cluster} {away[name]}" for name, rank in lost), None)

@@ -220,12 +220,10 @@ def session(
     """
     _set_output(shown=shown)
     try:
-        opened = _opened(invocation, dict(connection or {}))
+        opened = _opened(invocation, dict(connection or {}), notice)
     except PyinfraError as error:
         raise click.ClickException(str(error)) from error
     state = opened.inventory.state
-    state.add_callback_handler(Progress(notice))
-    opened.notice = notice
     try:
         yield opened
     finally:
@@ -233,7 +231,7 @@ def session(
         disconnect_all(state)
 
 
-def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
+def _opened(invocation: site.Invocation, connection: dict[str, Any], notice: Notice) -> Session:
     broken = site.read_files(invocation)
     state, config = site.CommandState(check_for_changes=invocation.dry), Config()
     state.cwd = str(Path.cwd())
@@ -254,8 +252,8 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
     run = site.plan(inventory, names, invocation, broken)
     state.init(inventory, config, initial_limit=chosen)
     site.ready(state, planned=True)
-    hooks.quick_operation_order()
-    return Session(run, inventory, lambda _host, _event: None)
+    inventory.state.add_callback_handler(Progress(notice))
+    return Session(run, inventory, notice)
 
 
 def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:

@@ -27,9 +27,8 @@ from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
@@ -93,7 +92,6 @@ def install() -> None:
             report.report(run, as_json=parameters["json_output"])
 
     _or_exit(lambda: read_files(invocation))
-    hooks.quick_operation_order()
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
     atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
     atexit.register(reported)
@@ -105,6 +103,7 @@ def ready(state: State, *, planned: bool) -> None:
     # config.py has turned it off: what is loaded by now stays, and is not looked at again.
     gc.freeze()
     gc.enable()
+    hooks.quick_operation_order()
     hooks.guard_connections()
     hooks.load_keys_with(private_key)
     hooks.never_ask_about_failed_hosts(state)
@@ -217,7 +216,8 @@ def _planned_by_pyinfra(
     operations = parameters["operations"]
     planned = _deploys(parameters) or (operations and operations[0].startswith("roles."))
     confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
-    _check_choice(inventory, invocation)
+    chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
+    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
     if not planned:
         return []
     if not (confirmed or sys.stdin.isatty()):
@@ -228,11 +228,6 @@ def _planned_by_pyinfra(
 
 def _groups(inventory: Inventory) -> dict[str, list[str]]:
     return {name: [host.name for host in members] for name, members in inventory.groups.items()}
-
-
-def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
-    chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
-    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
 
 
 def named(inventory: Inventory) -> list[HostInput]:

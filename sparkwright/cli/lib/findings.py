@@ -10,6 +10,7 @@ from sparkwright.cli.lib.options import print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import data
+from sparkwright.findings.render import paint as paint
 from sparkwright.findings.sarif import sarif
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -31,11 +32,6 @@ def format_option(command: _Command) -> _Command:
         return command(*words, form="json" if as_json else form, **named)
 
     return cast("_Command", formatted)
-
-
-def paint(level: str) -> str:
-    """A finding's level in its colour."""
-    return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
 def print_findings(findings: Sequence[Finding], form: str, text: str) -> None:

@@ -75,37 +75,25 @@ def _inventory() -> Path:
 
 
 _INVENTORY = click.Path(path_type=Path, dir_okay=False)
-#: ``--data`` and ``--limit``, as pyinfra has them.
-data_option = click.option(
-    "--data", "overrides", multiple=True, metavar="KEY=VALUE",
-    help="A setting over every file, as pyinfra's --data (repeatable).",
-)  # fmt: skip
-limit_option = click.option(
-    "--limit", multiple=True, metavar="HOST", shell_complete=completion.hosts,
-    help="Only this host, group or pattern such as 'spark-*' (repeatable).",
-)  # fmt: skip
-service_option = click.option(
-    "--service", "services", multiple=True, metavar="NAME", shell_complete=completion.services,
-    help="Only this service (repeatable).",
-)  # fmt: skip
-one_service_option = click.option(
-    "--service", default=None, metavar="NAME", shell_complete=completion.services,
-    help="Only this service.",
-)  # fmt: skip
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
+#: Options: those that several commands share by a name, others after their command.
+_OPTIONS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )
-#: ``--json`` of a command that prints pyinfra's results.
-pyinfra_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print pyinfra's JSON instead of text (docs/json.md)."
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask before it is done.")
-dry_option = click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
-catalog_directories = click.option(
-    "--directory", "directories", multiple=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Read a catalog of your own over the shipped one (repeatable).",
-)  # fmt: skip
+
+
+def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
+    """Return an option of ``options.json``; its types and completions are given here."""
+    settings = {**_OPTIONS[name], **more}
+    return click.option(*settings.pop("names"), **settings)
+
+
+data_option = option("data")
+limit_option = option("limit", shell_complete=completion.hosts)
+service_option = option("services", shell_complete=completion.services)
+one_service_option = option("service", shell_complete=completion.services)
+json_option, pyinfra_json_option = option("json"), option("pyinfra-json")
+yes_option, dry_option = option("yes"), option("dry")
+catalog_directories = option("directories", type=click.Path(path_type=Path, file_okay=False))
 
 
 def optional_inventory(command: _Command, kind: type[Selection] = Selection) -> _Command:

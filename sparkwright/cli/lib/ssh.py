@@ -51,10 +51,7 @@ def _options(data: Mapping[str, Any]) -> Iterator[str]:
     if data.get("ssh_key"):
         yield from ("-o", "IdentitiesOnly=yes")
     # pyinfra's own default: a host that is new is taken down, another key is refused.
-    yield from ("-o", f"StrictHostKeyChecking={_checking(data)}")
+    checking = data.get("ssh_strict_host_key_checking") or "accept-new"
+    yield from ("-o", f"StrictHostKeyChecking={checking}")
     if data.get("ssh_forward_agent"):
         yield "-A"
-
-
-def _checking(data: Mapping[str, Any]) -> str:
-    return str(data.get("ssh_strict_host_key_checking") or "accept-new")

@@ -73,7 +73,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
     fleet = {
         "spark-1": Seen().then(SPARK).then(after(2, generated=101000.0, drafted=5000.0)),
         "spark-2": Seen().then(replace(SPARK, services={"another": BUSY, "down": None})),
-        "rtx-1": Seen().then(SPARK).silent("not reached: timed out"),
+        "rtx-1": Seen().then(SPARK).then(OSError("not reached: timed out")),
         "new": Seen(),
     }
     result = list(lines(fleet))
@@ -101,7 +101,7 @@ def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPat
     first = HostLoad(0.0, {EVIL: BUSY}, (card,), 2**62, -(2**62))
     fleet = {
         "h": Seen().then(first).then(replace(first, at=1e-9, services={EVIL: huge})),
-        EVIL: Seen().silent(f"{EVIL}\nforged"),
+        EVIL: Seen().then(OSError(f"{EVIL}\nforged")),
     }
     result = list(lines(fleet))
     assert harmless("\n".join(table(result)))
