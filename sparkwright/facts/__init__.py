@@ -4,12 +4,12 @@
 ``pyinfra HOST fact sparkwright.facts.NvidiaDriver`` a part.
 """
 
-from sparkwright.facts.fabric import Fabric
 from sparkwright.facts.observation import HostObservation, observed
 from sparkwright.facts.views import (
     ContainerToolkit,
     Disks,
     Docker,
+    Fabric,
     Gpus,
     HostMemorySize,
     LockHolder,
