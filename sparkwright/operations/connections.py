@@ -1,5 +1,5 @@
-"""SSH connections: made fast, made to notice a dead host, and counted; a wrong key or login fails its
-host alone."""
+"""SSH connections: made fast, made to notice a dead host, and counted. A key that can't be used
+fails its hosts alone."""
 
 import os
 import socket
