@@ -55,7 +55,7 @@ def operations() -> Iterator[Entry]:
 def facts() -> Iterator[Entry]:
     """Every fact that sparkwright.facts exports."""
     exports = (_PACKAGE / "facts/__init__.py").read_text(encoding="utf-8")
-    names = set(re.findall(r'"([A-Z]\w+)"', exports))
+    names = set(re.findall(r" as ([A-Z]\w+)", exports))
     for file in sorted((_PACKAGE / "facts").glob("*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and node.name in names:

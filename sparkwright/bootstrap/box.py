@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.bootstrap.findings import finding
+from sparkwright.checks.host.remedies import major
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 
@@ -36,16 +37,16 @@ def box_of(state: BootstrapState) -> Box | Finding:
     """The box; or why bootstrap leaves it alone."""
     host, codename = state.observed, state.codename
     on, machine = host.distribution, host.architecture
-    architecture = _ARCHITECTURES.get(machine)
+    architecture, release = _ARCHITECTURES.get(machine), major(on)
     if architecture and state.apt and codename.isascii() and codename.isalpha():
         if on.dgx:
-            return Box(Kind.DGX, on.major, codename, architecture)
-        if on.id == "ubuntu" and on.major in _UBUNTU:
+            return Box(Kind.DGX, release, codename, architecture)
+        if on.id == "ubuntu" and release in _UBUNTU:
             if architecture == "amd64":
-                return Box(Kind.UBUNTU, on.major, codename, architecture)
+                return Box(Kind.UBUNTU, release, codename, architecture)
             if state.gb10:
-                return Box(Kind.GB10, on.major, codename, architecture)
-        if on.id == "debian" and on.major in _DEBIAN and architecture == "amd64":
-            return Box(Kind.DEBIAN, on.major, codename, architecture)
+                return Box(Kind.GB10, release, codename, architecture)
+        if on.id == "debian" and release in _DEBIAN and architecture == "amd64":
+            return Box(Kind.DEBIAN, release, codename, architecture)
     name = " ".join(filter(None, (on.id or "no /etc/os-release", on.version, machine)))
     return finding("system", name=name)

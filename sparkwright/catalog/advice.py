@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
 
 from sparkwright.catalog.data import Data, Name
+from sparkwright.text.shipped_yaml import beside
 
-Workload = Literal[
-    "chat",  # one interactive user, short to medium context
-    "latency",  # a single prompt, whose time per token counts
-    "agents",  # a gateway of agents: one long conversation and many short-lived helpers
-    "long-context",  # few sessions beyond 32K tokens
-    "capacity",  # many sessions or long contexts: the KV cache is what runs out
-    "throughput",  # many requests at a time, latency does not matter
-    "creative",  # sampled prose
-    "vision",  # images in prompts
-    "small",  # the least memory
-]
+if TYPE_CHECKING:
+    Workload = str
+else:
+    Workload = Literal[tuple(beside(__file__, "vocabulary.yaml")["workloads"])]
 
 
 class Choice(Data):

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from sparkwright.catalog.data import OWN, Data, Name, Scalar
+from sparkwright.text.shipped_yaml import beside
 
 
 class Condition(Data):
@@ -111,14 +112,4 @@ class Issue(Data):
 
 
 #: Facts without a name of their own behind a dot, besides argument.*, speculative.*, environment.*
-FACTS = (
-    "body.family",
-    "body.format",
-    "body.name",
-    "drafter.name",
-    "compute_cap",
-    "vram_gib",
-    "architecture",
-    "image",
-    "tag",
-)
+FACTS: list[str] = beside(__file__, "vocabulary.yaml")["facts"]

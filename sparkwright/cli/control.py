@@ -85,7 +85,7 @@ def _control(
     named = ", ".join(services) or "every service"
     options.confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
     echo(_NOTICES[action], err=True)
-    change = partial(changes.controlled, action=action, services=services, **more)
+    change = partial(changes.controlled, action=action, services=services or None, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
     _end(answers, services, _controlled, _document(answers) if as_json else None)
 
@@ -239,7 +239,7 @@ def remove(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **
     options.confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
     from sparkwright.run import changes
 
-    change = partial(changes.removed, services=services, **more)
+    change = partial(changes.removed, services=services or None, **more)
     result = hosts.change(change, planless=True)
     if as_json:
         options.print_json(encode(result.answers))

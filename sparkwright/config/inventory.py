@@ -170,16 +170,14 @@ def _host(
     data: dict[str, Any] = {}
     origins: dict[str, str] = {}
     member = {key: group for key, group in groups.items() if name in dict(group.hosts)}
-    for group in (every, *member.values()):
-        data.update(group.data)
-        origins.update({key: group.places.get(key, str(path)) for key in group.data})
-    for group in (*member.values(), every):
-        for host, values in group.hosts:
-            if host == name:
-                data.update(values)
-                origins.update(dict.fromkeys(values, str(path)))
-    data.update(overrides)
-    origins.update(dict.fromkeys(overrides, "--data"))
+    layers: list[tuple[Mapping[str, Any], Mapping[str, str]]] = [
+        (group.data, group.places) for group in (every, *member.values())
+    ]
+    own = [pair for group in (*member.values(), every) for pair in group.hosts]
+    layers += [(values, {}) for host, values in own if host == name]
+    for values, places in (*layers, (overrides, dict.fromkeys(overrides, "--data"))):
+        data.update(values)
+        origins.update({key: places.get(key, str(path)) for key in values})
 
     def origin(key: str) -> str:
         return origins.get(key, str(path))

@@ -11,8 +11,6 @@ from pydantic import (
     Field,
     StringConstraints,
     Tag,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -28,8 +26,6 @@ from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.schedule import CalendarText
 from sparkwright.config.secrets import Command, Source
-from sparkwright.findings.user_error import UserError
-from sparkwright.findings.validation import problems_of
 
 #: The least budget of an answer that may think first.
 THINKING_TOKENS = 2048
@@ -430,18 +426,3 @@ class HostSettings(_Settings):
             if "://" not in name and urlsplit(address).path.strip("/"):
                 raise ValueError(f"the mirror of {name} is http(s)://host:port, without a path")
         return mirrors
-
-
-def tls_of(value: object, where: str) -> Literal["own"] | TlsSettings | None:
-    """The setting ``tls`` of a host whose other settings do not matter.
-
-    Raises:
-        UserError: for what it can't be.
-    """
-    if value is None:
-        return None
-    try:
-        adapter: TypeAdapter[Literal["own"] | TlsSettings] = TypeAdapter(_Tls)
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        raise UserError(problems_of(error, where)) from None

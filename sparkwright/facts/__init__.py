@@ -4,27 +4,13 @@
 ``pyinfra HOST fact sparkwright.facts.NvidiaDriver`` a part.
 """
 
-from sparkwright.facts.observation import HostObservation, observed
-from sparkwright.facts.views import (
-    ContainerToolkit,
-    Disks,
-    Docker,
-    Fabric,
-    Gpus,
-    HostMemorySize,
-    LockHolder,
-    NvidiaDriver,
-)
-
-__all__ = [
-    "ContainerToolkit",
-    "Disks",
-    "Docker",
-    "Fabric",
-    "Gpus",
-    "HostMemorySize",
-    "HostObservation",
-    "LockHolder",
-    "NvidiaDriver",
-    "observed",
-]
+from sparkwright.facts.observation import HostObservation as HostObservation
+from sparkwright.facts.observation import observed as observed
+from sparkwright.facts.views import ContainerToolkit as ContainerToolkit
+from sparkwright.facts.views import Disks as Disks
+from sparkwright.facts.views import Docker as Docker
+from sparkwright.facts.views import Fabric as Fabric
+from sparkwright.facts.views import Gpus as Gpus
+from sparkwright.facts.views import HostMemorySize as HostMemorySize
+from sparkwright.facts.views import LockHolder as LockHolder
+from sparkwright.facts.views import NvidiaDriver as NvidiaDriver

@@ -62,8 +62,8 @@ def refusal(where: str, what: str, remedy: str, host: str | None = None) -> User
 
 
 class Messages:
-    """Texts of mistakes, from a YAML file beside a module: id -> ``observed`` and ``remedy``, in
-    which ``{NAME}`` stands for a fact."""
+    """Texts of mistakes, from a YAML file beside a module: id -> ``observed``, ``remedy`` and
+    perhaps ``reason``; in the first two ``{NAME}`` stands for a fact."""
 
     def __init__(self, module: str, file: str = "messages.yaml") -> None:
         self._texts = cache(partial(beside, module, file))
@@ -77,7 +77,8 @@ class Messages:
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> Finding:
         """A mistake with one of the texts; see ``mistake``."""
-        return mistake(*self.fault(message, where, **facts), host)
+        reason = self._texts()[message].get("reason", "")
+        return mistake(*self.fault(message, where, **facts), host, reason=reason)
 
     def refusal(
         self, message: str, where: str, host: str | None = None, /, **facts: Any

@@ -90,17 +90,6 @@ class Distribution:
     version: str = ""
     dgx: bool = False
 
-    @property
-    def kind(self) -> str:
-        """``dgx``, or its id."""
-        return "dgx" if self.dgx else self.id
-
-    @property
-    def major(self) -> int:
-        """``24.04`` -> 24; 0 where it has no number."""
-        first = self.version.partition(".")[0]
-        return int(first) if first.isascii() and first.isdigit() and len(first) < 6 else 0
-
 
 @dataclass(frozen=True)
 class Memory:

@@ -48,7 +48,6 @@ from sparkwright.host.smoke.check import SmokeAnswer
 _ASK_EVERY = 10
 #: Seconds that systemd takes at most to start a unit again: RestartSec and some more.
 _RESTARTED = 30
-_CUT = "cut off in the middle"
 _write = partial(files.write, parents=0o750)
 
 
@@ -90,7 +89,7 @@ class Switch:
             problems = self._open_proxies("to")
             return self._revert(problems) if problems else self._prove()
         if step is not None and (self._back or self._unmanaged):
-            return self._revert([_CUT])
+            return self._revert(["cut off in the middle"])
         self._note("writing")
         problems = self._lacking()
         if problems:
@@ -118,12 +117,11 @@ class Switch:
     def rescue(self) -> str:
         """An unexpected error: start what ran before, as far as possible."""
         reasons = ["the switch itself failed: see journalctl -u sparkwright-switch"]
+        awake = [switch for switch in self._services if not switch.slept]
         steps: list[Callable[[], Any]] = [
             lambda: self._switch("from"),
             lambda: self._open_proxies("from"),
-            lambda: self._start(
-                self._back or [service for service in self._services if not service.slept]
-            ),
+            lambda: self._start(self._back or awake),
             lambda: self._set_unmanaged(running=True),
             lambda: self._each_proxy(place.admit),
             lambda: self._end(FAILED, reasons),
@@ -161,9 +159,7 @@ class Switch:
             unit = _release(switch, switch.to) / "unit.service"
             if not switch.files and not unit.is_file():
                 problems.append(f"{switch.name}: release {switch.to} is not there any more")
-                continue
-            image = switch.service.image
-            if not docker.image(image, timeout=None):
+            elif not docker.image(image := switch.service.image, timeout=None):
                 problems.append(f"{switch.name}: the image {image} is not on the host any more")
         return problems
 
@@ -211,11 +207,6 @@ class Switch:
         for path, (text, mode) in {**switch.files, **own}.items():
             if path != switch.service.secrets:
                 _write(Path(path), text, mode)
-        installed = Path(switch.service.unit_path)
-        if switch.from_release and installed.exists():
-            before = _release(switch, switch.from_release) / "unit.service"
-            if not before.exists():
-                _write(before, installed.read_text(), 0o640)
 
     def _switch(self, which: str) -> None:
         """Have unit and ``current`` be those of the new release, or of the one before."""
@@ -230,7 +221,7 @@ class Switch:
             if secrets := texts.get(switch.service.secrets):
                 _write(Path(switch.service.secrets), *secrets)
             unit = _release(switch, release) / "unit.service"
-            if unit.is_file():  # a release from before units were kept has none
+            if unit.is_file():  # a power cut came before it was written
                 units[switch.service.unit_path] = (unit.read_text(), 0o644)
             files.point(Path(switch.service.home, "current"), f"releases/{release}")
         systemd.write_files(units)
@@ -477,17 +468,17 @@ def _release(switch: ServiceSwitch, release: str) -> Path:
 def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
     """The smoke test of a release: another one may have other names or another port."""
     if which == "to":
-        return switch.gate
+        # With a way back, one crash is enough; without, systemd's three tries are waited for.
+        return replace(switch.service.gate, fail_fast=switch.has_way_back)
     before = kept(Path(switch.service.home), switch.from_release or "none")
-    return replace(before.gate if before else switch.gate, fail_fast=False)
+    return replace((before or switch.service).gate, fail_fast=False)
 
 
 def _soak_seconds(switch: ServiceSwitch) -> float:
     """How long a release is observed after its first answers: one that was proved here, or has
     nothing to go back to, is not."""
     proved = switch.slept and files.target(Path(switch.service.home, "good")) == switch.to
-    again = switch.slept or switch.from_release is not None
-    return switch.service.soak_seconds if again and not proved else 0.0
+    return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
 
 
 def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:

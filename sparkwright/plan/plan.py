@@ -18,10 +18,10 @@ from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Fault, Messages, Problems, mistake, mistakes, suggest
+from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.tags import chosen_tag, no_such_tag
+from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -85,11 +85,6 @@ class ServicePlan:
     def health_port(self) -> int:
         """The port on which its proxy reports its health."""
         return self.settings.port + 2 * PROXY_STEP
-
-    @property
-    def own_ports(self) -> tuple[int, ...]:
-        """Every port that it and its proxy listen on."""
-        return (self.port, self.client_port, self.health_port) if self.proxy else (self.port,)
 
     @property
     def client_port(self) -> int:
@@ -175,7 +170,8 @@ class HostPlan:
         )
 
 
-_MESSAGES = Messages(__file__)
+#: Where sshd listens, whatever port the controller reaches it by.
+_SSH = 22
 #: Arguments, environment, and the origin of each.
 _Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]
 
@@ -186,12 +182,14 @@ def plan_host(
     catalog: Catalog,
     origin: Callable[[str], str],
     derivations: Mapping[str, Derivation] = MappingProxyType({}),
+    ssh_port: object = None,
 ) -> HostPlan:
     """Join settings and catalog.
 
     Args:
         derivations: service -> where the values of its recipe come from, which was derived.
         origin: file that a top-level key of the settings comes from, for messages.
+        ssh_port: by which the controller reaches it, as the user gives it.
 
     Raises:
         UserError: every problem of this host.
@@ -203,15 +201,15 @@ def plan_host(
         own = f"{where}.{name}"
         recipe = catalog.recipes.get(service.recipe or "")
         if recipe is None:
-            near = suggest(service.recipe or "", list(catalog.recipes))
-            facts = {"kind": "recipe", "name": service.recipe, "near": near}
-            problems.append(_MESSAGES.mistake("no-such-entry", f"{own}.recipe", host, **facts))
+            named, near = service.recipe, suggest(service.recipe or "", list(catalog.recipes))
+            where_of = f"{own}.recipe"
+            problems.append(MESSAGES.mistake("no-recipe", where_of, host, name=named, near=near))
             continue
         image = catalog.images[recipe.image]
         if image.engine not in ENGINES:
-            near, key = suggest(image.engine, [*ENGINES]), f"image {image.name}: engine"
-            facts = {"kind": "engine", "name": image.engine, "near": near}
-            problems.append(_MESSAGES.mistake("no-such-entry", key, host, **facts))
+            named, near = image.engine, suggest(image.engine, [*ENGINES])
+            where_of = f"image {image.name}: engine"
+            problems.append(MESSAGES.mistake("no-engine", where_of, host, name=named, near=near))
             continue
         tag, key = chosen_tag(service, settings, recipe, image, f"{own}.image_tag", origin)
         if tag not in image.tags or tag not in (recipe.tags or image.tags):
@@ -224,10 +222,8 @@ def plan_host(
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
         problems += _misuses(host, services[-1], program)
-    problems += mistakes(where, _twice(services), host)
-    parts = {service.name: service.rank for service in services if service.rank}
-    ports = {port: service.name for service in services for port in service.own_ports}
-    problems += mistakes("clusters", ranks.taken(parts, ports), host)
+    for key, what, remedy in _twice(services, settings, ssh_port):
+        problems.append(mistake(f"{origin(key.partition('.')[0])}: {key}", what, remedy, host))
     problems += mistakes(where, _woken(settings), host)
     faults = schedule.problems(settings)
     problems += mistakes(f"{origin('schedule')}: schedule", faults, host)
@@ -349,34 +345,53 @@ def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelR
     return ModelReference(model.name, model.repository, model.revision, mount, facts)
 
 
-def _twice(services: list[ServicePlan]) -> Iterator[Fault]:
-    """Ports and served names that two services of one host both want."""
-    ports: dict[int, ServicePlan] = {}
+def _listeners(
+    services: list[ServicePlan], settings: HostSettings
+) -> Iterator[tuple[str, int, str, str]]:
+    """Every port that something of the host listens on: its key, what it is for, and whose."""
+    for service in services:
+        key, user = f"services.{service.name}.port", f"service {service.name!r}"
+        yield key, service.client_port, "", user
+        if service.proxy:
+            yield key, service.port, ", of its engine behind the proxy,", user
+            yield key, service.health_port, ", of its health,", user
+    for service in services:
+        if rank := service.rank:
+            for port in (rank.port, rank.link_port):
+                user = f"the ranks of {service.name!r}"
+                yield f"clusters.{rank.cluster}.port", port, f", of {user},", user
+    for name, balancer in sorted(settings.load_balancer.items()):
+        yield f"load_balancer.{name}.port", balancer.port, "", f"load balancer {name!r}"
+
+
+def _twice(
+    services: list[ServicePlan], settings: HostSettings, ssh_port: object
+) -> Iterator[Fault]:
+    """Ports and served names that two services of one host, or something else of it, both want."""
+    users = {_SSH: "SSH", **({ssh_port: "SSH (ssh_port)"} if isinstance(ssh_port, int) else {})}
+    if settings.peer_sharing:
+        users[settings.peer_port] = "hosts that serve each other (peer_port)"
+    bare = {
+        f"service {item.name!r}": item.settings.exclusive for item in services if not item.proxy
+    }
+    for key, port, role, user in _listeners(services, settings):
+        other = users.setdefault(port, user)
+        if port > 65535:
+            bound = 65536 - 2 * PROXY_STEP
+            yield MESSAGES.fault("no-port", key, port=port, role=role, bound=bound)
+        # Two of an exclusive group take turns: the proxy of one that sleeps answers at its own.
+        elif other != user and not (bare.get(other) and bare.get(other) == bare.get(user)):
+            yield MESSAGES.fault("port-twice", key, port=port, role=role, other=other)
     names: dict[str, str] = {}
     for service in services:
-        if service.proxy and service.health_port > 65535:
-            facts = {"port": service.health_port, "below": 65536 - 2 * PROXY_STEP}
-            yield _MESSAGES.fault("health-port", f"{service.name}.port", **facts)
-        for port in service.own_ports:
-            if port in ports and not _take_turns(service, ports[port]):
-                taken = {"port": port, "other": ports[port].name}
-                yield _MESSAGES.fault("same-port", f"{service.name}.port", **taken)
-            ports[port] = service
         for alias in service.served_names:
-            if alias in names:
-                both = {"name": alias, "other": names[alias]}
-                yield _MESSAGES.fault("same-name", f"{service.name}.served_names", **both)
-            names[alias] = service.name
+            if (former := names.setdefault(alias, service.name)) != service.name:
+                key = f"services.{service.name}.served_names"
+                yield MESSAGES.fault("name-twice", key, alias=alias, other=former)
 
 
 def _woken(settings: HostSettings) -> Iterator[Fault]:
     """Services that no request can activate, though they are to be."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
-            yield _MESSAGES.fault("not-activated", f"{name}.activate")
-
-
-def _take_turns(service: ServicePlan, other: ServicePlan) -> bool:
-    """Whether two services may share a port: the proxy of one that sleeps answers at its own."""
-    groups = {service.settings.exclusive, other.settings.exclusive}
-    return len(groups) == 1 and None not in groups and not service.proxy and not other.proxy
+            yield MESSAGES.fault("not-activated", f"{name}.activate")

@@ -3,17 +3,16 @@
 The head is rank 0: it alone has the key, the proxy and clients.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from sparkwright.catalog import ArgumentValue, Image, Recipe
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines.engine import Engine, Rank
-from sparkwright.findings.user_error import Fault, Messages, suggest
+from sparkwright.findings.user_error import Fault, suggest
 from sparkwright.host.ranks.collective import plain_environment
-
-_MESSAGES = Messages(__file__)
+from sparkwright.plan.tags import MESSAGES
 
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
@@ -69,22 +68,25 @@ def problems(
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:
-            known = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
-            facts = {"recipe": recipe.name, "ranks": ranks.world}
-            yield _MESSAGES.fault("cluster-missing", "cluster", known=known, **facts)
+            there = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
+            facts = {"recipe": recipe.name, "world": ranks.world, "clusters": there}
+            yield MESSAGES.fault("ranks-without-cluster", "cluster", **facts)
         return
     cluster = settings.clusters.get(name)
     if cluster is None:
-        yield "cluster", f"there is no cluster {name!r}", suggest(name, list(settings.clusters))
+        near = suggest(name, list(settings.clusters))
+        yield MESSAGES.fault("no-cluster", "cluster", name=name, near=near)
         return
     if host not in cluster.hosts:
-        hosts = ", ".join(cluster.hosts)
-        yield _MESSAGES.fault("not-in-cluster", "cluster", host=host, cluster=name, hosts=hosts)
+        members = ", ".join(cluster.hosts)
+        yield MESSAGES.fault("not-a-member", "cluster", host=host, name=name, members=members)
     if ranks is None:
-        yield _MESSAGES.fault("no-ranks", "recipe", recipe=recipe.name)
+        yield MESSAGES.fault("recipe-of-one-host", "recipe", recipe=recipe.name)
     elif ranks.world != len(cluster.hosts) * len(service.gpus or "1"):
-        of = {"recipe": recipe.name, "hosts": len(cluster.hosts)}
-        yield _MESSAGES.fault("other-ranks", "cluster", ranks=ranks, **of)
+        number = len(cluster.hosts)
+        yield MESSAGES.fault(
+            "unlike-ranks", "cluster", recipe=recipe.name, ranks=ranks, number=number
+        )
     yield from _unfit(service, recipe, image, engine)
 
 
@@ -93,43 +95,14 @@ def _unfit(
 ) -> Iterator[Fault]:
     """Faults for settings that no service of a cluster can have."""
     if image.variables is not None:
-        yield _MESSAGES.fault("own-entrypoint", "recipe", image=image.name, program=engine.program)
+        yield MESSAGES.fault("own-entrypoint", "recipe", image=image.name, program=engine.program)
     if service.exclusive is not None:
-        yield _MESSAGES.fault("exclusive-ranks", "exclusive")
+        yield MESSAGES.fault("exclusive-ranks", "exclusive")
     if service.hardening == "strict":
-        yield _MESSAGES.fault("strict-ranks", "hardening")
+        yield MESSAGES.fault("strict-ranks", "hardening")
     written = {**recipe.arguments, **service.arguments}
     for argument, size in engine.parallel.items():
         if written.get(argument) is not None:
-            yield _MESSAGES.fault("size-of-ranks", f"arguments.{argument}", size=size)
+            yield MESSAGES.fault("size-of-ranks", f"arguments.{argument}", size=size)
     for argument, what, remedy in engine.rank_misuses(written):
         yield f"arguments.{argument}", what, remedy
-
-
-def taken(ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Fault]:
-    """Ports of ranks that something else of the host has.
-
-    Args:
-        ranks: by service.
-        ports: those of every service of the host, by whose they are.
-    """
-    known = dict(ports)
-    for name, rank in ranks.items():
-        for port in (rank.port, rank.link_port):
-            if port in known:
-                facts = {"port": port, "service": name, "other": known[port]}
-                yield _MESSAGES.fault("port-of-ranks", f"{rank.cluster}.port", **facts)
-            known[port] = name
-
-
-def lost(of: Sequence[Rank], hosts: Mapping[str, str]) -> str | None:
-    """Why ranks can't be switched together; None when they can.
-
-    Args:
-        hosts: those that can't take part, and why.
-    """
-    for rank in of:
-        for name in rank.hosts:
-            if name in hosts:
-                return f"{name} of cluster {rank.cluster} {hosts[name]}"
-    return None

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import Messages, Problems
+from sparkwright.findings.user_error import Problems
 from sparkwright.host.release import HistoryEntry
-
-_MESSAGES = Messages(__file__)
+from sparkwright.plan.tags import MESSAGES
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -41,8 +40,9 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
         usual = getattr(settings[first], key)
         for name, item in settings.items():
             if getattr(item, key) != usual:
-                facts = {"value": getattr(item, key), "usual": usual, "first": first}
-                problems.append(_MESSAGES.mistake("another-order", f"rollout.{key}", name, **facts))
+                facts = {"setting": getattr(item, key), "usual": usual, "host": first}
+                where = f"rollout.{key}"
+                problems.append(MESSAGES.mistake("unlike-rollout", where, name, **facts))
     problems.stop()
     return settings[first]
 

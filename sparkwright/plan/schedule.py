@@ -5,9 +5,8 @@ from itertools import combinations
 
 from sparkwright.config.schedule import DAY, DAYS, calendar
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.user_error import Fault, Messages, suggest
-
-_MESSAGES = Messages(__file__)
+from sparkwright.findings.user_error import Fault, suggest
+from sparkwright.plan.tags import MESSAGES
 
 #: Begin and end in minutes of the week, and the service that runs then.
 Window = tuple[int, int, str]
@@ -35,17 +34,19 @@ def problems(settings: HostSettings) -> Iterator[Fault]:
     for name in settings.schedule:
         service = settings.services.get(name)
         if service is None:
-            yield name, "no such service on this host", suggest(name, list(settings.services))
+            near = suggest(name, list(settings.services))
+            yield MESSAGES.fault("no-scheduled-service", name, near=near)
         elif service.exclusive is None:
-            yield _MESSAGES.fault("no-group", name, service=name)
-    texts = set()
+            yield MESSAGES.fault("no-group", name, name=name)
+    judged = set()
     for group, its in windows(settings).items():
-        for item, other in combinations(its, 2):
-            begin, end = max(item[0], other[0]), min(item[1], other[1])
-            both = (item[2], other[2])
-            if begin < end and item[2] != other[2] and both not in texts:
-                texts.add(both)
-                at = f"{DAYS[begin // DAY]} {begin % DAY // 60:02d}:{begin % 60:02d}"
-                hours = settings.schedule[both[0]]
-                facts = {"services": both, "group": group, "at": at, "hours": hours}
-                yield _MESSAGES.fault("same-time", both[1], **facts)
+        for (*first, name), (*second, other) in combinations(its, 2):
+            begin, end = max(first[0], second[0]), min(first[1], second[1])
+            if begin < end and name != other and (name, other) not in judged:
+                judged.add((name, other))
+                hour, minute = divmod(begin % DAY, 60)
+                yield MESSAGES.fault(
+                    "same-time", other, first=name, second=other, group=group,
+                    day=DAYS[begin // DAY], hour=hour, minute=minute,
+                    calendar=settings.schedule[name],
+                )  # fmt: skip

@@ -39,16 +39,14 @@ def container_command(service: ServicePlan, bind: str | None = None) -> Command:
     own, container, rank = engine(service.engine), service.container, service.rank
     fabric = _fabric(service) if rank and rank.shape is None else {}
     return own.command(
-        Launch(
+        carried(
+            Launch,
+            service,
             model=service.body.mount,
-            served_names=service.served_names,
             # In a network of its own, Docker publishes the port at bind.
             host="0.0.0.0" if container.strict else bind or service.bind,
-            port=service.port,
             arguments=dict(service.arguments),
             environment={**fabric, **dict(service.environment)},
-            variables=service.variables,
-            rank=rank,
             caches=BOOT_CACHES_MOUNT if container.boot_caches else None,
         )
     )

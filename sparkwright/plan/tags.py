@@ -6,7 +6,10 @@ from collections.abc import Callable
 from sparkwright.catalog import Catalog, Image, Recipe
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.findings.user_error import Messages, suggest
+
+#: Of the whole plan.
+MESSAGES = Messages(__file__)
 
 
 def chosen_tag(
@@ -31,12 +34,14 @@ def no_such_tag(
 ) -> Finding:
     """A tag that the image has not, or that the recipe does not run on."""
     if tag in image.tags:
-        what = f"recipe {recipe.name} does not run on tag {tag!r} of {image.name}"
+        message = "not-on-tag"
     elif any(tag in data.names for data in image.tags.values()):
-        what = f"{tag!r} is a name that moves from tag to tag of {image.name}"
+        message = "moving-tag"
     else:
-        what = f"image {image.name} has no tag {tag!r} in the catalog"
-    return mistake(key, what, _instead_of(tag, recipe, image, catalog), host)
+        message = "no-tag"
+    instead = _instead_of(tag, recipe, image, catalog)
+    facts = {"recipe": recipe.name, "tag": tag, "image": image.name, "instead": instead}
+    return MESSAGES.mistake(message, key, host, **facts)
 
 
 def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:

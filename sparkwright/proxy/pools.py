@@ -5,7 +5,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sparkwright.config.settings import LoadBalancerSettings, ServiceSettings, is_loopback, tls_of
+from sparkwright.config.settings import (
+    HostSettings,
+    LoadBalancerSettings,
+    ServiceSettings,
+    is_loopback,
+)
 from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
@@ -35,7 +40,6 @@ def pool_problems(plan: HostPlan, everyone: Everyone) -> Iterator[Finding]:
         if not any(host in serving for host in settings.hosts or serving):
             what = f"no host of the inventory has a service {name!r}"
             yield mistake(where, what, "name a service that hosts have", plan.host)
-    yield from _taken(plan)
 
 
 def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
@@ -45,7 +49,11 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
         UserError: for one that it can't verify.
     """
     where = f"{host}: tls"
-    tls_identity = identity(host, data, tls_of(data.get("tls"), where), where, dry=dry)
+    try:
+        tls = HostSettings.model_validate({"services": {}, "tls": data.get("tls")}).tls
+    except ValidationError as error:
+        raise UserError(problems_of(error, host)) from None
+    tls_identity = identity(host, data, tls, where, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         what = "its certificate is for addresses alone, and HAProxy verifies names"
         raise refusal(where, what, "have a name added to it")
@@ -83,23 +91,6 @@ def _problems(name: str, where: str, host: str, everyone: Everyone) -> Iterator[
         replica_identity(host, everyone[host], dry=True)
     except UserError as error:
         yield from error.findings
-
-
-def _taken(plan: HostPlan) -> Iterator[Finding]:
-    """Ports that a load balancer and something else of its host both want."""
-    ports = {service.port: service.name for service in plan.services}
-    for service in plan.services:
-        if service.proxy:
-            ports[service.client_port] = ports[service.health_port] = service.name
-    for name, settings in sorted(plan.settings.load_balancer.items()):
-        if settings.port in ports:
-            yield mistake(
-                f"load_balancer: fleet-{name}",
-                f"port {settings.port} is taken by {ports[settings.port]!r} of the same host",
-                "take another port",
-                plan.host,
-            )
-        ports[settings.port] = f"fleet-{name}"
 
 
 def _follows(host: str, data: Mapping[str, Any], name: str) -> bool:

@@ -87,17 +87,6 @@ class ResolvedImage:
         return f"{name}:{self.commit[:12]}-{self.digest[7:19]}"
 
 
-def resolve_image(reference: ImageReference, credentials: str | None = None) -> ResolvedImage:
-    """Resolve a tag to a digest, its platforms and their sizes; see ``ask_registry``."""
-    return ask_registry(
-        reference.registry,
-        reference.repository,
-        reference.digest or reference.tag,
-        credentials,
-        title=f"image {reference.pull_name}:{reference.tag}",
-    )
-
-
 def ask_registry(
     registry: str,
     repository: str,

@@ -21,7 +21,7 @@ from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.references import ImageReference, ModelReference, References
-from sparkwright.resolve.registry import ResolvedImage, resolve_image
+from sparkwright.resolve.registry import ResolvedImage, ask_registry
 
 #: An image, ``host/path:tag``, or a model, ``repository@revision``.
 _Name = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
@@ -99,7 +99,9 @@ def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> It
 
 def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
     """An image of a registry, or one that is built over such an image."""
-    resolved_image = resolve_image(reference.pulled, credentials)
+    pulled = reference.pulled
+    title, tag = f"image {pulled.pull_name}:{pulled.tag}", pulled.digest or pulled.tag
+    resolved_image = ask_registry(pulled.registry, pulled.repository, tag, credentials, title=title)
     if reference.build is None:
         return resolved_image
     return replace(resolved_image, commit=resolve_commit(reference.build.context, reference.tag))

@@ -19,58 +19,48 @@ from sparkwright.run.state import HostRun
 
 
 def controlled(
-    host: Host,
-    run: HostRun,
-    answers: dict[str, ControlAnswer],
-    *,
-    action: str,
-    services: tuple[str, ...],
-    now: bool = False,
-    **more: Any,
+    host: Host, run: HostRun, answers: dict[str, ControlAnswer], *, action: str, **more: Any
 ) -> None:
     """Start, stop or restart services of each host; restarts come one host after the other.
 
     Args:
-        services: names; every service without.
-        now: whether running requests are cut off.
-        more: ``why``, ``keep`` and ``wait`` of ``ControlRequest``.
+        more: ``services``, ``why``, ``now``, ``keep`` and ``wait`` of ``ControlRequest``.
     """
-    root, rollout = run.settings.services_root, run.settings.rollout
+    root = run.settings.services_root
+    request = ControlRequest(action, services_root=root, by=OWNER.by, **more)
     restarts = action == RESTART
     control.controlled(
         name=f"Services: {action}",
-        request=ControlRequest(
-            action, services or None, root, OWNER.by, now=now, **more
-        ),
-        drain=rollout.notice_seconds + rollout.drain_seconds,
+        request=request,
+        drain=_drain(run),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
         # The others serve meanwhile.
-        _serial=restarts and not now,
+        _serial=restarts and not request.now,
         answered=partial(answers.__setitem__, host.name),
-    )  # fmt: skip
+    )
 
 
 def activated(
-    host: Host,
-    run: HostRun,
-    answers: dict[str, ActivateAnswer],
-    *,
-    service: str,
-    why: str = "",
-    dry: bool = False,
+    host: Host, run: HostRun, answers: dict[str, ActivateAnswer], *, service: str, **more: Any
 ) -> None:
     """Have an exclusive service run instead of the active one of its group, host after host.
 
     Args:
-        dry: whether the answer only says what would be done.
+        more: ``why`` and ``dry`` of ``ActivateRequest``.
     """
+    request = ActivateRequest(service, run.settings.services_root, OWNER.by, **more)
     exclusive.activated(
         name=f"Services: activate {service}",
-        request=ActivateRequest(service, run.settings.services_root, OWNER.by, why, dry=dry),
+        request=request,
         unless=partial(_failed, answers, "switched"),
-        _serial=not dry,
+        _serial=not request.dry,
         answered=partial(answers.__setitem__, host.name),
     )
+
+
+def _drain(run: HostRun) -> float:
+    """Seconds that services behind a proxy take at most to leave it."""
+    return run.settings.rollout.notice_seconds + run.settings.rollout.drain_seconds
 
 
 def _failed(answers: Mapping[str, ControlAnswer | ActivateAnswer], done: str) -> str | None:
@@ -83,11 +73,11 @@ def in_maintenance(
     host: Host, run: HostRun, answers: dict[str, MaintenanceAnswer], *, on: bool, why: str = ""
 ) -> None:
     """Take each host out of every pool, or put it back once it answers."""
-    root, rollout = run.settings.services_root, run.settings.rollout
+    root = run.settings.services_root
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
         request=MaintenanceRequest(on, root, OWNER.by, why),
-        drain=rollout.notice_seconds + rollout.drain_seconds,
+        drain=_drain(run),
         answered=partial(answers.__setitem__, host.name),
     )
 
@@ -101,23 +91,14 @@ def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
     )
 
 
-def removed(
-    host: Host,
-    _: HostRun,
-    answers: dict[str, RemovalAnswer],
-    *,
-    services: tuple[str, ...] = (),
-    **more: Any,
-) -> None:
+def removed(host: Host, _: HostRun, answers: dict[str, RemovalAnswer], **more: Any) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:
-        services: names; everything without.
-        more: ``weights`` and ``bootstrap`` of the operation.
+        more: ``services``, ``weights`` and ``bootstrap`` of the operation.
     """
     removal.removed(
         name="Remove: services, units, images",
-        services=list(services) or None,
         **more,
         answered=partial(answers.__setitem__, host.name),
     )

@@ -18,7 +18,6 @@ from sparkwright.operations import proxies, services
 from sparkwright.operations.services import to_release
 from sparkwright.operations.switching import why
 from sparkwright.plan.changes import changes, runs_instead
-from sparkwright.plan.ranks import lost
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.results.run_summary import Outcome
 from sparkwright.run.observation import services_of, status_of, unreadable
@@ -106,7 +105,8 @@ def apart(run: Run, one: HostRun) -> str | None:
             away[name] = f"failed: {other.memory.failure.splitlines()[0]}"
         elif other.left is not None:
             away[name] = other.left
-    return lost(heads, away)
+    lost = ((name, rank) for rank in heads for name in rank.hosts if name in away)
+    return next((f"{name} of cluster {rank.cluster} {away[name]}" for name, rank in lost), None)
 
 
 def proxies_of(one: HostRun) -> ProxyRequest | None:

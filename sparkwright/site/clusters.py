@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.findings.user_error import Messages, suggest
 
+_MESSAGES = Messages(__file__)
 #: The setting that names hosts of a fabric.
 _KEY = "fabric_addresses"
 
@@ -33,14 +34,8 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
             members = _members(clusters.get(name))
             for other in members if host in members else ():
                 if other in everyone and _users(everyone[other]).get(service) != name:
-                    what = (
-                        f"{other} is in cluster {name!r} and does not have its service {service!r}"
-                    )
-                    remedy = (
-                        "give it to every host of the cluster: in the group_data of a group of "
-                        "theirs"
-                    )
-                    yield mistake("services", what, remedy, other)
+                    facts = {"other": other, "name": name, "service": service}
+                    yield _MESSAGES.mistake("service-of-some", "services", other, **facts)
 
 
 def _of_a_cluster(
@@ -50,12 +45,11 @@ def _of_a_cluster(
     cluster = _clusters(everyone[host])[name]
     for other in _members(cluster):
         if other not in everyone:
-            what, remedy = f"no such host: {other!r}", suggest(other, list(everyone))
-            yield mistake(f"clusters.{name}.hosts", what, remedy)
+            near = suggest(other, list(everyone))
+            yield _MESSAGES.mistake("no-host", f"clusters.{name}.hosts", name=other, near=near)
         elif _clusters(everyone[other]).get(name) != cluster:
-            what = f"{other} has another cluster {name!r} than {host}, or none"
-            remedy = "set clusters once, in group_data/all.py"
-            yield mistake(f"clusters.{name}", what, remedy, other)
+            facts = {"other": other, "name": name, "host": host}
+            yield _MESSAGES.mistake("unlike-clusters", f"clusters.{name}", other, **facts)
 
 
 def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -93,12 +87,8 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
             absent = [item for item in members if item not in chosen]
             if host in members and absent:
                 judged.add(name)
-                what = (
-                    f"this run leaves out {', '.join(absent)}, and the ranks of a cluster are "
-                    "switched together"
-                )
-                remedy = f"have all of them in it: --limit {' --limit '.join(members)}"
-                yield mistake(f"clusters.{name}", what, remedy)
+                facts = {"absent": ", ".join(absent), "limit": " --limit ".join(members)}
+                yield _MESSAGES.mistake("part-of-a-cluster", f"clusters.{name}", **facts)
 
 
 def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -114,12 +104,11 @@ def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Findi
                 continue
             if name not in everyone:
                 texts.add(name)
-                what = f"no such host: {name!r}"
-                yield mistake(f"{_KEY}.hosts", what, suggest(name, list(everyone)))
+                near = suggest(name, list(everyone))
+                yield _MESSAGES.mistake("no-host", f"{_KEY}.hosts", name=name, near=near)
             elif everyone[name].get(_KEY) != data[_KEY]:
                 texts.update((name, host))
-                what = f"{name} has other addresses than {host}, or none, and is named by it"
-                yield mistake(_KEY, what, "set it once, in group_data/all.py", name)
+                yield _MESSAGES.mistake("unlike-addresses", _KEY, name, other=name, host=host)
 
 
 def members(data: Mapping[str, Any]) -> list[str]:
@@ -140,10 +129,5 @@ def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
         for other in rank.hosts[1:] if rank and not service.follower else ():
             same = services.get((other, name))
             if same and same.release != service.release:
-                yield mistake(
-                    f"services.{name}",
-                    f"{other} would run another release than {host}, the head of its cluster",
-                    "have recipe, tag, arguments, environment, models_root, services_root, "
-                    "image_mirrors and lock_file the same on all hosts of the cluster",
-                    other,
-                )
+                facts = {"other": other, "host": host}
+                yield _MESSAGES.mistake("unlike-releases", f"services.{name}", other, **facts)

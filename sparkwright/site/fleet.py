@@ -12,7 +12,6 @@ from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, lan_address
 from sparkwright.config.parse import parse_settings
-from sparkwright.config.ports import taken_ports
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding, errors
@@ -91,10 +90,14 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
         given = recipe.given
         with problems.collected():
             plan = plan_host(
-                given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
+                given.name,
+                recipe.settings,
+                recipe.catalog,
+                given.origin,
+                recipe.derivations,
+                given.data.get("ssh_port"),
             )
             plan = replace(plan, locked=Path(recipe.settings.lock_file).is_file())
-            problems += taken_ports(given, recipe.settings)
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login, given.data)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.config.keys import key_problems
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.pools import pool_problems
@@ -15,6 +15,8 @@ from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.site.clusters import cluster_problems, fabric_problems
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import by_locks
+
+_MESSAGES = Messages(__file__)
 
 
 def site_problems(
@@ -62,13 +64,10 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
     """Files, directories and hosts that settings name and that are not there."""
     settings, canaries = plan.settings, plan.settings.rollout.canaries
     if settings.bundle is not None and not Path(settings.bundle).is_dir():
-        what = f"there is no directory {settings.bundle!r}"
-        yield mistake("bundle", what, "name one that `sparkwright bundle` made", plan.host)
+        yield _MESSAGES.mistake("no-bundle", "bundle", plan.host, path=settings.bundle)
     if "lock_file" in settings.model_fields_set and not Path(settings.lock_file).exists():
-        what = f"there is no file {settings.lock_file!r}, so that nothing would be pinned"
-        remedy = "sparkwright lock INVENTORY makes it; or correct its spelling, or drop lock_file"
-        yield mistake("lock_file", what, remedy, plan.host)
+        yield _MESSAGES.mistake("no-lock", "lock_file", plan.host, path=settings.lock_file)
     for name in () if isinstance(canaries, int) else canaries:
         if name not in hosts:
-            what = f"no host of the inventory is called {name!r}"
-            yield mistake("rollout.canaries", what, suggest(name, hosts), plan.host)
+            facts = {"name": name, "near": suggest(name, hosts)}
+            yield _MESSAGES.mistake("no-canary", "rollout.canaries", plan.host, **facts)

@@ -4,25 +4,27 @@ What a repository's files say is in the lock; what is not there is asked for, on
 whole fleet.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, architectures
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, recipes_for
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
 from sparkwright.engines import DEFAULT, engine, template_marks
 from sparkwright.engines.derivation import Derivation, Gpu, Subject
-from sparkwright.findings.user_error import Problems, UserError, mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.recipes.advice import advice, look_up
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
+
+_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,16 @@ def _with_recipes(host: ReadHost, known: Mapping[str, ResolvedModel | UserError]
         image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
         key = _reference(host, name).key
         if image is None:
-            unknown = f"no such image: {service.image!r}"
-            remedy = suggest(service.image or "", list(host.catalog.images))
-            problems.append(mistake(f"{where}.image", unknown, remedy, host.given.name))
+            facts = {"name": service.image}
+            facts["near"] = suggest(service.image or "", list(host.catalog.images))
+            problems.append(
+                _MESSAGES.mistake("no-image", f"{where}.image", host.given.name, **facts)
+            )
         elif gpu is None:
-            what = f"nothing says which GPU this host has, and {service.model} is sized for it"
-            remedy = f"gpu = one of {', '.join(sorted(GPUS))} in group_data or for the host"
-            reason = "image, memory share and context depend on it"
-            problems.append(mistake(f"{where}.model", what, remedy, host.given.name, reason=reason))
+            facts = {"model": service.model, "gpus": ", ".join(sorted(GPUS))}
+            problems.append(
+                _MESSAGES.mistake("unknown-gpu", f"{where}.model", host.given.name, **facts)
+            )
         elif isinstance(resolved := known[key], UserError):
             problems.append(resolved.findings[0])
         else:
@@ -216,20 +220,15 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
         vram = recipe.needs.vram_gib or 0
         return -vram if gpu and gpu.vram_gib else 0, rank, vram, recipe.drafter is None, recipe.name
 
+    fitting: Iterable[str] = catalog.recipes
+    if gpu is not None:
+        architecture = FAMILIES[gpu.cap].architecture
+        fitting = recipes_for(catalog, architecture, {gpu.cap}, gpu.vram_gib)
     recipes = [
         recipe
-        for recipe in catalog.recipes.values()
-        if catalog.models[recipe.body.model].repository == repository
-        and _fits(recipe, gpu, catalog)
+        for recipe in map(catalog.recipes.__getitem__, fitting)
+        if recipe.status not in ("superseded", "fails")
+        and not (recipe.ranks and recipe.ranks.world > 1)
+        and catalog.models[recipe.body.model].repository == repository
     ]
     return min(recipes, key=order, default=None)
-
-
-def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:
-    if recipe.status in ("superseded", "fails") or (recipe.ranks and recipe.ranks.world > 1):
-        return False
-    return gpu is None or (
-        gpu.cap in recipe.needs.compute_caps
-        and FAMILIES[gpu.cap].architecture in architectures(recipe, catalog)
-        and (gpu.vram_gib is None or (recipe.needs.vram_gib or 0) <= gpu.vram_gib)
-    )

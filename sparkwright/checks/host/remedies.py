@@ -9,5 +9,11 @@ from sparkwright.text.shipped_yaml import beside
 def install(name: Literal["docker", "compose", "toolkit", "driver"], on: Distribution) -> str:
     """The remedy that installs a program on this distribution."""
     texts: dict[str, str] = beside(__file__, "remedies.yaml")[name]
-    exact = f"{on.kind}-{min(on.major, 13)}"
-    return texts.get(exact) or texts.get(on.kind) or texts["other"]
+    kind = "dgx" if on.dgx else on.id
+    return texts.get(f"{kind}-{min(major(on), 13)}") or texts.get(kind) or texts["other"]
+
+
+def major(on: Distribution) -> int:
+    """``24.04`` -> 24; 0 where it has no number."""
+    first = on.version.partition(".")[0]
+    return int(first) if first.isascii() and first.isdigit() and len(first) < 6 else 0

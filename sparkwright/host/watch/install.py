@@ -24,20 +24,15 @@ class WatchInstallRequest:
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
-def remove(request: WatchInstallRequest) -> list[str]:
-    """Take it away."""
-    systemd.systemctl("stop", request.timer, request.service)
-    systemd.want_at_boot(request.timer, wanted=False)
-    for name in (request.timer, request.service):
-        (systemd.UNITS / name).unlink(missing_ok=True)
-    shutil.rmtree(request.home, ignore_errors=True)
-    return ["removed the watch"]
-
-
 def main(request: WatchInstallRequest) -> list[str]:
     """Make it so. Returns what was done."""
     if not request.files:
-        return remove(request)
+        systemd.systemctl("stop", request.timer, request.service)
+        systemd.want_at_boot(request.timer, wanted=False)
+        for name in (request.timer, request.service):
+            (systemd.UNITS / name).unlink(missing_ok=True)
+        shutil.rmtree(request.home, ignore_errors=True)
+        return ["removed the watch"]
     trusted.take_over(Path(request.home, "metrics"))
     systemd.write_files(request.files)
     systemd.want_at_boot(request.timer, wanted=True)

@@ -64,7 +64,7 @@ def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, acti
     assert (refused.exit_code, asked) == (1, [])
     assert f"{action.capitalize()} every service on all hosts of {SITE}?" in refused.stderr
     assert run(action, input="y\n").exit_code == 0
-    assert (str(asked[0].hosts.inventory), asked[0].arguments["services"]) == (SITE, ())
+    assert (str(asked[0].hosts.inventory), asked[0].arguments["services"]) == (SITE, None)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_who_has_others_beside_it() -> None:
 
 def test_a_port_is_given_once() -> None:
     services = {"qwen36": {**RECIPE, "port": 8080}}
-    with pytest.raises(UserError, match="port 8080 is taken by 'qwen36'"):
+    with pytest.raises(UserError, match="port 8080 is taken by service 'qwen36'"):
         proxies_of(plan(services=services, load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
     with pytest.raises(UserError, match="take a port below 45536"):
         plan(services={"qwen36": {**RECIPE, "port": 50000, "proxy": True}})

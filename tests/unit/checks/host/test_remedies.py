@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.host.judge import judge
-from sparkwright.checks.host.remedies import install
+from sparkwright.checks.host.remedies import install, major
 from sparkwright.host import observe
 from sparkwright.host.lib import documents
 from sparkwright.host.observe import Distribution
@@ -60,5 +60,5 @@ def test_what_a_host_runs(
     monkeypatch.setattr(documents, "text", lambda _: text)
     monkeypatch.setattr(Path, "exists", lambda _: False)
     seen = observe.distribution()
-    assert [seen.id, seen.version, seen.major] == expected
+    assert [seen.id, seen.version, major(seen)] == expected
     assert not seen.dgx

@@ -89,7 +89,7 @@ def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
 ) -> None:
     fleet = served(registry, lock_file=str(tmp_path / "fleet.lock"))
     references = [host.plan.references for host in fleet.or_raise().values()]
-    monkeypatch.setattr("sparkwright.resolve.resolution.resolve_image", _image)
+    monkeypatch.setattr("sparkwright.resolve.resolution.ask_registry", _image)
     lock = from_resolution(references, ask(fleet.hosts), Lock(images={}, models={}))
     (tmp_path / "fleet.lock").write_text(render_lock(lock))
     assert read_lock(tmp_path / "fleet.lock") == lock
@@ -153,7 +153,7 @@ def test_nothing_of_it_runs_code_or_opens_the_host(registry: Path, attack: str) 
     assert "not taken" in {fact.name for fact in service.derived}
 
 
-def _image(*_: object) -> Any:
+def _image(*_: object, **__: object) -> Any:
     from sparkwright.resolve.registry import ResolvedImage
 
     return ResolvedImage("sha256:" + "a" * 64, {})
