@@ -143,6 +143,7 @@ class Limits:
         speculative: settings of speculative decoding; None without it.
         caching: whether prefixes stay in the cache.
         blind: argument by which a model with vision is served without it.
+        remote_code: whether code of the model's repository runs.
         head: address of the rank that gathers those of other hosts.
     """
 
@@ -155,6 +156,7 @@ class Limits:
     speculative: Mapping[str, Scalar | None] | None = None
     caching: bool | None = None
     blind: str | None = None
+    remote_code: bool = False
     head: str | None = None
 
     @property

@@ -113,9 +113,10 @@ def our_images() -> list[str]:
     return sorted(name for name in docker.image_names() if _OURS.search(name))
 
 
-def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
+def items(request: DiskUsageRequest) -> Iterator[Item]:
     """Everything of ours, with who needs it; by name in the releases' texts."""
     root, services = Path(request.models_root), Path(request.services_root)
+    kept, beyond = releases(services, request.keep_releases)
 
     def used_by(kind: str, key: str) -> tuple[str, ...]:
         used = tuple(release for release, text in kept.items() if f'"{key}"' in text)
@@ -124,8 +125,7 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
         return (*used, "the plan") if key in request.planned else used
 
     def item(kind: str, name: str, path: Path, fault: str | None = None) -> Item:
-        size, frees = disk_usage(path)
-        return Item(kind, name, str(path), size, frees, used_by(kind, str(path)), fault)
+        return Item(kind, name, str(path), *disk_usage(path), used_by(kind, str(path)), fault)
 
     for folder in sorted(root.glob("*/*")):
         if REVISION.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
@@ -137,9 +137,8 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
     for stage in sorted([*root.glob("*/.staging-*"), *services.glob("images/.staging-*")]):
         unfinished = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
         holder = documents.read(stage / "holder.json") or {}
-        if processes.runs(holder.get("pid"), "fetch.py"):
-            unfinished = replace(unfinished, used_by=("a fetch that runs",))
-        yield unfinished
+        runs = processes.runs(holder.get("pid"), "fetch.py")
+        yield replace(unfinished, used_by=("a fetch that runs",)) if runs else unfinished
     for store in sorted(services.glob("images/*")):
         if REVISION.fullmatch(store.name):
             yield item("image parts", f"sha256:{store.name[:12]}", store)
@@ -148,6 +147,8 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
     for name in our_images():
         size = int((docker.image(name, timeout=None) or {}).get("Size") or 0)
         yield Item("image", name, name, size, size, used_by("image", name))
+    for path in beyond:
+        yield item("release", f"{path.parent.parent.name} {path.name}", path)
 
 
 def remove(item: Item) -> str | None:
@@ -180,11 +181,7 @@ def pruned(item: Item) -> Item:
 def main(request: DiskUsageRequest) -> DiskUsage:
     """List, and remove what is not needed when requested."""
     root, services = Path(request.models_root), Path(request.services_root)
-    kept, beyond = releases(services, request.keep_releases)
-    things = list(items(request, kept))
-    for path in beyond:
-        name = f"{path.parent.parent.name} {path.name}"
-        things.append(Item("release", name, str(path), *disk_usage(path)))
+    things = list(items(request))
     if request.prune:
         for leftover in [*root.glob("*/.removing-*"), *services.glob("*/.removing-*")]:
             shutil.rmtree(leftover, ignore_errors=True)

@@ -61,15 +61,14 @@ def weights(root: Path) -> tuple[list[str], list[str]]:
     """Remove the models that sparkwright fetched. Returns those, and what stays."""
     done, left = [], []
     for path in sorted(root.glob("*/*")):
-        if path.is_symlink() or path.parent.is_symlink():
-            left.append(str(path))  # what it leads to is somebody's own
-        elif REVISION.fullmatch(path.name) and receipt.read(str(path)):
-            shutil.rmtree(path)
-            done.append(f"model {path.parent.name}@{path.name[:12]}")
-        elif path.name.startswith(".staging-"):
-            shutil.rmtree(path)
-        else:
+        linked = path.is_symlink() or path.parent.is_symlink()  # what it leads to is somebody's own
+        fetched = REVISION.fullmatch(path.name) and receipt.read(str(path))
+        if linked or not (fetched or path.name.startswith(".staging-")):
             left.append(str(path))
+            continue
+        shutil.rmtree(path)
+        if fetched:
+            done.append(f"model {path.parent.name}@{path.name[:12]}")
     for folder in [*root.glob("*"), root]:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

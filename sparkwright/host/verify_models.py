@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import receipt
-from sparkwright.host.lib.receipt import ReceiptEntry
 
 
 @dataclass(frozen=True)
@@ -31,26 +30,21 @@ class Verified:
 _BUFFER = 4 << 20
 
 
-def sha256(path: Path) -> str:
-    """Hash of a file, read past the page cache's good opinion of it where the system can."""
-    digest = hashlib.sha256()
-    buffer = memoryview(bytearray(_BUFFER))
-    with path.open("rb", buffering=0) as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        while count := file.readinto(buffer):
-            digest.update(buffer[:count])
-    return digest.hexdigest()
-
-
-def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
+def file_fault(directory: Path, name: str, entry: receipt.ReceiptEntry) -> str | None:
     """Fault of a file; None if there is none."""
-    fault = receipt.fault(str(directory / name), entry)
+    if fault := receipt.fault(str(directory / name), entry):
+        return f"{name} {fault}"
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_BUFFER))
     try:
-        if fault is None and sha256(directory / name) != entry.sha256:
-            fault = "has other content than was verified"
+        with (directory / name).open("rb", buffering=0) as file:
+            # Past the page cache's good opinion of it, where the system can.
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            while count := file.readinto(buffer):
+                digest.update(buffer[:count])
     except OSError as error:
-        fault = f"can't be read: {error.strerror}"
-    return fault and f"{name} {fault}"
+        return f"{name} can't be read: {error.strerror}"
+    good = digest.hexdigest() == entry.sha256
+    return None if good else f"{name} has other content than was verified"
 
 
 def verified(text: str) -> Verified:
@@ -59,15 +53,14 @@ def verified(text: str) -> Verified:
     kept = receipt.read(text)
     if kept is None:
         return Verified(0, 0, 0.0, ("it has no receipt",))
-    files = kept.files
     # hashlib releases the interpreter lock: threads hash side by side.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
-        faults = list(pool.map(lambda item: wrong(directory, *item), files.items()))
-    bad = tuple(fault for fault in faults if fault)
-    if bad:
+        faults = pool.map(lambda item: file_fault(directory, *item), kept.files.items())
+        faulty = tuple(filter(None, faults))
+    if faulty:
         (directory / receipt.NAME).unlink()
-    size = sum(entry.size for entry in files.values())
-    return Verified(len(files), size, time.monotonic() - began, bad)
+    size = sum(entry.size for entry in kept.files.values())
+    return Verified(len(kept.files), size, time.monotonic() - began, faulty)
 
 
 def main(request: tuple[str, ...]) -> dict[str, Verified]:

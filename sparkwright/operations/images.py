@@ -4,8 +4,6 @@ An image that no registry has is built by such a job instead, over a base pulled
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -96,11 +94,17 @@ def present(
             layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
             keep=how.keep_parts(),
             build=build() if build else None,
-            fetch=replace(
-                _fetch_request(platform, registry, repository, how.request(watched)),
+            fetch=FetchRequest(
+                source="registry",
+                endpoint=registry.rstrip("/"),
+                repo=repository,
                 revision=content,
                 destination=path,
+                files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
+                manifests=tuple(map(hex_digits, platform.manifests)),
+                downloader="http",
                 token_file=credential(watched.unit, ACCOUNT) if account else None,
+                **how.request(watched),
             ),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
@@ -120,22 +124,6 @@ def present(
     there = observed(ctx_host.get(), request).images.get(image, False)
     todo = [] if there else [f"{verb} {subject}"]
     yield from change(todo, act, otherwise=f"{subject} is there", forget=wait)
-
-
-def _fetch_request(
-    platform: PlatformImage, registry: str, repository: str, how: Mapping[str, Any]
-) -> FetchRequest:
-    return FetchRequest(
-        source="registry",
-        endpoint=registry,
-        repo=repository,
-        revision="",
-        destination="",
-        files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
-        manifests=tuple(map(hex_digits, platform.manifests)),
-        downloader="http",
-        **how,
-    )
 
 
 def _platform(

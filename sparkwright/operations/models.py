@@ -71,14 +71,14 @@ def present(
             wanted = resolve_model(endpoint, repository, commit, None).to_fetch
         watched = watched_job(directory, root, how.services_root)
         fetch = FetchRequest(
-            endpoint=endpoint,
+            endpoint=endpoint.rstrip("/"),
             repo=repository,
             revision=commit,
             destination=directory,
             files=tuple(file for file in wanted if pickles or not is_pickle(file.path)),
             downloader=how.downloader,
             token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
-            expect=expected,
+            expect=expected or ExpectedContents(),
             adopt=how.adopt,
             **how.request(watched),
         )

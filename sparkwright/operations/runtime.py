@@ -16,7 +16,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
-from sparkwright.host.fetch import errors, fetch, peer_server, pull, run, worker
+from sparkwright.host.fetch import fetch, job, messages, peer_server, pull, worker
 from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.resolve.runtime import (
     Runtime,
@@ -26,7 +26,7 @@ from sparkwright.resolve.runtime import (
 )
 
 #: Each module that fetch.py names by its task.
-_PROGRAMS = (fetch, run, pull, peer_server, worker)
+_PROGRAMS = (fetch, job, pull, peer_server, worker)
 _ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
 #: One bundle serves all hosts of one kind: build it once, not once per host at the same time.
@@ -78,9 +78,9 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 @cache
 def _program() -> dict[str, str]:
     """The sources of the fetch program and its messages, by path below its home."""
-    messages = errors.MESSAGES
-    path = str(PurePosixPath(_ENTRY).with_name(messages.name))
-    return laid_out("", *_PROGRAMS) | {path: messages.read_text(encoding="utf-8")}
+    texts = messages.MESSAGES
+    path = str(PurePosixPath(_ENTRY).with_name(texts.name))
+    return laid_out("", *_PROGRAMS) | {path: texts.read_text(encoding="utf-8")}
 
 
 @cache

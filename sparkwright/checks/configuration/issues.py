@@ -25,7 +25,7 @@ def known_issues(context: Context) -> Iterator[Symptom]:
                 issue.id,
                 severity=Severity(issue.severity),
                 observed=f"{issue.what}{context.defaulted(facts)}",
-                key=_key(facts),
+                key=_key(facts, context.engine.limit_names.get("speculative", "")),
                 remedy=issue.instead,
                 reason=issue.why,
                 source=issue.source,
@@ -39,12 +39,16 @@ def all_issues(catalog: Catalog) -> dict[str, Issue]:
     return {issue.id: issue for issue in issues}
 
 
-def _key(facts: Sequence[str]) -> str:
-    """The setting to look at: the last fact that is an argument or a variable."""
+def _key(facts: Sequence[str], speculative: str) -> str:
+    """The setting to look at: the last fact that is an argument or a variable.
+
+    Args:
+        speculative: argument with the settings of speculative decoding.
+    """
     for fact in reversed(facts):
         kind, _, name = fact.partition(".")
         if kind == "speculative":
-            return f"arguments.speculative_config.{name}"
+            return f"arguments.{speculative}.{name}"
         if kind in ("argument", "environment"):
             return f"{kind}{'s' if kind == 'argument' else ''}.{name}"
     return "recipe"

@@ -36,20 +36,22 @@ class Budget:
 
 
 def budget(context: Context) -> Budget:
-    """The service's memory as far as the catalog knows it."""
+    """The service's memory as far as the catalog knows it. An engine that takes no share of the
+    memory takes what weights and sequences need."""
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
-    share = None if pool is None or limits.share is None else pool * limits.share
     weights = context.body.loaded_gib or context.body.size_gib
-    drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
-    weights, drafter = weights and weights / parts, drafter / parts
-    kv = None
-    if share is not None and weights is not None:
-        kv = share - weights - drafter - context.engine.overhead_gib
+    drafter = ((context.drafter.size_gib or 0.0) if context.drafter else 0.0) / parts
     length = context.body.context if limits.context is None else limits.context
-    sequence = context.engine.kv_bytes(context.body, context.effective, length) if length else None
-    return Budget(share, weights, drafter, kv, sequence and sequence / parts / GIB, length)
+    cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None
+    sequence, weights = cache and cache / parts / GIB, weights and weights / parts
+    needed, kv = (weights or 0.0) + drafter + context.engine.overhead_gib, None
+    share: float | None = needed + (sequence or 0.0) * (limits.sequences or 1)
+    if limits.share is not None:
+        share = pool and pool * limits.share
+        kv = share - needed if share is not None and weights is not None else None
+    return Budget(share, weights, drafter, kv, sequence, length)
 
 
 def budgets(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> dict[str, Budget]:

@@ -100,7 +100,7 @@ def _open_routes(context: Context) -> Iterator[Symptom]:
 @check("remote-code")
 def _remote_code(context: Context) -> Iterator[Symptom]:
     plan = context.plan
-    if not context.arguments.get("trust_remote_code"):
+    if not context.limits.remote_code:
         return
     if not plan.locked:
         yield Symptom()

@@ -70,13 +70,22 @@ def _rail(rail: Rail) -> Iterator[Symptom]:
             yield Symptom("fabric-no-gid", rail=rail, address=address, kinds=names)
 
 
-@check("fabric-one-subnet")
-def _one_subnet(fabric: groups.Fabric) -> Iterator[Symptom]:
+@check("fabric-one-subnet", "fabric-address-twice")
+def _addresses(fabric: groups.Fabric) -> Iterator[Symptom]:
+    owners: dict[str, list[tuple[str, str]]] = {}
     for host, rails in fabric.used.items():
         at = [(rail, ip_interface(rail.ipv4)) for rail in rails if rail.ipv4]
         for (rail, first), (twin, second) in combinations(at, 2):
             if first.network.overlaps(second.network):
                 yield Symptom(host=host, rail=rail, first=first, twin=twin, second=second)
+        for rail, address in at:
+            owners.setdefault(str(address.ip), []).append((host, rail.name))
+    for address_twice, ends in owners.items():
+        if len(ends) > 1:
+            names = " and ".join(f"{host} {name}" for host, name in ends)
+            yield Symptom(
+                "fabric-address-twice", host=ends[0][0], address=address_twice, names=names
+            )
 
 
 @check("fabric-wrong-port")
@@ -120,19 +129,6 @@ def _cable(cable: Cable) -> Iterator[Symptom]:
             yield Symptom(cable=cable, own=own, address=other)
     if cable.rail.mtu != cable.other_rail.mtu:
         yield Symptom("fabric-mtus-differ", cable=cable)
-
-
-@check("fabric-address-twice")
-def _twice(fabric: groups.Fabric) -> Iterator[Symptom]:
-    owners: dict[str, list[tuple[str, str]]] = {}
-    for host, rails in fabric.used.items():
-        for rail in rails:
-            if rail.ipv4:
-                owners.setdefault(rail.ipv4.partition("/")[0], []).append((host, rail.name))
-    for address, ends in owners.items():
-        if len(ends) > 1:
-            names = " and ".join(f"{host} {name}" for host, name in ends)
-            yield Symptom(host=ends[0][0], address=address, names=names)
 
 
 @check("fabric-drivers-differ", "fabric-images-differ", "fabric-kernels-differ")

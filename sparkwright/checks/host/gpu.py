@@ -57,7 +57,7 @@ def given(gpus: Sequence[Gpu], service: ServicePlan) -> list[Gpu]:
     return [gpu for gpu in gpus if not service.gpus or {str(gpu.index), gpu.uuid} & {*service.gpus}]
 
 
-@each(_services, "gpu", "gpu-memory", "gpu-unknown", "gpu-mixed")
+@each(_services, "gpu", "gpu-memory", "gpu-unknown", "gpu-mixed", "architecture")
 def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
     host, service = part
     gpus, own, needs = host.gpus, given(host.gpus, service), service.recipe.needs
@@ -79,6 +79,20 @@ def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
             observed=", ".join(judged),
             service_plan=service,
             names=json.dumps([gpu.uuid or gpu.index for gpu in fitting]),
+        )
+    image = host.desired.resolution.image(service.image)
+    if host.architecture not in image.platforms:
+        others = recipes_for(
+            host.desired.catalog, host.architecture, {gpu.compute_cap for gpu in gpus}
+        )
+        yield Symptom(
+            "architecture",
+            "others" if others else "",
+            machine=host.observed.architecture,
+            image=service.image,
+            platforms=", ".join(sorted(image.platforms)) or "no platform",
+            needed=host.architecture,
+            others=", ".join(others),
         )
 
 
@@ -114,21 +128,3 @@ def symptoms(
     elif fitting and not any(_fits(gpu, compute_caps, vram_gib) for gpu in fitting):
         most = max((gpu.memory_mib or 0) for gpu in fitting) / 1024
         yield Symptom("gpu-memory", gpu=fitting[0], most=most, vram=vram_gib, user=user)
-
-
-@each(_services, "architecture")
-def _architecture(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
-    host, service = part
-    image = host.desired.resolution.image(service.image)
-    if host.architecture not in image.platforms:
-        caps = {gpu.compute_cap for gpu in host.gpus}
-        others = recipes_for(host.desired.catalog, host.architecture, caps)
-        yield Symptom(
-            "architecture",
-            "others" if others else "",
-            machine=host.observed.architecture,
-            image=service.image,
-            platforms=", ".join(sorted(image.platforms)) or "no platform",
-            needed=host.architecture,
-            others=", ".join(others),
-        )

@@ -13,7 +13,7 @@ CLOCK_TOLERANCE = 30
 LEAST_HAPROXY = (2, 5)
 
 
-@check("sudo", "systemd", "wsl", "python", "kernel")
+@check("sudo", "systemd", "wsl", "python", "kernel", "clock")
 def _system(host: HostFacts) -> Iterator[Symptom]:
     observed, kernel = host.observed, host.observed.kernel
     if observed.sudo is not None:
@@ -30,14 +30,10 @@ def _system(host: HostFacts) -> Iterator[Symptom]:
     version = re.match(r"(\d{1,9})\.(\d{1,9})", kernel)
     if version and (int(version[1]), int(version[2])) < (5, 15):
         yield Symptom("kernel", kernel=kernel)
-
-
-@check("clock")
-def _clock(host: HostFacts) -> Iterator[Symptom]:
-    skew = host.observed.time - host.now
+    skew = observed.time - host.now
     if abs(skew) > CLOCK_TOLERANCE:
-        yield Symptom(skew=skew, tolerance=CLOCK_TOLERANCE)
-    elif not host.observed.clock_synchronised:
+        yield Symptom("clock", skew=skew, tolerance=CLOCK_TOLERANCE)
+    elif not observed.clock_synchronised:
         yield Symptom("clock", "drifts")
 
 

@@ -91,11 +91,6 @@ class Serving:
         return self.seen.health.code == 200
 
     @property
-    def active(self) -> bool:
-        """Whether systemd has the unit running."""
-        return self.seen.unit.get("ActiveState") == "active"
-
-    @property
     def restarts(self) -> int:
         """How often systemd has started it again since somebody last did."""
         text = self.seen.unit.get("NRestarts", "")

@@ -68,31 +68,21 @@ def _unified(facts: Facts) -> Iterator[Symptom]:
         yield Symptom("desktop-on-unified-memory")
 
 
-@check("driver-half-updated")
-def _mismatch(facts: Facts) -> Iterator[Symptom]:
-    for line in (facts.gpu.said, *facts.kernel):
-        if re.search(r"version mismatch|API mismatch", line):
-            yield Symptom(observed=line.splitlines()[0])
-            return
-
-
-@check("xid")
-def _xids(facts: Facts) -> Iterator[Symptom]:
+@check("driver-half-updated", "xid", "oom-killer", *_LINES)
+def _kernel(facts: Facts) -> Iterator[Symptom]:
+    """Faults in the kernel's log of a day, and in the driver's answer."""
+    mismatch = re.compile(r"version mismatch|API mismatch")
+    for line in filter(mismatch.search, (facts.gpu.said, *facts.kernel)):
+        yield Symptom("driver-half-updated", observed=line.splitlines()[0])
+        break
     last = {int(match[1]): line for line in facts.kernel if (match := _XID.search(line))}
     for number, line in sorted(last.items()):
         if number != 45 or len(last) == 1:  # 45 is the clearing up after another one
             yield Symptom("xid", str(number), observed=line.strip(), number=number)
-
-
-@check("oom-killer")
-def _killer(facts: Facts) -> Iterator[Symptom]:
     killed = [match[1] for line in facts.kernel if (match := _KILLED.search(line))]
     if killed:
-        yield Symptom(count=len(killed), names=", ".join(dict.fromkeys(killed)))
-
-
-@check(*_LINES)
-def _lines(facts: Facts) -> Iterator[Symptom]:
+        names = ", ".join(dict.fromkeys(killed))
+        yield Symptom("oom-killer", count=len(killed), names=names)
     for id_, pattern in _LINES.items():
         lines = [line for line in facts.kernel if re.search(pattern, line, re.IGNORECASE)]
         if lines:

@@ -13,16 +13,16 @@ from sparkwright.text.marks import stopped
 @each(services, "stopped", "ranks-missing", "restarts", "booting", "unit-not-read")
 def _unit(service: Serving) -> Iterator[Symptom]:
     seen, seconds, planned = service.seen, service.uptime, service.planned
-    unit, mark = seen.unit, seen.stopped
-    if planned and unit.get("ActiveState") == "inactive":
+    unit, mark, state = seen.unit, seen.stopped, seen.unit.get("ActiveState")
+    if planned and state == "inactive":
         absent = "" if unit.get("LoadState") == "loaded" else ", its unit is not there"
         who = f": {stopped(mark, service.facts.now)}" if mark and mark.holds(unit) else ""
         yield Symptom("stopped", absent=absent, who=who)
-    if service.active and seen.waits:
+    if state == "active" and seen.waits:
         yield Symptom("ranks-missing", observed=seen.waits)
-    if service.restarts and unit.get("ActiveState") != "failed":
+    if service.restarts and state != "failed":
         yield Symptom("restarts", restarts=service.restarts)
-    starting = service.active and seconds and seen.health.code is None
+    starting = state == "active" and seconds and seen.health.code is None
     if planned and starting and seconds <= planned.boot_seconds:
         yield Symptom("booting", minutes=seconds / 60)
     if unit.get("NeedDaemonReload") == "yes":

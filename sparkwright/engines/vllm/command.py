@@ -56,7 +56,12 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     for key, value in launch.arguments.items():
         if key in names.arguments:
             result[names.arguments[key]] = str(value)
-        elif key == "speculative_config" and isinstance(value, dict) and _plain_dflash(value):
+        elif (
+            # The image's own variables can say all of it.
+            isinstance(value, dict)
+            and set(value) == {"method", "model", "num_speculative_tokens"}
+            and (key, value["method"]) == ("speculative_config", "dflash")
+        ):
             result[names.drafter] = str(value["model"])
             result[names.num_speculative_tokens] = str(value["num_speculative_tokens"])
         else:
@@ -73,13 +78,6 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     if extra:
         result[names.extra_arguments] = shlex.join(extra)
     return result
-
-
-def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:
-    """Whether the image's own variables can say all of it."""
-    return set(config) == {"method", "model", "num_speculative_tokens"} and (
-        config["method"] == "dflash"
-    )
 
 
 def read_words(words: Sequence[str]) -> dict[str, list[str]]:

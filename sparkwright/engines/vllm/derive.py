@@ -10,10 +10,10 @@ from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
 from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.arguments import amount
-from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, parser
+from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 from sparkwright.engines.vllm.questions import questions
-from sparkwright.engines.vllm.table import defaults, nearest
+from sparkwright.engines.vllm.table import defaults, nearest, table
 from sparkwright.text.sizes import GIB
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
@@ -61,12 +61,20 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
-    """Parser that the service names, else that of vLLM's recipe, else the parser of the family."""
+    """Parser that the service names, else that of vLLM's recipe, else the parser of the family.
+
+    None where none is known, or where this vLLM has not got it.
+    """
     given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
     if ARGUMENT[kind] in given:
         named = given[ARGUMENT[kind]]
         return named if isinstance(named, str) else None
-    return parser(kind, facts.model_type, facts.template, subject.version)
+    for mark, name in families().get(facts.model_type or "", {}).get(kind, {}).items():
+        if not mark or mark in facts.template:
+            version = subject.version
+            known = table(nearest(version)).names[ARGUMENT[kind]] if version else (name,)
+            return name if name in known else None
+    return None
 
 
 def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) -> Model:
@@ -97,7 +105,8 @@ def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) 
         sampling=(
             Sampling(
                 mode="any", use="any", temperature=sampling["temperature"],
-                top_p=sampling.get("top_p"), top_k=_whole(sampling.get("top_k")),
+                top_p=sampling.get("top_p"),
+                top_k=int(sampling["top_k"]) if "top_k" in sampling else None,
             ),
         ) if "temperature" in sampling else (),
         license=License(name=facts.license, source=f"card of {subject.repository} on the hub")
@@ -173,13 +182,12 @@ def _length(
 
 
 def _needs(subject: Subject, model: Model) -> Needs:
-    gpu = subject.gpu
-    if gpu.unified:
-        return Needs(compute_caps=(gpu.cap,), memory_gib=110)
+    caps = (subject.gpu.cap,)
+    if subject.gpu.unified:
+        return Needs(compute_caps=caps, memory_gib=110)
     # A card that is named is what the context was sized for; else what the weights need at least.
     least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
-    vram = memory.pool_gib(gpu) or least
-    return Needs(compute_caps=(gpu.cap,), memory_gib=16, vram_gib=vram)
+    return Needs(compute_caps=caps, memory_gib=16, vram_gib=memory.pool_gib(subject.gpu) or least)
 
 
 def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
@@ -216,7 +224,3 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:
         why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"
         yield DerivedFact("tools", "not served", f"no parser: {why}")
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)

@@ -1,10 +1,9 @@
 """Parsers of tool calls and reasoning, by what a model's own files say."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
-from sparkwright.engines.vllm.table import nearest, table
 from sparkwright.text.shipped_yaml import beside
 
 #: In a template that has a request's ``enable_thinking`` switch the thinking.
@@ -25,18 +24,3 @@ def marks() -> tuple[str, ...]:
     """Every text that a chat template is searched for."""
     result = {mark for family in families().values() for kind in family.values() for mark in kind}
     return tuple(sorted({*result, SWITCH} - {""}))
-
-
-def parser(
-    kind: Kind, model_type: str | None, template: Collection[str], vllm: str | None
-) -> str | None:
-    """The parser for a model; None where none is known, or where this vLLM has not got it.
-
-    Args:
-        template: those of ``marks`` that its chat template has.
-    """
-    for mark, name in families().get(model_type or "", {}).get(kind, {}).items():
-        if not mark or mark in template:
-            known = table(nearest(vllm)).names[ARGUMENT[kind]] if vllm else (name,)
-            return name if name in known else None
-    return None

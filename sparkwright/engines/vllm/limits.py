@@ -29,6 +29,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         speculative=_speculative(arguments.get("speculative_config")),
         caching=_flag(arguments, "enable_prefix_caching"),
         blind=_blind(arguments),
+        remote_code=bool(_flag(arguments, "trust_remote_code")),
         head=str(arguments.get("master_addr", "")) if (whole("nnodes") or 1) > 1 else None,
     )
 

@@ -6,7 +6,6 @@ itself: tensors under other names, a missing shard, another quantization.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -32,41 +31,36 @@ def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[s
     tensors: dict[str, set[str]] = {}
     for name in files:
         if name.endswith(".safetensors"):
-            result = _header(base / name)
-            if isinstance(result, str):
-                problems.append(f"{name} {result}")
-            else:
-                tensors[name] = result
+            try:
+                tensors[name] = _tensors(base / name)
+            except ValueError as error:
+                problems.append(f"{name} {error}")
     for name in files:
         if name.endswith(".safetensors.index.json"):
             problems += _index(base, name, set(files), tensors)
     if not problems:
         problems += _format(base, expect.format)
-    every = set().union(*tensors.values()) if tensors else set()
+    every = set().union(*tensors.values())
     for check in expect.checks:
-        fault = _check(base, every, check)
-        if fault:
+        if fault := _check(base, every, check):
             problems.append(f"{fault} [{check.id}]: {check.why}")
     return problems
 
 
-def _header(path: Path) -> set[str] | str:
-    """Return the tensor names of a safetensors file, or what is wrong with it."""
+def _tensors(path: Path) -> set[str]:
+    """Return the tensor names of a safetensors file. Raises ValueError with what is wrong."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(_LARGEST_HEADER, size - 8):
-            return "is not a safetensors file"
-        try:
-            header = json.loads(file.read(length))
-        except ValueError:
-            header = None
-    if not isinstance(header, dict):
-        return "has a header that is not valid JSON"
+            raise ValueError("is not a safetensors file")
+        header = documents.parsed(file.read(length))
+    if header is None:
+        raise ValueError("has a header that is not valid JSON")
     header.pop("__metadata__", None)
     ends = [entry["data_offsets"][1] for entry in header.values() if isinstance(entry, dict)]
     if max(ends, default=0) + 8 + length != size:
-        return f"has {size} bytes, but {max(ends, default=0) + 8 + length} by its header"
+        raise ValueError(f"has {size} bytes, but {max(ends, default=0) + 8 + length} by its header")
     return set(header)
 
 

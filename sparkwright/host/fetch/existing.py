@@ -15,15 +15,14 @@ import os
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import FileIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import verify, workspace
-from sparkwright.host.fetch.errors import Temporary
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.messages import check, log
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
 
@@ -37,67 +36,58 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def missing(work: Workspace) -> list[FetchFile]:
+def missing(work: workspace.Workspace) -> list[FetchFile]:
     """Return the files that have to be fetched, the largest first.
 
     They are looked for in the target directory, in other revisions, and where the request says.
     """
-    absent = _check(work)
-    for directory in sorted(work.destination.parent.glob("*")):
-        known = receipt.read(str(directory)) if directory != work.destination else None
-        if absent and known is not None and trusted.exposed(directory) is None:
-            absent = [file for file in absent if not _link(work, file, directory, known.files)]
-    if not absent or not work.request.adopt:
-        return absent
-    work.progress.show(state="looking for earlier downloads")
-    result = _candidates(work.request.adopt, absent)
-    absent = _each(absent, lambda file: _use(work, file, _worth_copying(file, result)))
-    work.progress.show(state="running")
-    return absent
+    known, adopt, absent = work.known(), work.request.adopt, list(work.request.files)
+    others = {
+        directory: revision.files
+        for directory in sorted(work.destination.parent.glob("*"))
+        if directory != work.destination and trusted.exposed(directory) is None
+        if (revision := receipt.read(str(directory))) is not None
+    }
 
+    def keep(file: FetchFile) -> bool:
+        return _keep(work, file, known.get(file.path)) or any(
+            _link(work, file, directory, entries) for directory, entries in others.items()
+        )
 
-def _check(work: Workspace) -> list[FetchFile]:
-    """Return the files that are not in the target directory, or not good there."""
-    known = work.known()
-    absent: list[FetchFile] = []
-    doubtful: list[FetchFile] = []
-    foreign: list[FetchFile] = []
-    for file in work.request.files:
-        path, entry = work.base / file.path, known.get(file.path)
-        below = [work.base / parent for parent in PurePosixPath(file.path).parents]
-        if any(directory.is_symlink() for directory in (path, *below[:-1])):
-            log(f"{file.path} is a symlink; replacing it by a regular file")
-            absent.append(file)
-        elif not path.is_file() or path.lstat().st_size != file.size:
-            if path.exists():
-                pointer = verify.is_pointer(path)
-                fault = "is a Git LFS pointer" if pointer else "has another size"
-                log(f"{file.path} {fault}; fetching it")
-            absent.append(file)
-        elif reason := trusted.why(path.lstat()):
-            log(f"{file.path} {reason}; replacing it by a copy")
-            foreign.append(file)
-        elif entry and workspace.same(file, entry) and receipt.fault(str(path), entry) is None:
-            work.add(file, entry)
-        else:
-            doubtful.append(file)
-    if doubtful:
-        work.progress.show(state="verifying")
-        absent += _each(doubtful, lambda file: _hash(work, file))
-        work.progress.show(state="running")
-    absent += _each(foreign, lambda file: _use(work, file, [work.base / file.path]))
+    def use(file: FetchFile) -> bool:
+        return _use(work, file, _worth_copying(file, candidates))
+
+    def failing(task: Callable[[FetchFile], bool]) -> list[FetchFile]:
+        return [file for file, done in zip(absent, pool.map(task, absent), strict=True) if not done]
+
+    work.progress.state = "verifying"
+    with ThreadPoolExecutor(verify.cpus()) as pool:
+        absent = failing(keep)
+        if absent and adopt:
+            work.progress.state = "looking for earlier downloads"
+            candidates = _candidates(adopt, absent)
+            absent = failing(use)
+    work.progress.state = "running"
     return sorted(absent, key=lambda file: -file.size)
 
 
-def _each(files: list[FetchFile], use: Callable[[FetchFile], bool]) -> list[FetchFile]:
-    """Return the files that could not be used; several are tried at once."""
-    with ThreadPoolExecutor(verify.cpus()) as pool:
-        return [file for file, done in zip(files, pool.map(use, files), strict=True) if not done]
-
-
-def _hash(work: Workspace, file: FetchFile) -> bool:
-    """Hash a file that has no valid receipt entry. Returns whether it is good."""
+def _keep(work: workspace.Workspace, file: FetchFile, known: ReceiptEntry | None) -> bool:
+    """Keep a file of the target directory. Returns whether it is good."""
     path = work.base / file.path
+    if path.is_symlink():
+        log(f"{file.path} is a symlink; replacing it by a regular file")
+        return False
+    if not path.is_file() or path.lstat().st_size != file.size:
+        if path.exists():
+            fault = "is a Git LFS pointer" if verify.is_pointer(path) else "has another size"
+            log(f"{file.path} {fault}; fetching it")
+        return False
+    if reason := trusted.why(path.lstat()):
+        log(f"{file.path} {reason}; replacing it by a copy")
+        return _use(work, file, [path])
+    if known and workspace.same(file, known) and receipt.fault(str(path), known) is None:
+        work.add(file, known)
+        return True
     entry = verify.entry(file, path, work.stop)
     if isinstance(entry, str):
         log(f"{file.path}: {entry}; fetching it again")
@@ -108,7 +98,7 @@ def _hash(work: Workspace, file: FetchFile) -> bool:
 
 
 def _link(
-    work: Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
+    work: workspace.Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
 ) -> bool:
     """Link a file of another revision, if it is the same by that revision's receipt."""
     entry, source = entries.get(file.path), directory / file.path
@@ -126,12 +116,12 @@ def _link(
     return True
 
 
-def _use(work: Workspace, file: FetchFile, paths: list[Path]) -> bool:
+def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
     """Use the first of the likely files that has the right content.
 
     What is hashed is what stays: root's own copy, which nobody changes between the two.
     """
-    copy = work.part(file.path, "copy")
+    copy = work.part(file).path.with_suffix(".copy")
     for path in paths:
         workspace.real_directories(work.parts, file.path)
         room = work.free() - work.request.headroom
@@ -142,11 +132,8 @@ def _use(work: Workspace, file: FetchFile, paths: list[Path]) -> bool:
         if isinstance(entry, str):
             copy.unlink()
             continue
-        if how != _LINKED:  # a link is a file of root's that is there already
-            workspace.publish(copy)
-            workspace.sync(copy)
-        copy.replace(work.base / file.path)
-        work.add(file, entry, keep=True)
+        # A link is a file of root's that is there already.
+        work.put(copy, file, entry, published=how == _LINKED)
         log(f"{file.path}: {how} from {path}")
         return True
     return False
@@ -169,23 +156,20 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
             names[:] = [name for name in names if not name.startswith(".staging-")]
             for name in entries:
                 path = Path(directory, name)
-                try:
-                    stat = path.lstat()
-                except OSError:
-                    continue
-                if path.is_symlink() or stat.st_size not in sizes or stat.st_size == 0:
-                    continue
-                paths.setdefault(stat.st_size, []).append(path)
+                with suppress(OSError):
+                    size = 0 if path.is_symlink() else path.lstat().st_size
+                    if size and size in sizes:
+                        paths.setdefault(size, []).append(path)
     return paths
 
 
-def _worth_copying(file: FetchFile, found: dict[int, list[Path]]) -> list[Path]:
+def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[Path]:
     """Return the three likeliest, best first: those with the hash or name of the file come first.
 
     Small files are likely only by their name, large ones always.
     """
     name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
-    paths = found.get(file.size, [])
+    paths = candidates.get(file.size, [])
     if file.size < 1 << 20:
         paths = [path for path in paths if path.name == name or path.name in hashes]
     return sorted(paths, key=lambda path: (path.name not in hashes, path.name != name))[:3]
@@ -200,52 +184,33 @@ def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str 
         room: bytes that a copy may take on the file system.
     """
     target.unlink(missing_ok=True)
-    if _second_name(source, target):
-        return _LINKED
+    with suppress(OSError):
+        # Root alone can write to it, and everybody read it: a second name will do.
+        mine = os.geteuid() == 0 and trusted.exposed(source) is None
+        if mine and source.lstat().st_mode & 0o004:
+            os.link(source, target, follow_symlinks=False)
+            return _LINKED
     try:
-        descriptor = os.open(source, _READ)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            result = os.fstat(descriptor)
-            if not stat.S_ISREG(result.st_mode) or result.st_size != size:
+        with os.fdopen(os.open(source, _READ), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size != size:
                 return None
-            return _copy(file, target, size, room, stop)
+            with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
+                return _copy(file, copy, size, room, stop)
     except OSError as error:
         log(f"cannot copy {source}: {error.strerror}")
-        target.unlink(missing_ok=True)
         return None
 
 
-def _second_name(source: Path, target: Path) -> bool:
-    """Give a file a second name, if root alone can write to it and everybody read it."""
-    if os.geteuid() != 0 or trusted.exposed(source) is not None:
-        return False
-    try:
-        if not source.lstat().st_mode & 0o004:
-            return False
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
-
-
-def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> str | None:
+def _copy(file: FileIO, copy: FileIO, size: int, room: int, stop: Event) -> str | None:
     """Copy exactly so many bytes, whatever the source becomes meanwhile."""
-    with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
-        try:
-            fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
-        except OSError:
-            if size > room:
-                target.unlink()
-                return None
-        else:
-            os.ftruncate(copy.fileno(), size)
-            return "cloned"
-        left = size
-        while left:
-            piece = file.read(min(left, _BUFFER))
-            if not piece:
-                break  # it is shorter now: its hash will be wrong
-            if stop.is_set():
-                raise Temporary("stopped")
-            left -= copy.write(piece)
-    return "copied"
+    with suppress(OSError):
+        fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
+        copy.truncate(size)
+        return "cloned"
+    left = size if size <= room else 0
+    while left and (piece := file.read(min(left, _BUFFER))):
+        # A source that has become shorter ends here, and its hash will be wrong.
+        check(stop)
+        left -= copy.write(piece)
+    return "copied" if size <= room else None

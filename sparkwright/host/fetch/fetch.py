@@ -1,9 +1,9 @@
 """Entry of the program: `python3 -I -S fetch.py [--runtime DIR] [--task TASK] REQUEST`.
 
 Standard library only. --runtime is the unpacked tree with hf_transfer and hf_xet. REQUEST
-is a JSON file with the keys of FetchRequest. Tasks: `run` fetches a repository (run.py),
+is a JSON file with the keys of FetchRequest. Tasks: `run` fetches a repository (job.py),
 `pull` gets an image into Docker (pull.py), `peer-server` lets peers read files (peer_server.py).
-Exit codes: 0 done, 1 failed, 75 temporary: run it again.
+Exit codes: 0 done, 1 failed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 #: Task -> its module.
-_TASKS = {"run": "run", "pull": "pull", "peer-server": "peer_server"}
+_TASKS = {"run": "job", "pull": "pull", "peer-server": "peer_server"}
 
 
 def _main() -> int:

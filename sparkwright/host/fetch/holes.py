@@ -14,14 +14,21 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
-from sparkwright.host.fetch.errors import Failed
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.messages import Failed
+from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.lib import disks
+
+#: Ranges [start, end) of a file, sorted and without overlaps.
+Ranges = list[tuple[int, int]]
+
 
 _TRIAL = 1 << 20  # bytes; blocks of a file system can be as large
 _WRITTEN = b"\1"
@@ -37,114 +44,95 @@ def reported(directory: Path) -> bool:
             os.ftruncate(descriptor, 3 * _TRIAL)
             os.pwrite(descriptor, bytes(_TRIAL), _TRIAL)
             os.fsync(descriptor)
-        except OSError as error:
-            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-                return True  # that the disk is full is said where the rest is measured
-            raise
-        try:
             return of(descriptor, 3 * _TRIAL) == [(0, _TRIAL), (2 * _TRIAL, 3 * _TRIAL)]
-        except OSError:  # some that are no part of the kernel know no such question
-            return False
+        except OSError as error:
+            # A full disk is an error where the rest is measured. Some file systems that are no
+            # part of the kernel can't be asked for holes.
+            return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
-def map_of(part: Path) -> Path:
-    """Return where a part's map is, if it has one."""
-    return part.with_name(f"{part.name}.map")
+@dataclass(frozen=True)
+class Part:
+    """A file of a request that is being filled.
 
-
-def prepare(part: Path, size: int, *, mapped: bool = False) -> None:
-    """Make sure that a part is a regular file of full length; another file is replaced.
-
-    mapped: whether it needs a map. A part whose map is missing is begun anew.
+    Attributes:
+        received: counts bytes that were written, by the name of their downloader.
     """
-    part.parent.mkdir(parents=True, exist_ok=True)
-    if part.is_symlink():
-        part.unlink()
-    beside, pages = map_of(part), -(-size // PAGE)
-    fits = _size(part) == size and _size(beside) == (pages if mapped else None)
-    if not fits:
-        beside.unlink(missing_ok=True)
-    _resize(part, size, anew=mapped and not fits)
-    if mapped:
-        _resize(beside, pages)
+
+    path: Path
+    file: FetchFile
+    received: Callable[[str, int], None]
+
+    @property
+    def map(self) -> Path:
+        """Path of its map, if it has one."""
+        return self.path.with_name(f"{self.path.name}.map")
+
+    def prepare(self, *, mapped: bool) -> None:
+        """Make sure that it is a regular file of full length; another file is replaced.
+
+        mapped: whether it needs a map. A part whose map is missing is begun anew.
+        """
+        size, pages = self.file.size, -(-self.file.size // PAGE)
+        if _size(self.path) == size and _size(self.map) == (pages if mapped else None):
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        for path, length in ((self.path, size), (self.map, pages if mapped else None)):
+            path.unlink(missing_ok=True)
+            if length is not None:
+                with _open(path, os.O_CREAT | os.O_EXCL) as file:
+                    file.truncate(length)
+
+    def missing(self) -> Ranges:
+        """Return the missing ranges."""
+        if self.map.exists():
+            return unmarked(self.map.read_bytes(), self.file.size)
+        with self.path.open("rb", buffering=0) as file:
+            return of(file.fileno(), self.file.size)
+
+    @contextmanager
+    def writing(self, downloader: str) -> Iterator[Callable[[memoryview, int], None]]:
+        """Yield a function that writes bytes at a position, and marks and counts them.
+
+        The function raises Failed. It is safe for threads.
+        """
+        with (
+            _open(self.path) as part,
+            _open(self.map) if self.map.exists() else nullcontext() as pages,
+        ):
+
+            def write(data: memoryview, start: int) -> None:
+                written, end = 0, start + len(data)
+                first = -(-start // PAGE)
+                last = -(-end // PAGE) if end == self.file.size else end // PAGE
+                try:
+                    while written < len(data):
+                        written += os.pwrite(part.fileno(), data[written:], start + written)
+                    if pages is not None and last > first:
+                        os.pwrite(pages.fileno(), _WRITTEN * (last - first), first)
+                except OSError as error:
+                    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                        raise Failed("disk_full", parent=self.path.parent) from error
+                    raise Failed("disk_fault", path=self.path, reason=error.strerror) from error
+                self.received(downloader, len(data))
+
+            yield write
+
+
+def _open(path: Path, flags: int = 0) -> FileIO:
+    flags |= os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
 
 
 def _size(path: Path) -> int | None:
-    return path.lstat().st_size if os.path.lexists(path) else None
+    """Size of a regular file; -1 for what is no regular file."""
+    if not os.path.lexists(path):
+        return None
+    status = path.lstat()
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
-def _resize(path: Path, size: int, *, anew: bool = False) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        if anew or os.fstat(descriptor).st_size != size:
-            os.ftruncate(descriptor, 0)
-            os.ftruncate(descriptor, size)
-    finally:
-        os.close(descriptor)
-
-
-def allocated(part: Path) -> int:
-    """Return the bytes that a part takes on the disk, whether they are written or not."""
-    return part.lstat().st_blocks * 512
-
-
-def missing(part: Path, size: int) -> list[tuple[int, int]]:
-    """Return the missing ranges [start, end) of a part of full length, sorted."""
-    if (beside := map_of(part)).exists():
-        return unmarked(beside.read_bytes(), size)
-    descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return of(descriptor, size)
-    finally:
-        os.close(descriptor)
-
-
-class Writer:
-    """Writes into a part, and marks in its map what is written; see ``writing``."""
-
-    def __init__(self, path: Path, part: int, beside: int | None, size: int) -> None:
-        self._path = path
-        self._part = part
-        self._map = beside
-        self._size = size
-
-    def write(self, data: memoryview, start: int) -> None:
-        """Write bytes at a position. Raises Failed. Safe for threads."""
-        try:
-            self._write(data, start)
-        except OSError as error:
-            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-                raise Failed("disk_full", parent=self._path.parent) from error
-            raise Failed("disk_fault", path=self._path, reason=error.strerror) from error
-
-    def _write(self, data: memoryview, start: int) -> None:
-        written = 0
-        while written < len(data):
-            written += os.pwrite(self._part, data[written:], start + written)
-        if self._map is None:
-            return
-        end = start + len(data)
-        first, last = -(-start // PAGE), -(-end // PAGE) if end == self._size else end // PAGE
-        if last > first:
-            os.pwrite(self._map, _WRITTEN * (last - first), first)
-
-
-@contextmanager
-def writing(part: Path) -> Iterator[Writer]:
-    """Open a part for writing."""
-    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor, beside = os.open(part, flags), None
-    try:
-        if map_of(part).exists():
-            beside = os.open(map_of(part), flags)
-        yield Writer(part, descriptor, beside, os.fstat(descriptor).st_size)
-    finally:
-        os.close(descriptor)
-        if beside is not None:
-            os.close(beside)
-
-
-def unmarked(pages: bytes, size: int) -> list[tuple[int, int]]:
+def unmarked(pages: bytes, size: int) -> Ranges:
     """Return the missing ranges of a part by its map."""
     ranges, end = [], 0
     while end < len(pages) and (start := pages.find(b"\0", end)) >= 0:
@@ -154,8 +142,8 @@ def unmarked(pages: bytes, size: int) -> list[tuple[int, int]]:
     return ranges
 
 
-def of(descriptor: int, size: int) -> list[tuple[int, int]]:
-    """Return the same of an open part."""
+def of(descriptor: int, size: int) -> Ranges:
+    """Return the missing ranges of an open part by its holes."""
     ranges = []
     position = 0
     while position < size:
@@ -173,6 +161,6 @@ def of(descriptor: int, size: int) -> list[tuple[int, int]]:
     return ranges
 
 
-def total(ranges: list[tuple[int, int]]) -> int:
+def total(ranges: Ranges) -> int:
     """Return the bytes in a list of ranges."""
     return sum(end - start for start, end in ranges)

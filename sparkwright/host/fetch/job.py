@@ -1,82 +1,119 @@
-"""Fetch job: find what is on the disk, fetch the rest, put it in place, write the receipt."""
+"""Runs of the program, from the request to the exit code, and the fetch of a repository: find what
+is on the disk, fetch the rest, put it in place, write the receipt."""
 
 from __future__ import annotations
 
 import shutil
+import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
-from sparkwright.host.fetch import contents, existing, holes, workspace
-from sparkwright.host.fetch.errors import Failed, Temporary, size, text
-from sparkwright.host.fetch.progress import PEERS, Progress, log
-from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
+from sparkwright.host.fetch import contents, existing, workspace
+from sparkwright.host.fetch.holes import total
+from sparkwright.host.fetch.messages import FAILED, OK, Failed, log, size, text
+from sparkwright.host.fetch.progress import PEERS, Progress
+from sparkwright.host.fetch.request import FetchFile, FetchRequest, PullRequest, read
 from sparkwright.host.fetch.transfer import Libraries, Transfer
-from sparkwright.host.fetch.workspace import Workspace, publish, sync
-from sparkwright.host.lib import receipt
-from sparkwright.host.lib.receipt import Receipt
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib import files, receipt
+
+_Request = TypeVar("_Request", FetchRequest, PullRequest)
 
 
-def fetch(request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None) -> str:
+def run(path: Path, runtime: Path | None) -> int:
+    """Fetch what a request says. Returns the exit code."""
+    return carry_out(path, FetchRequest, partial(fetch, runtime=runtime))
+
+
+def carry_out(
+    path: Path, kind: type[_Request], work: Callable[[_Request, Progress, Event], str]
+) -> int:
+    """Carry out a request, and write how far it is to progress.json in its state directory.
+
+    Returns the exit code; the last line on stderr is the message.
+    """
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    progress: Progress | None = None
+    try:
+        request = read(kind, path)
+        how = request.fetch if isinstance(request, PullRequest) else request
+        progress = Progress(Path(how.state_dir))
+        message, code = work(request, progress, stop), OK
+    except Failed as error:
+        message, code = str(error), FAILED
+    except OSError as error:
+        message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
+    except Exception as error:
+        # A bug: name the place, without a traceback.
+        import traceback
+
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"{Path(frame.filename).name}:{frame.lineno}"
+        message, code = f"internal error in {line}: {type(error).__name__}: {error}", FAILED
+    if progress is not None:
+        progress.end("done" if code == OK else "failed", message)
+    log(message)
+    return code
+
+
+def fetch(
+    request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None = None
+) -> str:
     """Complete a destination. Returns the message of success; raises Failed otherwise."""
-    work = Workspace(request, progress, stop)
-    new_parent = not work.destination.parent.exists()
+    work = workspace.Workspace(request, progress, stop)
+    destination = work.destination
+    if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
+        kind = "symlink" if destination.is_symlink() else "file"
+        raise Failed("destination", path=destination, kind=kind)
+    began, every = time.monotonic(), sum(file.size for file in request.files)
+    progress.bytes_total = every
     with work.lock() as lock:
         progress.start()
-        # Another run may have completed it before this one got the lock.
-        message = workspace.complete(request, progress)
-        if message is None:
-            message = _fetch(work, runtime, lock, new_parent)
+        for file in request.files:
+            workspace.real_directories(work.base, file.path)
+        missing = existing.missing(work)
+        kept = _prepare(work, missing)
+        if kept:
+            log(f"kept {kept} bytes ({size(kept)}) of {every}")
+        if missing:
+            libraries = None
+            # The libraries can't be limited.
+            if request.downloader != "http" and runtime is not None and request.limit is None:
+                libraries = Libraries(work, runtime, lock)
+            Transfer(work, libraries).run(missing)
+        _finish(work)
         shutil.rmtree(work.root, ignore_errors=True)
-    return message
-
-
-def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -> str:
-    request, progress = work.request, work.progress
-    began = time.monotonic()
-    total = sum(file.size for file in request.files)
-    progress.show(files_total=len(request.files), bytes_total=total)
-    for file in request.files:
-        workspace.real_directories(work.base, file.path)
-    missing = existing.missing(work)
-    kept = _prepare(work, missing)
-    if kept:
-        log(f"kept {kept} bytes ({size(kept)}) of {total}")
-    if missing:
-        libraries = None
-        # The libraries can't be limited.
-        if request.downloader != "http" and runtime is not None and request.limit is None:
-            libraries = Libraries(request, runtime, work.stop, lock)
-        Transfer(work, libraries).run(missing)
-    _finish(work, new_parent)
-    received, seconds = progress.bytes_received, time.monotonic() - began
+    received, seconds = progress.received_by.total(), time.monotonic() - began
     peers, by = progress.received_by[PEERS], progress.received_by.most_common()
     names = [name for name, count in by if count > 0 and name != PEERS]
     return text(
-        "complete", count=len(request.files), total=size(total), received=size(received),
+        "complete", count=len(request.files), total=size(every), received=size(received),
         seconds=seconds, rate=size(received / seconds), kept=size(kept),
         by=f" by {' and '.join(names)}" if names else "", path=request.destination,
         peers=f", {size(peers)} of it from peers" if peers else "",
     )  # fmt: skip
 
 
-def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
+def _prepare(work: workspace.Workspace, missing: list[FetchFile]) -> int:
     """Create the parts and check that the rest fits on the disk. Returns the bytes kept."""
     headroom, lacking = work.request.headroom, 0
-    parts = {work.part(file.path) for file in missing}
-    kept = parts | {holes.map_of(part) for part in parts}
-    for old in sorted(work.parts.rglob("*")):
+    parts = {file: work.part(file) for file in missing}
+    kept = {path for part in parts.values() for path in (part.path, part.map)}
+    for old in work.parts.rglob("*"):
         if old.is_file() and old not in kept:
             old.unlink()
-    for file in missing:
-        part = work.part(file.path)
-        part.parent.mkdir(parents=True, exist_ok=True)
-        holes.prepare(part, file.size, mapped=work.mapped)
-        gap = holes.total(holes.missing(part, file.size))
+    work.parts.mkdir(exist_ok=True)
+    for file, part in parts.items():
+        part.prepare(mapped=work.mapped)
+        gap = total(part.missing())
         work.progress.present(file.path, file.size - gap)
         # Where files can't have holes, the whole part takes its place from the start.
-        lacking += min(gap, max(0, file.size - holes.allocated(part)))
+        lacking += min(gap, max(0, file.size - part.path.lstat().st_blocks * 512))
     parent, free = work.destination.parent, work.free()
     if missing and work.mapped:
         log(text("mapped", parent=parent))
@@ -85,35 +122,26 @@ def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
             "no_room", repo=work.request.repo, lacking=size(lacking), parent=parent,
             headroom=size(headroom), free=size(free), short=size(lacking + headroom - free),
         )  # fmt: skip
-    kept_bytes = work.progress.bytes_done
-    work.progress.show(bytes_kept=kept_bytes)
-    return kept_bytes
+    return work.progress.bytes_done
 
 
-def _finish(work: Workspace, new_parent: bool) -> None:
+def _finish(work: workspace.Workspace) -> None:
     """Check the contents, write the receipt, and give the directory its name."""
     request, base = work.request, work.base
     names = [file.path for file in request.files]
-    faults = contents.faults(base, names, request.expect or ExpectedContents())
-    if faults:
+    if faults := contents.faults(base, names, request.expect):
         commit = request.revision[:12]
         raise Failed("contents", repo=request.repo, commit=commit, faults="; ".join(faults))
-    work.progress.show(state="verifying")
+    work.progress.state = "verifying"
     directories = {base, *(d for name in names for d in (base / name).parents)}
     for directory in sorted(d for d in directories if d == base or base in d.parents):
-        publish(directory)
-        sync(directory)
+        workspace.publish(directory)
     entries = {name: work.verified[name] for name in names}
-    written = Receipt(request.repo, request.endpoint, request.revision, entries)
-    workspace.write_json(base / receipt.NAME, encode(written))
-    publish(base / receipt.NAME)
-    sync(base)
-    if new_parent:
-        publish(work.destination.parent)
+    written = receipt.Receipt(request.repo, request.endpoint, request.revision, entries)
+    files.write_record(base / receipt.NAME, written)
     if base != work.destination:
         base.rename(work.destination)
-    sync(work.destination.parent)
-    fault = receipt.check(request.destination, request.revision)
-    if fault is not None:
-        raise Temporary("changed_meanwhile", path=request.destination, fault=fault)
-    workspace.report_extras(work.destination, entries)
+    workspace.publish(work.destination.parent, own=False)
+    if fault := receipt.check(request.destination, request.revision):
+        raise Failed("changed_meanwhile", path=request.destination, fault=fault)
+    work.report_extras(entries)

@@ -6,7 +6,6 @@ name by name, without following links; what is not a regular file is not there.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -17,8 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.fetch import holes, peer_auth
+from sparkwright.host.fetch.holes import Ranges
 from sparkwright.host.fetch.request import PAGE, PeerRoots
-from sparkwright.host.lib import processes
+from sparkwright.host.lib import documents, processes
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
@@ -36,15 +36,6 @@ _LARGEST_KEY = 128
 
 
 @dataclass(frozen=True)
-class Place:
-    """A revision of a model or an image: the names of the directories down to it."""
-
-    root: str
-    parent: tuple[str, ...]
-    revision: str
-
-
-@dataclass(frozen=True)
 class OpenFile:
     """An open file, to be closed.
 
@@ -56,13 +47,72 @@ class OpenFile:
     descriptor: int
     size: int
     complete: bool
-    missing: list[tuple[int, int]] | None = None
+    missing: Ranges | None = None
 
     def __enter__(self) -> OpenFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
+
+    def available(self) -> Ranges:
+        """The ranges that are on the disk; of very many, the first."""
+        if self.complete:
+            return [(0, self.size)] if self.size else []
+        result, at, missing = [], 0, self.missing
+        if missing is None:
+            missing = holes.of(self.descriptor, self.size)
+        for start, end in [*missing, (self.size, self.size)]:
+            # Only the end of a range that is followed by a hole can be half written.
+            settled = start if start == self.size else start // _SETTLED * _SETTLED
+            if settled > at:
+                result.append((at, settled))
+            at = end
+        return result[:_MOST_RANGES]
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A revision of a model or an image: the names of the directories down to it, and its own."""
+
+    root: str
+    parent: tuple[str, ...]
+    name: str
+
+    @property
+    def _stage(self) -> str:
+        return f".staging-{self.name}"
+
+    def find(self, path: tuple[str, ...]) -> OpenFile | None:
+        """A file, open; None if nothing of it is on the disk."""
+        for folder in ((self.name,), (self._stage, "files")):
+            file = _regular(self.root, (*self.parent, *folder, *path))
+            if file is not None:
+                return file
+        below = (*self.parent, self._stage, "parts", *path[:-1])
+        part = _regular(self.root, (*below, f"{path[-1]}.part"))
+        beside = _regular(self.root, (*below, f"{path[-1]}.part.map")) if part else None
+        if part is None or beside is None:
+            return part and replace(part, complete=False)
+        with beside, open(beside.descriptor, "rb", closefd=False) as content:
+            pages = content.read(-(-part.size // PAGE))
+        return replace(part, complete=False, missing=holes.unmarked(pages, part.size))
+
+    def fetching(self) -> bool:
+        """Whether a fetch of this revision runs."""
+        stage = (*self.parent, self._stage, "holder.json")
+        holder = documents.parsed(text(self.root, stage, _LARGEST_HOLDER)) or {}
+        return processes.runs(holder.get("pid"), "fetch.py")
+
+    def ended(self) -> bool:
+        """Whether it is complete and nothing will be added to it."""
+        return self._has_directory(self.name) and not self._has_directory(self._stage)
+
+    def _has_directory(self, name: str) -> bool:
+        with suppress(OSError):
+            os.close(_open(self.root, (*self.parent, name), os.O_DIRECTORY))
+            return True
+        return False
 
 
 def names(path: str) -> list[str] | None:
@@ -75,44 +125,41 @@ def names(path: str) -> list[str] | None:
     return result if valid and len(result) <= _DEEPEST + 4 else None
 
 
-def _open(root: str, parts: tuple[str, ...]) -> int:
-    """A file or directory below a root. Raises OSError, also for a link on the way."""
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for n, part in enumerate(parts, 1):
-        try:
-            below = os.open(part, _OPEN | (os.O_DIRECTORY if n < len(parts) else 0), dir_fd=at)
-        finally:
-            os.close(at)
-        at = below
-    return at
-
-
-def _regular(root: str, parts: tuple[str, ...], *, complete: bool) -> OpenFile | None:
-    try:
-        descriptor = _open(root, parts)
-    except OSError:
+def revision(roots: PeerRoots, parts: list[str]) -> tuple[Revision, tuple[str, ...]] | None:
+    """The revision that names lead to, and the names below it; None for invalid ones."""
+    kind = parts[0] if parts else ""
+    depth = {"models": 3, "images": 2}.get(kind)
+    if depth is None or not depth < len(parts) <= depth + _DEEPEST:
         return None
-    result = os.fstat(descriptor)
-    if stat.S_ISREG(result.st_mode):
-        return OpenFile(descriptor, result.st_size, complete)
-    os.close(descriptor)
+    *parent, name = parts[1:depth]
+    if not _HEX.fullmatch(name) or not all(map(_DIRECTORY.fullmatch, parent)):
+        return None
+    return Revision(getattr(roots, kind), tuple(parent), name), tuple(parts[depth:])
+
+
+def images(root: str) -> list[Revision]:
+    """Every image below a root, also those that are being fetched."""
+    with suppress(OSError):
+        listed = {path.name.removeprefix(".staging-") for path in Path(root).iterdir()}
+        return [Revision(root, (), name) for name in listed if _HEX.fullmatch(name)]
+    return []
+
+
+def run_key(directory: str, run: str) -> str | None:
+    """The key of a host that serves, for a run; None if there is none, or it is too old."""
+    with suppress(OSError):
+        # Both times are this host's: no other clock matters.
+        if (
+            peer_auth.RUN.fullmatch(run)
+            and time.time() - Path(directory, run).stat().st_mtime < LIFE
+        ):
+            return (text(directory, (run,), _LARGEST_KEY) or "").strip() or None
     return None
-
-
-def _with_map(part: OpenFile, place: Place, below: tuple[str, ...]) -> OpenFile:
-    """A part with what its map says, where it has one."""
-    beside = (*place.parent, *below[:-1], f"{below[-1]}.map")
-    result = _regular(place.root, beside, complete=True)
-    if result is None:
-        return part
-    with result, open(result.descriptor, "rb", closefd=False) as file:
-        pages = file.read(-(-part.size // PAGE))
-    return replace(part, missing=holes.unmarked(pages, part.size))
 
 
 def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
     """A small regular file below a root; None if there is none, or it is larger."""
-    file = _regular(root, parts, complete=True)
+    file = _regular(root, parts)
     if file is None:
         return None
     with file:
@@ -120,102 +167,25 @@ def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
     return content.decode(errors="replace") if file.size <= largest else None
 
 
-class Store:
-    """Finds files below the two roots."""
-
-    def __init__(self, roots: PeerRoots) -> None:
-        self._roots = {"models": roots.models, "images": roots.images}
-
-    def place(self, parts: list[str]) -> tuple[Place, tuple[str, ...]] | None:
-        """The revision that names lead to, and the names below it; None for invalid ones."""
-        kind = parts[0] if parts else ""
-        depth = {"models": 3, "images": 2}.get(kind)
-        if depth is None or not depth < len(parts) <= depth + _DEEPEST:
-            return None
-        *parent, revision = parts[1:depth]
-        if not _HEX.fullmatch(revision) or not all(map(_DIRECTORY.fullmatch, parent)):
-            return None
-        return Place(self._roots[kind], tuple(parent), revision), tuple(parts[depth:])
-
-    def find(self, place: Place, path: tuple[str, ...]) -> OpenFile | None:
-        """A file of a revision, open; None if nothing of it is on the disk."""
-        stage = f".staging-{place.revision}"
-        part = (*path[:-1], f"{path[-1]}.part")
-        for below, complete in (
-            ((place.revision, *path), True),
-            ((stage, "files", *path), True),
-            ((stage, "parts", *part), False),
-        ):
-            result = _regular(place.root, (*place.parent, *below), complete=complete)
-            if result is not None:
-                return result if complete else _with_map(result, place, below)
-        return None
-
-    def fetching(self, place: Place) -> bool:
-        """Whether a fetch of this revision runs."""
-        stage = (*place.parent, f".staging-{place.revision}", "holder.json")
+def _open(root: str, parts: tuple[str, ...], last: int = 0) -> int:
+    """A file or directory below a root. Raises OSError, also for a link on the way."""
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for n, part in enumerate(parts, 1):
         try:
-            holder = json.loads(text(place.root, stage, _LARGEST_HOLDER) or "")
-            return processes.runs(holder["pid"], "fetch.py")
-        except (ValueError, KeyError, TypeError):
-            return False
-
-    def ended(self, place: Place) -> bool:
-        """Whether a revision is complete and nothing will be added to it."""
-        there = self._is_directory(place, place.revision)
-        return there and not self._is_directory(place, f".staging-{place.revision}")
-
-    def images(self) -> list[Place]:
-        """Every image, also those that are being fetched."""
-        with suppress(OSError):
-            listed = Path(self._roots["images"]).iterdir()
-            result = {item.name.removeprefix(".staging-") for item in listed}
-            return [
-                Place(self._roots["images"], (), item) for item in result if _HEX.fullmatch(item)
-            ]
-        return []
-
-    def _is_directory(self, place: Place, name: str) -> bool:
-        try:
-            descriptor = _open(place.root, (*place.parent, name))
-        except OSError:
-            return False
-        with OpenFile(descriptor, 0, False):
-            return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+            below = os.open(part, _OPEN | (os.O_DIRECTORY if n < len(parts) else last), dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
 
 
-def available(file: OpenFile) -> list[tuple[int, int]]:
-    """The ranges of a file that are on the disk; of very many, the first."""
-    if file.complete:
-        return [(0, file.size)] if file.size else []
-    result, at = [], 0
-    lacking = holes.of(file.descriptor, file.size) if file.missing is None else file.missing
-    for start, end in [*lacking, (file.size, file.size)]:
-        # Only the end of a range that is followed by a hole can be half written.
-        settled = start if start == file.size else start // _SETTLED * _SETTLED
-        if settled > at:
-            result.append((at, settled))
-        at = end
-    return result[:_MOST_RANGES]
-
-
-class Keys:
-    """Keys of a host that serves: one file per run, read when a request names the run."""
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-
-    def are_there(self) -> bool:
-        """Whether there is such a directory still."""
-        return Path(self._directory).is_dir()
-
-    def of(self, run: str) -> str | None:
-        """A run's key; None if there is none, or it is too old."""
-        if not peer_auth.RUN.fullmatch(run):
-            return None
-        with suppress(OSError):
-            # Both times are this host's: no other clock matters.
-            age = time.time() - Path(self._directory, run).stat().st_mtime
-            if age < LIFE:
-                return (text(self._directory, (run,), _LARGEST_KEY) or "").strip() or None
+def _regular(root: str, parts: tuple[str, ...]) -> OpenFile | None:
+    try:
+        descriptor = _open(root, parts)
+    except OSError:
         return None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return OpenFile(descriptor, status.st_size, complete=True)
+    os.close(descriptor)
+    return None

@@ -29,19 +29,21 @@ import signal
 import socket
 import ssl
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import Any
 
 from sparkwright.host.fetch import peer_auth, peer_files
-from sparkwright.host.fetch.errors import FAILED, OK, Failed
-from sparkwright.host.fetch.peer_files import Keys, OpenFile, Place, Store
+from sparkwright.host.fetch.messages import FAILED, OK, Failed, log
+from sparkwright.host.fetch.peer_files import OpenFile, Revision
 from sparkwright.host.fetch.peers import PIECE, Held
-from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import PeerServerRequest, read_peer_server
-from sparkwright.host.lib import bounded
+from sparkwright.host.fetch.request import PeerServerRequest, read
+from sparkwright.host.lib import bounded, documents
 from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
@@ -82,8 +84,9 @@ class Connections:
         self._most = most
         self._most_of_one = most_of_one
         self._lock = Lock()
+        #: In the order of their arrival.
         self._addresses: dict[socket.socket, str] = {}
-        self._unknown: dict[socket.socket, None] = {}
+        self._known: set[socket.socket] = set()
 
     def admit(self, connection: socket.socket, address: str) -> bool:
         """Whether there is room for a connection; an older one may be closed for it."""
@@ -91,42 +94,38 @@ class Connections:
             same = [other for other, its in self._addresses.items() if its == address]
             if len(same) >= self._most_of_one and not self._make_room(same):
                 return False
-            if len(self._addresses) >= self._most and not self._make_room(list(self._unknown)):
+            if len(self._addresses) >= self._most and not self._make_room(list(self._addresses)):
                 return False
             self._addresses[connection] = address
-            self._unknown[connection] = None
             return True
 
     def known(self, connection: socket.socket) -> None:
         """It has shown a key: it stays as long as it likes."""
         with self._lock:
-            self._unknown.pop(connection, None)
+            self._known.add(connection)
 
     def leave(self, connection: socket.socket) -> None:
         """It has ended."""
         with self._lock:
             self._addresses.pop(connection, None)
-            self._unknown.pop(connection, None)
+            self._known.discard(connection)
             connection.close()
 
     def _make_room(self, among: list[socket.socket]) -> bool:
-        for connection in among:  # in the order of their arrival
-            if connection in self._unknown:
-                self._addresses.pop(connection, None)
-                self._unknown.pop(connection)
-                with suppress(OSError):
-                    # Not TLS's own: another thread may be in the middle of its handshake.
-                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
-                return True
-        return False
+        unknown = next((item for item in among if item not in self._known), None)
+        if unknown is not None:
+            del self._addresses[unknown]
+            with suppress(OSError):
+                # Not TLS's own: another thread may be in the middle of its handshake.
+                socket.socket.shutdown(unknown, socket.SHUT_RDWR)
+        return unknown is not None
 
 
 class PeerServer:
     """A server on sockets that listen already."""
 
     def __init__(self, request: PeerServerRequest, listening: list[socket.socket]) -> None:
-        self.store = Store(request.roots)
-        self.keys = Keys(request.keys)
+        self.request = request
         self._connections = Connections()
         self._listening = listening
         self._idle = request.idle
@@ -156,14 +155,13 @@ class PeerServer:
             while (
                 not self.ended.is_set()
                 and time.monotonic() - self._last <= self._idle
-                and self.keys.are_there()
+                and Path(self.request.keys).is_dir()
             ):
                 for ready, _ in selector.select(0.2):
                     self._accept(ready.fileobj)
         self.ended.set()
 
-    def _accept(self, listening: object) -> None:
-        assert isinstance(listening, socket.socket)
+    def _accept(self, listening: Any) -> None:
         try:
             connection, address = listening.accept()
         except OSError:
@@ -189,18 +187,9 @@ class PeerServer:
                     connection.settimeout(UNKNOWN)
                     connection.do_handshake()
                     connection.settimeout(None)
-                Conversation(self, connection, own_docker=is_own_docker(address))
+                Conversation(connection, (address, 0), self)  # type: ignore[arg-type]
         finally:
             self._connections.leave(connection)
-
-
-@dataclass(frozen=True)
-class _Signed:
-    """A request of a known peer: its key and nonce, and the words that both sides sign."""
-
-    key: str
-    nonce: str
-    words: tuple[str, ...]
 
 
 class Conversation(BaseHTTPRequestHandler):
@@ -212,12 +201,11 @@ class Conversation(BaseHTTPRequestHandler):
 
     protocol_version = default_request_version = request_version = "HTTP/1.1"
 
-    def __init__(self, server: PeerServer, connection: socket.socket, *, own_docker: bool) -> None:
-        self._server = server
-        self._own_docker = own_docker
-        self._challenge = ""
-        self._is_known = False
-        super().__init__(connection, ("", 0), server)  # type: ignore[arg-type]
+    server: PeerServer  # type: ignore[assignment]
+    _challenge = ""
+    _is_known = False
+    #: Signs the answer to a request that was signed: status, range and hash of the body.
+    _sign: Callable[..., str] | None = None
 
     def setup(self) -> None:
         self.connection = self.request
@@ -226,18 +214,23 @@ class Conversation(BaseHTTPRequestHandler):
         self.wfile = self.connection.makefile("wb")
 
     def handle_one_request(self) -> None:
+        self._sign = None
         self._guard.allow(_HEAD, _KNOWN if self._is_known else UNKNOWN)
         if self._reader.peek(1)[:1] == b"\x16":
             # A TLS handshake. Docker with containerd's image store takes an answer in HTTP, and
             # that alone, for a reason to try without TLS.
             self.send_error(400)
-            self._end()
+            # It is read before the end: bytes that are unread here would reset the connection.
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_WR)
+            self._guard.allow(_HEAD, _LAST)
+            self._reader.read()
         else:
             super().handle_one_request()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a request that is not valid, and end the connection."""
-        self._head(400, 0, peer_auth.EMPTY, None, Connection="close")
+        self._head(400, Connection="close")
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: anybody can ask."""
@@ -253,12 +246,12 @@ class Conversation(BaseHTTPRequestHandler):
         elif path.startswith("/v2/"):
             self._docker(path)
         elif self.path == "/challenge":
-            self._say(200)
-        elif (signed := self._signed()) is None:
-            self._say(401)
+            self._head(200)
+        elif not self._is_signed():
+            self._head(401)
         else:
             self._used()
-            self._file(path, query, signed)
+            self._file(path, query)
 
     do_HEAD = do_GET
 
@@ -267,46 +260,48 @@ class Conversation(BaseHTTPRequestHandler):
 
     def _used(self) -> None:
         self._is_known = True
-        self._server.used(self.connection)
+        self.server.used(self.connection)
 
-    def _signed(self) -> _Signed | None:
+    def _is_signed(self) -> bool:
         challenge, self._challenge = self._challenge, ""
         claimed = peer_auth.claimed(self._header("Authorization"))
         if claimed is None or not challenge or self.command != "GET":
-            return None
+            return False
         run, peer, number, made = claimed
-        server_key = self._server.keys.of(run)
+        server_key = peer_files.run_key(self.server.request.keys, run)
         if server_key is None:
-            return None
+            return False
         key = peer_auth.peer_key(server_key, peer)
-        signed_text = (challenge, self.command, self.path, self._header("Range"))
-        if not peer_auth.is_request(key, made, number, *signed_text, peer_auth.EMPTY):
-            return None
-        return _Signed(key, number, signed_text)
+        request = (challenge, self.command, self.path, self._header("Range"))
+        if peer_auth.is_request(key, made, number, *request, peer_auth.EMPTY):
+            self._sign = partial(peer_auth.answer, key, number, *request)
+        return self._sign is not None
 
-    def _file(self, path: str, query: str, signed: _Signed) -> None:
-        store = self._server.store
-        names = peer_files.names(path)
-        result = store.place(names[1:]) if names and names[0] == "files" else None
+    def _file(self, path: str, query: str) -> None:
+        names, roots = peer_files.names(path) or [""], self.server.request.roots
+        result = peer_files.revision(roots, names[1:]) if names[0] == "files" else None
         if result is None or query not in ("", "ranges"):
-            self._say(404, signed=signed)
+            self._head(404)
             return
-        place, below = result
-        file = store.find(place, below)
-        if query == "ranges":
-            held = Held(_listed(file), store.fetching(place), store.ended(place))
-            self._say(200, json.dumps(encode(held)).encode(), signed=signed)
-        elif file is None:
-            self._say(404, signed=signed)
-        else:
-            with file:
-                self._piece(file, signed)
+        revision, below = result
+        file = revision.find(below)
+        with file or nullcontext():
+            if query == "ranges":
+                ranges = tuple(file.available()) if file else ()
+                held = Held(ranges, revision.fetching(), revision.ended())
+                body = json.dumps(encode(held)).encode()
+                self._head(200, len(body), hashlib.sha256(body).hexdigest())
+                self.wfile.write(body)
+            elif file:
+                self._piece(file)
+            else:
+                self._head(404)
 
-    def _piece(self, file: OpenFile, signed: _Signed) -> None:
+    def _piece(self, file: OpenFile) -> None:
         wanted = _RANGE.fullmatch(self._header("Range"))
         start, end = (int(wanted[1]), int(wanted[2]) + 1) if wanted and wanted[2] else (0, 0)
         if not 0 < end - start <= PIECE or end > file.size:
-            self._say(416, signed=signed)
+            self._head(416)
             return
         # Twice over the bytes, which are in memory the second time: the peer keeps nothing that
         # is not signed, and nothing of it is held here.
@@ -318,30 +313,22 @@ class Conversation(BaseHTTPRequestHandler):
             hashed.update(block)
             at += len(block)
         content_range = f"bytes {start}-{end - 1}/{file.size}"
-        self._head(206, end - start, hashed.hexdigest(), signed, content_range)
+        self._head(206, end - start, hashed.hexdigest(), Content_Range=content_range)
         self._send_file(file.descriptor, start, end, _PIECE_TIME)
 
-    def _say(self, status: int, body: bytes = b"", *, signed: _Signed | None = None) -> None:
-        self._head(status, len(body), hashlib.sha256(body).hexdigest(), signed)
-        self.wfile.write(body)
-
     def _head(
-        self, status: int, length: int, hashed: str, signed: _Signed | None,
-        content_range: str = "", **headers: str,
-    ) -> None:  # fmt: skip
-        self._challenge = headers["Sparkwright-Challenge"] = peer_auth.nonce()
-        if content_range:
-            headers["Content-Range"] = content_range
-        if signed is not None:
-            signed_text = (*signed.words, str(status), content_range, hashed)
-            headers["Sparkwright-Answer"] = peer_auth.answer(signed.key, signed.nonce, *signed_text)
-        self._send_head(status, length, headers)
-
-    def _send_head(self, status: int, length: int, headers: dict[str, str]) -> None:
+        self, status: int, length: int = 0, hashed: str = peer_auth.EMPTY, **headers: str
+    ) -> None:
+        """Send the head of an answer, with the challenge for the next request."""
+        self._challenge = peer_auth.nonce()
+        headers |= {"Content_Length": str(length), "Sparkwright_Challenge": self._challenge}
+        if self._sign is not None:
+            content_range = headers.get("Content_Range", "")
+            headers["Sparkwright_Answer"] = self._sign(str(status), content_range, hashed)
         self.connection.settimeout(_HEAD_TIME)
         self.send_response_only(status)
-        for name, value in ({"Content-Length": str(length)} | headers).items():
-            self.send_header(name, value)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
         self.end_headers()
 
     def _send_file(self, descriptor: int, start: int, end: int, seconds: float) -> None:
@@ -361,22 +348,12 @@ class Conversation(BaseHTTPRequestHandler):
                     raise TimeoutError("it does not read")
                 start += sent
 
-    def _end(self) -> None:
-        """End the connection so that the answer is read: unread bytes here would reset it."""
-        self.wfile.flush()
-        self.connection.shutdown(socket.SHUT_WR)
-        until = time.monotonic() + _LAST
-        while (left := until - time.monotonic()) > 0:
-            self.connection.settimeout(left)
-            if not self.connection.recv(4096):
-                return
-
     def _docker(self, path: str) -> None:
-        if not self._own_docker:
-            self._say(404)
+        if not is_own_docker(self.client_address[0]):
+            self._head(404)
             return
         if not self._has_password():
-            self._send_head(401, 0, {"WWW-Authenticate": 'Basic realm="sparkwright"'})
+            self._head(401, WWW_Authenticate='Basic realm="sparkwright"')
             return
         self._used()
         names = peer_files.names(path) or []
@@ -384,12 +361,12 @@ class Conversation(BaseHTTPRequestHandler):
         is_file = digest is not None and names[-2] in ("manifests", "blobs")
         result = self._wait_for(digest[1]) if digest and is_file else None
         if digest is None or result is None:
-            self._send_head(200 if path == "/v2/" else 404, 0, {"Content-Type": "text/plain"})
+            self._head(200 if path == "/v2/" else 404, Content_Type="text/plain")
             return
-        place, file = result
+        image, file = result
         with file:
             kind = _media_type(file) if names[-2] == "manifests" else "application/octet-stream"
-            self._blob(place, file, digest[1], kind)
+            self._blob(image, file, digest[1], kind)
 
     def _has_password(self) -> bool:
         scheme, _, given = self._header("Authorization").partition(" ")
@@ -398,20 +375,20 @@ class Conversation(BaseHTTPRequestHandler):
         except ValueError:
             return False
         run, _, password = account.partition(":")
-        key = self._server.keys.of(run) if scheme == "Basic" else None
+        key = peer_files.run_key(self.server.request.keys, run) if scheme == "Basic" else None
         return key is not None and hmac.compare_digest(password, peer_auth.docker_password(key))
 
-    def _wait_for(self, digest: str) -> tuple[Place, OpenFile] | None:
+    def _wait_for(self, digest: str) -> tuple[Revision, OpenFile] | None:
         """Wait for a blob to appear; for small ones to be complete, since manifests are parsed."""
-        store, until = self._server.store, time.monotonic() + _PATIENCE
-        while not self._server.ended.is_set():
-            images = store.images()
+        until = time.monotonic() + _PATIENCE
+        while not self.server.ended.is_set():
+            images = peer_files.images(self.server.request.roots.images)
             for image in images:
-                if file := store.find(image, (digest,)):
+                if file := image.find((digest,)):
                     if file.complete or file.size > 1 << 20:
                         return image, file
                     os.close(file.descriptor)
-            if any(map(store.fetching, images)):
+            if any(image.fetching() for image in images):
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
                 return None
@@ -419,35 +396,34 @@ class Conversation(BaseHTTPRequestHandler):
             time.sleep(_WAIT)
         return None
 
-    def _blob(self, place: Place, file: OpenFile, digest: str, kind: str) -> None:
+    def _blob(self, image: Revision, file: OpenFile, digest: str, kind: str) -> None:
         start, end = _clipped(self._header("Range"), file.size)
-        whole = (start, end) == (0, file.size)
-        headers = {"Content-Type": kind, "Docker-Content-Digest": f"sha256:{digest}"}
-        if not whole:
-            headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size}"
-        headers["Accept-Ranges"] = "bytes"
-        self._send_head(200 if whole else 206, end - start, headers)
-        complete, at, idle = file.complete, start, time.monotonic()
+        headers = {"Content_Type": kind, "Docker_Content_Digest": f"sha256:{digest}"}
+        status = 200
+        if (start, end) != (0, file.size):
+            headers["Content_Range"] = f"bytes {start}-{end - 1}/{file.size}"
+            status = 206
+        self._head(status, end - start, Accept_Ranges="bytes", **headers)
+        at, idle = start, time.monotonic()
         while self.command == "GET" and at < end:
-            upto = min(end, at + PIECE) if complete else min(end, _settled(file, at))
-            if upto > at:
+            settled = [last for first, last in file.available() if first <= at < last]
+            if settled:
+                upto = min(end, settled[0], at + PIECE)
                 self._send_file(file.descriptor, at, upto, _DOCKER_TIME)
                 at, idle = upto, time.monotonic()
-                self._used()
-                continue
-            if self._has_its_name(place, file, digest):
-                complete = True
-                continue
-            if self._server.store.fetching(place):
-                idle = time.monotonic()
-            if self._server.ended.is_set() or time.monotonic() - idle > _PATIENCE:
-                raise ConnectionAbortedError("the fetch or this server ended")
+            elif self._has_its_name(image, file, digest):
+                file = replace(file, complete=True)
+            else:
+                if image.fetching():
+                    idle = time.monotonic()
+                if self.server.ended.is_set() or time.monotonic() - idle > _PATIENCE:
+                    raise ConnectionAbortedError("the fetch or this server ended")
+                time.sleep(_WAIT)
             self._used()
-            time.sleep(_WAIT)
 
-    def _has_its_name(self, place: Place, file: OpenFile, digest: str) -> bool:
+    def _has_its_name(self, image: Revision, file: OpenFile, digest: str) -> bool:
         """Whether a part has been verified since; raises OSError if it was replaced or removed."""
-        now = self._server.store.find(place, (digest,))
+        now = image.find((digest,))
         if now is None:
             raise ConnectionAbortedError("the part was removed")
         with now:
@@ -456,28 +432,11 @@ class Conversation(BaseHTTPRequestHandler):
             return now.complete
 
 
-def _listed(file: OpenFile | None) -> tuple[tuple[int, int], ...]:
-    if file is None:
-        return ()
-    with file:
-        return tuple(peer_files.available(file))
-
-
 def _media_type(file: OpenFile) -> str:
     """The media type that a manifest names."""
-    if file.size > _LARGEST_MANIFEST:
-        return _MANIFEST
-    try:
-        named = str(json.loads(os.pread(file.descriptor, file.size, 0)).get("mediaType"))
-    except (ValueError, AttributeError):
-        return _MANIFEST
-    return named if _KIND.fullmatch(named) else _MANIFEST
-
-
-def _settled(file: OpenFile, at: int) -> int:
-    """The end of the bytes on the disk from a position on."""
-    ranges = peer_files.available(file)
-    return next((min(end, at + PIECE) for start, end in ranges if start <= at < end), at)
+    manifest = documents.parsed(os.pread(file.descriptor, _LARGEST_MANIFEST, 0)) or {}
+    kind = str(manifest.get("mediaType"))
+    return kind if _KIND.fullmatch(kind) else _MANIFEST
 
 
 def _clipped(header: str, size: int) -> tuple[int, int]:
@@ -503,18 +462,17 @@ def listening(request: PeerServerRequest) -> list[socket.socket]:
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
         return [socket.socket(fileno=_FIRST_PASSED + n) for n in range(count)]
-    sockets = []
-    for address in request.addresses:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        endpoint = (address, request.port)
-        sockets.append(socket.create_server(endpoint, family=family, backlog=_BACKLOG))
-    return sockets
+    families = {True: socket.AF_INET6, False: socket.AF_INET}
+    return [
+        socket.create_server((name, request.port), family=families[":" in name], backlog=_BACKLOG)
+        for name in request.addresses
+    ]
 
 
 def run(request_path: Path, _runtime: Path | None) -> int:
     """Serve until it was idle for long enough, or until a signal."""
     try:
-        request = read_peer_server(request_path)
+        request = read(PeerServerRequest, request_path)
         server = PeerServer(request, listening(request))
     except Failed as error:
         log(str(error))

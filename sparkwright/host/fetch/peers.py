@@ -14,24 +14,24 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import re
 import ssl
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 
-from sparkwright.host.fetch import holes, peer_auth
-from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch import peer_auth
+from sparkwright.host.fetch.holes import Part, Ranges
+from sparkwright.host.fetch.messages import Failed, check, log
+from sparkwright.host.fetch.progress import PEERS
 from sparkwright.host.fetch.ranges import Limit, side_by_side
-from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest, PeerKeys
+from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
-from sparkwright.host.lib.records import decode
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -73,34 +73,35 @@ class Held:
 
 
 class PeerClient(http.client.HTTPConnection):
-    """A connection to one peer, made when it is needed. Not for several threads."""
+    """A connection to one peer for one file, made when it is needed. Not for several threads.
 
-    def __init__(self, address: str, keys: PeerKeys) -> None:
+    path: of the file, on the peer.
+    """
+
+    def __init__(self, address: str, keys: PeerKeys, path: str, size: int) -> None:
         url = urllib.parse.urlsplit(address)
         super().__init__(str(url.hostname), url.port, timeout=_CONNECT)
         self._keys = keys
         self._key, self._tls = keys.keys[address], keys.tls.get(address)
+        self._path, self._size = path, size
         self._challenge = ""
 
-    def held(self, path: str, size: int) -> Held:
-        """Ask which ranges of a file it has. Raises Unproven, Broken."""
-        status, _, body = self._get(f"{path}?ranges", "", _LARGEST_LIST, _ANSWER)
+    def held(self) -> Held:
+        """Ask which ranges of the file it has. Raises Unproven, Broken."""
+        status, _, body = self._get(f"{self._path}?ranges", "", _LARGEST_LIST, _ANSWER)
         if status != 200:
             raise Broken(f"HTTP {status}")
-        try:
-            held = decode(Held, json.loads(body))
-        except (ValueError, RecursionError) as error:
-            raise Broken("its list of ranges is not valid") from error
-        edges = [0, *(edge for pair in held.ranges for edge in pair), size]
-        if edges != sorted(edges):
+        held = documents.decoded(Held, body.decode(errors="replace"))
+        edges = [0, *(edge for pair in held.ranges for edge in pair), self._size] if held else []
+        if held is None or edges != sorted(edges):
             raise Broken("its list of ranges is not valid")
         return held
 
-    def piece(self, path: str, size: int, start: int, end: int) -> memoryview:
+    def piece(self, start: int, end: int) -> memoryview:
         """Get a range of at most PIECE bytes. Raises Unproven, Broken."""
         wanted = f"bytes={start}-{end - 1}"
-        status, content_range, body = self._get(path, wanted, end - start, _PIECE_TIME)
-        if status != 206 or content_range != f"bytes {start}-{end - 1}/{size}":
+        status, content_range, body = self._get(self._path, wanted, end - start, _PIECE_TIME)
+        if status != 206 or content_range != f"bytes {start}-{end - 1}/{self._size}":
             raise Broken(f"HTTP {status} {content_range}".strip())
         if len(body) != end - start:
             raise Broken("another number of bytes")
@@ -124,9 +125,20 @@ class PeerClient(http.client.HTTPConnection):
         try:
             if self.sock is None:
                 self.connect()
-                status, headers, _ = self._exchange("/challenge", {}, 0, _ANSWER)
-                self._challenged(status, headers)
-            return self._signed(target, wanted, most, seconds)
+                self._exchange("/challenge", {}, 0, _ANSWER)
+            number = peer_auth.nonce()
+            request = (self._challenge, "GET", target, wanted)
+            headers = {"Range": wanted} if wanted else {}
+            headers["Authorization"] = peer_auth.authorization(
+                self._key, self._keys.run, self._keys.peer, number, *request, peer_auth.EMPTY
+            )
+            status, answered, body = self._exchange(target, headers, most, seconds)
+            content_range = answered.get("Content-Range", "")
+            signed = (*request, str(status), content_range, hashlib.sha256(body).hexdigest())
+            mac = answered.get("Sparkwright-Answer", "")
+            if not peer_auth.is_answer(self._key, mac, number, *signed):
+                raise Unproven("its answer is not signed with the key of this run")
+            return status, content_range, body
         except (OSError, http.client.HTTPException) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -134,24 +146,6 @@ class PeerClient(http.client.HTTPConnection):
         except BaseException:
             self.close()
             raise
-
-    def _signed(
-        self, target: str, wanted: str, most: int, seconds: float
-    ) -> tuple[int, str, bytes]:
-        number = peer_auth.nonce()
-        request = (self._challenge, "GET", target, wanted)
-        headers = {"Range": wanted} if wanted else {}
-        headers["Authorization"] = peer_auth.authorization(
-            self._key, self._keys.run, self._keys.peer, number, *request, peer_auth.EMPTY
-        )
-        status, answered, body = self._exchange(target, headers, most, seconds)
-        content_range = answered.get("Content-Range", "")
-        signed = (*request, str(status), content_range, hashlib.sha256(body).hexdigest())
-        mac = answered.get("Sparkwright-Answer", "")
-        if not peer_auth.is_answer(self._key, mac, number, *signed):
-            raise Unproven("its answer is not signed with the key of this run")
-        self._challenged(200, answered)
-        return status, content_range, body
 
     def _exchange(
         self, target: str, headers: dict[str, str], most: int, seconds: float
@@ -165,13 +159,11 @@ class PeerClient(http.client.HTTPConnection):
         body: bytes = bounded.read(answer, most)
         if answer.length:
             raise Broken("the connection was cut")
-        return answer.status, answer.headers, body
-
-    def _challenged(self, status: int, headers: http.client.HTTPMessage) -> None:
-        """Keep the challenge for the next request."""
-        self._challenge = headers.get("Sparkwright-Challenge", "")
-        if status != 200 or not _CHALLENGE.fullmatch(self._challenge):
+        # For the next request: an answer that turns out to be unproven closes the connection.
+        self._challenge = answer.headers.get("Sparkwright-Challenge", "")
+        if not _CHALLENGE.fullmatch(self._challenge):
             raise Broken("an answer without a challenge")
+        return answer.status, answer.headers, body
 
 
 class Peers:
@@ -185,66 +177,63 @@ class Peers:
         self._lock = Lock()
         path = request.peer_token_file
         self._keys = documents.record(PeerKeys, path) if path else None
-        self._brought = dict.fromkeys(request.peers, 0)
-        self._gone: set[str] = set()
+        #: Peers that have not failed, with the bytes that they brought.
+        self.left = dict.fromkeys(request.peers, 0)
         # This host does not blame a peer for a limit of its own.
         self._least = LEAST if request.limit is None else min(LEAST, request.limit / 4)
         # With a limit, what is asked for at once takes a quarter of a second.
         quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE
         self._piece = max(PAGE, min(PIECE, quarter))
 
-    @property
-    def any(self) -> bool:
-        """Whether a peer is left."""
-        return any(peer not in self._gone for peer in self._request.peers)
-
-    def fill(self, file: FetchFile, part: Path, count: Callable[[int], None]) -> None:
+    def fill(self, part: Part) -> None:
         """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
+        kind, depth = ("images", 1) if self._request.source == "registry" else ("models", 2)
+        names = (*Path(self._request.destination).parts[-depth:], part.file.path)
+        path = urllib.parse.quote(f"/files/{kind}/{'/'.join(names)}")
         for peer in self._request.peers:
-            if peer in self._gone or not holes.missing(part, file.size):
+            if peer not in self.left or not part.missing():
                 continue
             if self._keys is None or peer not in self._keys.keys:
                 self._drop(peer, "the controller gave no key for it")
                 continue
-            clients = [PeerClient(peer, self._keys) for _ in range(_CONNECTIONS)]
-            try:
-                self._fill(peer, clients, file, part, count)
-            finally:
-                for client in clients:
-                    client.close()
+            with ExitStack() as stack:
+                clients = [
+                    stack.enter_context(closing(PeerClient(peer, self._keys, path, part.file.size)))
+                    for _ in range(_CONNECTIONS)
+                ]
+                try:
+                    self._fill(peer, clients, part)
+                except (Broken, Unproven) as error:
+                    check(self._stop)
+                    self._drop(peer, f"{error}")
 
-    def _fill(
-        self, peer: str, clients: list[PeerClient], file: FetchFile, part: Path,
-        count: Callable[[int], None],
-    ) -> None:  # fmt: skip
+    def _fill(self, peer: str, clients: list[PeerClient], part: Part) -> None:
+        """Fetch what a peer has of a file. Raises Broken, Unproven when it fails."""
         failures = 0
-        taken: list[tuple[int, int]] = []
-        path = self._path(file)
-        since, before = time.monotonic(), self._brought[peer]
-        while missing := holes.missing(part, file.size):
-            if self._stop.is_set():
-                raise Temporary("stopped")
+        taken: Ranges = []
+        since, before = time.monotonic(), self.left.get(peer, 0)
+        while peer in self.left and (missing := part.missing()):
+            check(self._stop)
             if time.monotonic() - since >= WINDOW:
-                self._measure(peer, self._brought[peer] - before)
-                since, before = time.monotonic(), self._brought[peer]
-            if peer in self._gone:
-                return
+                # A peer that is alive and brings too little must not hold a fetch.
+                if self.left.get(peer, 0) - before < WINDOW * self._least:
+                    raise Broken(f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
+                since, before = time.monotonic(), self.left.get(peer, 0)
             try:
-                held = clients[0].held(path, file.size)
+                held = clients[0].held()
                 wanted = common(missing, held.ranges)
                 if again := common(wanted, taken):
-                    raise _lost(file, part, again[0])
+                    parent, file = part.path.parent, part.file.path
+                    kind = disks.kind(str(parent)) or "an unknown file system"
+                    raise Failed("disk_loses", file=file, lost=again[0], parent=parent, kind=kind)
                 if wanted:
-                    self._take(peer, clients, path, file.size, part, wanted, count)
+                    self._take(peer, clients, part, wanted)
                     taken, failures = wanted, 0
                     continue
-            except (Broken, Unproven) as error:
-                if self._stop.is_set():
-                    raise Temporary("stopped") from None
+            except Broken:
                 failures += 1
-                if failures >= _TRIES or isinstance(error, Unproven):
-                    self._drop(peer, f"{error}")
-                    return
+                if failures >= _TRIES:
+                    raise
             else:
                 late = time.monotonic() - self._began > _GRACE
                 # It may have other files of this request.
@@ -252,10 +241,7 @@ class Peers:
                     return
             self._stop.wait(_POLL * (1 + failures))
 
-    def _take(
-        self, peer: str, clients: list[PeerClient], path: str, size: int, part: Path,
-        wanted: list[tuple[int, int]], count: Callable[[int], None],
-    ) -> None:  # fmt: skip
+    def _take(self, peer: str, clients: list[PeerClient], part: Part, wanted: Ranges) -> None:
         """Fetch ranges that the peer has, piece by piece, over several connections."""
         free: SimpleQueue[PeerClient] = SimpleQueue()
         for client in clients:
@@ -263,53 +249,33 @@ class Peers:
         abort = Event()
 
         def take(start: int, end: int) -> None:
-            if self._stop.is_set() or abort.is_set() or peer in self._gone:
+            if self._stop.is_set() or abort.is_set() or peer not in self.left:
                 return
             self._limit.take(end - start, self._stop)
             client = free.get()
             try:
-                writer.write(client.piece(path, size, start, end), start)
+                write(client.piece(start, end), start)
             finally:
                 free.put(client)
             with self._lock:
-                self._brought[peer] += end - start
-            count(end - start)
+                if peer in self.left:
+                    self.left[peer] += end - start
 
         pieces = [
             (at, min(at + self._piece, end))
             for start, end in wanted
             for at in range(start, end, self._piece)
         ]
-        with holes.writing(part) as writer:
+        with part.writing(PEERS) as write:
             side_by_side(take, pieces, len(clients), abort)
-
-    def _measure(self, peer: str, brought: int) -> None:
-        """Drop a peer that is alive and brings too little: it must not hold a fetch."""
-        if brought < WINDOW * self._least:
-            self._drop(peer, f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
 
     def _drop(self, peer: str, reason: str) -> None:
         with self._lock:
-            if peer not in self._gone:
-                self._gone.add(peer)
+            if self.left.pop(peer, None) is not None:
                 log(f"the peer {peer} fails ({reason}); continuing without it")
 
-    def _path(self, file: FetchFile) -> str:
-        kind = "images" if self._request.source == "registry" else "models"
-        place = Path(self._request.destination)
-        path = f"{place.parent.name}/{place.name}" if kind == "models" else place.name
-        return f"/files/{kind}/{path}/{urllib.parse.quote(file.path)}"
 
-
-def _lost(file: FetchFile, part: Path, lost: tuple[int, int]) -> Failed:
-    kind = disks.kind(str(part.parent)) or "an unknown file system"
-    start, end = lost
-    return Failed("disk_loses", file=file.path, start=start, end=end, parent=part.parent, kind=kind)
-
-
-def common(
-    missing: Iterable[tuple[int, int]], available: Iterable[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def common(missing: Ranges, available: Iterable[tuple[int, int]]) -> Ranges:
     """Return the missing ranges that are available, in whole pages except at a range's own ends.
 
     Both lists are sorted and without overlaps.
@@ -317,11 +283,8 @@ def common(
     result = []
     for start, end in missing:
         for first, last in available:
-            low, high = max(start, first), min(end, last)
-            if low > start:
-                low = -(-low // PAGE) * PAGE
-            if high < end:
-                high = high // PAGE * PAGE
+            low = start if first <= start else -(-first // PAGE) * PAGE
+            high = end if last >= end else last // PAGE * PAGE
             if high > low:
                 result.append((low, high))
     return result

@@ -19,10 +19,10 @@ from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.progress import Progress, log
-from sparkwright.host.fetch.request import BuildFile, PullRequest, read_pull
-from sparkwright.host.fetch.run import carry_out, fetch
+from sparkwright.host.fetch.job import carry_out, fetch
+from sparkwright.host.fetch.messages import Failed, check, log
+from sparkwright.host.fetch.progress import Progress
+from sparkwright.host.fetch.request import BuildFile, PullRequest
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
@@ -68,8 +68,7 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
         message = fetch(replace(request.fetch, files=files), progress, stop)
         progress.write()
         while not wait([pulled], timeout=0.5).done:
-            if stop.is_set():
-                raise Temporary("stopped")
+            check(stop)
     finally:
         stop.set()
     if (error := pulled.result()) is not None:
@@ -102,7 +101,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
     if not tagged.ok:
         raise Failed("docker_name", reason=tagged.said)
     if request.build:
-        progress.show(state="building")
+        progress.state = "building"
         progress.write()
         _build(request.name, request.build.files)
     docker.docker("image", "rm", "--no-prune", request.source)
@@ -124,4 +123,4 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
 
 def run(path: Path, _runtime: Path | None) -> int:
     """Do what the request says. Returns the exit code."""
-    return carry_out(path, read_pull, _pull)
+    return carry_out(path, PullRequest, _pull)

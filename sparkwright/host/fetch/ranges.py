@@ -9,18 +9,19 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes, sources
-from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
+from sparkwright.host.fetch.holes import Part, Ranges
+from sparkwright.host.fetch.messages import Failed, log
+from sparkwright.host.fetch.request import PAGE, FetchRequest
 from sparkwright.host.fetch.sources import Location, Source, origin
 
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
+#: Downloader of the bytes.
+_NAME = "plain HTTP"
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
 _OPENER = sources.opener(sources.Redirects())
 
@@ -83,28 +84,26 @@ def side_by_side(
 
 @dataclass
 class RangeFetch:
-    """Fills ranges of one part file. `count` is called with the bytes as they are written."""
+    """Fills ranges of one part."""
 
     request: FetchRequest
     source: Source
-    file: FetchFile
-    part: Path
-    count: Callable[[int], None]
+    part: Part
     stop: Event
     limit: Limit
     _abort: Event = field(default_factory=Event)
 
-    def run(self, location: Location, missing: list[tuple[int, int]], connections: int) -> None:
-        """Fetch the ranges. Raises Failed or Temporary; what arrived is in the part."""
-        self._location = location
+    def run(self, location: Location, connections: int) -> None:
+        """Fetch what is missing. Raises Failed; what arrived is in the part."""
+        self._location, self._file = location, self.part.file
+        missing, size = self.part.missing(), self._file.size
         pieces = list(_pieces(missing, connections, self.request.chunk_size))
         try:
             side_by_side(self._piece, pieces, connections, self._abort)
         except _NoRanges:
-            log(f"{self.file.path}: the server supports no ranges; fetching the whole file")
+            log(f"{self._file.path}: the server supports no ranges; fetching the whole file")
             self._abort.clear()
-            size = self.file.size
-            self.count(holes.total(holes.missing(self.part, size)) - size)
+            self.part.received(_NAME, holes.total(self.part.missing()) - size)
             self._piece(0, size, whole=True)
 
     def _piece(self, start: int, end: int, *, whole: bool = False) -> None:
@@ -113,25 +112,25 @@ class RangeFetch:
         while not self._abort.is_set():
             location = self._location
             try:
-                self._copy(location, start, end, whole)
+                self._copy(location, start, end)
                 return
             except _Cut as cut:
                 if whole:
-                    self.count(start - cut.reached)
+                    self.part.received(_NAME, start - cut.reached)
                 elif cut.reached > start:
                     start = cut.reached
-                    tries.restart()
+                    tries.failed = 0
                 if isinstance(cut, _Expired) and refused < 3:
                     refused += 1
-                    self._location = self.source.locate(self.file)
+                    self._location = self.source.locate(self._file)
                     continue
-                reason = f"{self.file.path} at byte {cut.reached}: {cut}"
+                reason = f"{self._file.path} at byte {cut.reached}: {cut}"
                 tries.pause(reason, cut.required, cut)
 
-    def _copy(self, location: Location, start: int, end: int, whole: bool) -> None:
+    def _copy(self, location: Location, start: int, end: int) -> None:
         """Make one request and write its body. Raises _Cut when it ends early."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "sparkwright", **location.headers}
-        if not whole and (start, end) != (0, self.file.size):
+        if (start, end) != (0, self._file.size):
             headers["Range"] = f"bytes={start}-{end - 1}"
         request = urllib.request.Request(location.url, headers=headers)
         try:
@@ -148,9 +147,9 @@ class RangeFetch:
 
     def _refused(self, error: urllib.error.HTTPError, start: int, location: Location) -> NoReturn:
         """Raise what an HTTP error means: worth a retry, an expired signature, or final."""
-        file, elsewhere = self.file, origin(location.url) != origin(self.request.endpoint)
+        file, elsewhere = self._file, origin(location.url) != origin(self.request.endpoint)
         reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
-        if sources.transient(error.code):
+        if error.code in sources.TRANSIENT:
             raise _Cut(reason, start, sources.retry_after(error.headers)) from error
         if error.code == 416:
             raise Failed("shorter_on_server", file=file.path, size=file.size) from error
@@ -162,12 +161,12 @@ class RangeFetch:
 
     def _check_answer(self, answer: Any, headers: dict[str, str], start: int) -> None:
         """Check that the answer has the requested bytes."""
-        size = str(self.file.size)
+        size = str(self._file.size)
         if answer.status == 206:
             sent = answer.headers.get("Content-Range") or ""
             unit, _, total = sent.partition("/")
             if total not in {size, "*"}:
-                raise Failed("size_on_server", file=self.file.path, found=total, size=size)
+                raise Failed("size_on_server", file=self._file.path, found=total, size=size)
             if unit.removeprefix("bytes ").partition("-")[0].strip() != str(start):
                 raise _Cut(f"the server answers with another range ({sent})", start)
             return
@@ -177,12 +176,12 @@ class RangeFetch:
             raise _NoRanges
         length = answer.headers.get("Content-Length")
         if length not in {None, size}:
-            raise Failed("size_on_server", file=self.file.path, found=length, size=size)
+            raise Failed("size_on_server", file=self._file.path, found=length, size=size)
 
     def _write(self, answer: Any, start: int, end: int) -> None:
         """Write the body into the part, in whole pages except at the end of the range."""
         buffer = memoryview(bytearray(_BUFFER))
-        with holes.writing(self.part) as part:
+        with self.part.writing(_NAME) as write:
             at = start
             while at < end:
                 # The next write ends at a multiple of the buffer's size.
@@ -190,8 +189,7 @@ class RangeFetch:
                 filled, reason = self._fill(answer, buffer, goal)
                 if filled < goal:
                     filled = max(0, (at + filled) // PAGE * PAGE - at)
-                part.write(buffer[:filled], at)
-                self.count(filled)
+                write(buffer[:filled], at)
                 at += filled
                 if reason is not None:
                     raise _Cut(reason, at)
@@ -201,7 +199,7 @@ class RangeFetch:
         filled = 0
         while filled < goal:
             if self.stop.is_set() or self._abort.is_set():
-                raise Temporary("stopped")
+                raise Failed("stopped")
             try:
                 count = answer.readinto(buffer[filled:goal])
             except TimeoutError:
@@ -215,9 +213,7 @@ class RangeFetch:
         return filled, None
 
 
-def _pieces(
-    missing: list[tuple[int, int]], connections: int, least: int
-) -> Iterator[tuple[int, int]]:
+def _pieces(missing: Ranges, connections: int, least: int) -> Iterator[tuple[int, int]]:
     """Cut ranges into requests: large ones first, and smaller ones towards the end.
 
     So no connection is left alone with a large request, and little is unhashed at the end.

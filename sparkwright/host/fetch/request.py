@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.lib import receipt
 from sparkwright.host.lib.records import decode, encode
 
@@ -68,7 +68,7 @@ class FetchRequest:
     """Request to fetch a repository at one commit, or an image at one digest.
 
     Attributes:
-        endpoint: https://huggingface.co or another hub, or a registry.
+        endpoint: https://huggingface.co or another hub, or a registry; without a slash at its end.
         repo: org/name, or an image's path.
         revision: commit (40 hex digits), or an image's digest (64 hex digits).
         destination: directory that gets the files once all of them are verified.
@@ -107,7 +107,7 @@ class FetchRequest:
     retries: int = 8
     backoff: float = 1.0
     stall: float = 60.0
-    expect: ExpectedContents | None = None
+    expect: ExpectedContents = ExpectedContents()
     source: str = "hub"
     manifests: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
@@ -218,7 +218,7 @@ class PeerKeys:
     tls: dict[str, TlsIdentity] = field(default_factory=dict)
 
 
-_Record = TypeVar("_Record")
+Request = TypeVar("Request", FetchRequest, PullRequest, PeerServerRequest)
 _COMMIT = r"[0-9a-f]{40}"
 _SHA256 = r"[0-9a-f]{64}"
 # Holes of a leftover part are exact only if every write ends on a page, and pages have up to
@@ -226,7 +226,7 @@ _SHA256 = r"[0-9a-f]{64}"
 PAGE = 65536
 _ABSOLUTE = r"(?s)(?!.*/\.\.(/|$))/.*"
 _PATTERNS = {
-    "endpoint": r"https?://[^/:\s]\S*",
+    "endpoint": r"https?://[^/:\s]\S*(?<!/)",
     "source": "hub|registry",
     "destination": _ABSOLUTE,
     "state_dir": _ABSOLUTE,
@@ -239,39 +239,26 @@ _PINNED = {
 }
 
 
-def document(request: FetchRequest | PullRequest | PeerServerRequest) -> str:
+def document(request: object) -> str:
     """The text of a request's file."""
     return json.dumps(encode(request))
 
 
-def read_fetch(path: Path) -> FetchRequest:
-    """Read the request of a fetch. Raises Failed with a message that names the key."""
-    return _checked(_read(FetchRequest, path))
-
-
-def read_pull(path: Path) -> PullRequest:
-    """Read the request of a pull. Raises Failed with a message that names the key."""
-    request = _read(PullRequest, path)
-    return replace(request, fetch=_checked(request.fetch))
-
-
-def read_peer_server(path: Path) -> PeerServerRequest:
-    """Read the request of a peer server. Raises Failed with a message that names the key."""
-    return _read(PeerServerRequest, path)
-
-
-def _read(cls: type[_Record], path: Path) -> _Record:
+def read(cls: type[Request], path: Path) -> Request:
+    """Read a request. Raises Failed with a message that names the key."""
     try:
-        return decode(cls, json.loads(path.read_text(encoding="utf-8")))
+        request = decode(cls, json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise Failed("request_unreadable", path=path, reason=error.strerror) from error
     except ValueError as error:
         raise Failed("request_invalid", path=path, reason=error) from error
+    fetch = request.fetch if isinstance(request, PullRequest) else request
+    if isinstance(fetch, FetchRequest):
+        _check(fetch)
+    return request
 
 
-def _checked(request: FetchRequest) -> FetchRequest:
-    """Check a fetch's request. Raises Failed with a message that names the key."""
-    request = replace(request, endpoint=request.endpoint.rstrip("/"))
+def _check(request: FetchRequest) -> None:
     for key, pattern in (_PATTERNS | _PINNED.get(request.source, {})).items():
         if not re.fullmatch(pattern, value := getattr(request, key)):
             raise Failed(f"request_{key}", value=value)
@@ -280,13 +267,10 @@ def _checked(request: FetchRequest) -> FetchRequest:
     paths = {file.path for file in request.files}
     if len(paths) != len(request.files):
         raise Failed("file_twice")
-    for path in paths:
-        for parent in map(str, PurePosixPath(path).parents):
-            if parent in paths:
-                raise Failed("file_and_directory", name=parent)
+    if both := {str(parent) for path in paths for parent in PurePosixPath(path).parents} & paths:
+        raise Failed("file_and_directory", name=min(both))
     if not paths:
         raise Failed("request_empty")
-    return request
 
 
 def _validate(file: FetchFile) -> None:
@@ -301,7 +285,5 @@ def _validate(file: FetchFile) -> None:
         "file_blob_id": file.blob_id is not None and not re.fullmatch(_COMMIT, file.blob_id),
         "file_unverified": file.sha256 is None and file.blob_id is None,
     }
-    for fault, holds in faults.items():
-        if holds:
-            facts = {"size": file.size, "sha256": file.sha256, "blob_id": file.blob_id}
-            raise Failed(fault, name=name, **facts)
+    for fault in (fault for fault, holds in faults.items() if holds):
+        raise Failed(fault, name=name, size=file.size, sha256=file.sha256, blob_id=file.blob_id)

@@ -13,48 +13,35 @@ import http.client
 import json
 import re
 import ssl
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from sparkwright.host.fetch.errors import Failed, Temporary, refusal
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.messages import Failed, log, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded
 
 _T = TypeVar("_T")
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+#: HTTP statuses that are worth another try.
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
 # If a server asks for more, a later run had better ask again.
 _LONGEST_RETRY_AFTER = 300.0
 
 
-def transient(status: int) -> bool:
-    """Return whether an HTTP status is worth another try."""
-    return status in _TRANSIENT
-
-
 def retry_after(headers: Any) -> float | None:
-    """Return the seconds of a Retry-After header, None if it is missing or not valid."""
-    value = headers.get("Retry-After") or ""
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    """Return the seconds of a Retry-After header, None if it has none."""
+    with suppress(ValueError):
+        return max(0.0, float(headers.get("Retry-After") or ""))
+    return None
 
 
 class Tries:
@@ -63,28 +50,25 @@ class Tries:
     def __init__(self, request: FetchRequest, stop: Event) -> None:
         self._request = request
         self._stop = stop
-        self._failed = 0
-
-    def restart(self) -> None:
-        """Count from the start: there was progress."""
-        self._failed = 0
+        #: How many failed since there was progress.
+        self.failed = 0
 
     def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
         """Wait before the next try, at least as long as the server requires.
 
         Raises:
-            Temporary: when there were enough tries, or the run ends.
+            Failed: when there were enough tries, or the run ends.
         """
-        self._failed += 1
-        if self._failed > self._request.retries:
+        self.failed += 1
+        if self.failed > self._request.retries:
             source = self._request.source
-            raise Temporary("tries", reason=reason, tries=self._failed, source=source) from cause
+            raise Failed("tries", reason=reason, tries=self.failed, source=source) from cause
         log(f"{reason}; trying again")
-        wait = min(self._request.backoff * 2.0 ** (self._failed - 1), _LONGEST_WAIT)
+        wait = min(self._request.backoff * 2.0 ** (self.failed - 1), _LONGEST_WAIT)
         if required is not None:
             wait = max(wait, min(required, _LONGEST_RETRY_AFTER))
         if self._stop.wait(wait):
-            raise Temporary("stopped")
+            raise Failed("stopped")
 
 
 @dataclass(frozen=True)
@@ -108,7 +92,7 @@ class Location:
     xet: Xet | None = None
 
 
-class _Queried(ABC):
+class _Queried:
     """A repository of a hub or registry, queried with bounded retries.
 
     secret: token or ``user:password``, or None.
@@ -122,9 +106,26 @@ class _Queried(ABC):
         self._secret = secret
         self._stop = stop
 
-    @abstractmethod
+    def failed(self, name: str, /, **facts: Any) -> Failed:
+        """A failure, with the facts of the request."""
+        request = self._request
+        mine = {"endpoint": request.endpoint, "repo": request.repo, "revision": request.revision}
+        return Failed(name, **mine, **facts)
+
     def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error: cause, and remedy."""
+        """Explain an HTTP error: cause, and remedy.
+
+        The hub answers 401 to a bad token, also for public repositories. A private repository
+        looks like a missing one without a token. A gated one answers 401 without a token, and 403
+        with the token of an account that has no access.
+        """
+        request, message = self._request, headers.get("X-Error-Message") or ""
+        code, token = headers.get("X-Error-Code") or "", self._secret is not None
+        answer = {"code": code, "message": message, "status": status, "token": token}
+        name = refusal(request.source, answer)
+        subject = f"{request.repo}/{path}" if path else request.repo
+        details = f": {message}" if message else ""
+        return self.failed(name, subject=subject, status=status, details=details)
 
     def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
         """Return the result of a query to the endpoint, which is repeated if that may help.
@@ -138,14 +139,13 @@ class _Queried(ABC):
                 return query()
             except urllib.error.HTTPError as error:
                 error.close()
-                if not transient(error.code):
+                if error.code not in TRANSIENT:
                     raise self.refusal(error.code, error.headers, path) from error
                 required = retry_after(error.headers)
                 tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
             except (bounded.TooMuch, ValueError, LookupError, TypeError, RecursionError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                kind = f"not_a_{self._request.source}"
-                raise Failed(kind, endpoint=endpoint, reason=reason) from error
+                raise self.failed(f"not_a_{self._request.source}", reason=reason) from error
             except (OSError, http.client.HTTPException) as error:
                 raise_untrusted(endpoint, error)
                 cause = getattr(error, "reason", error)
@@ -168,13 +168,8 @@ def secret(request: FetchRequest) -> str | None:
 
 def raise_untrusted(server: str, error: BaseException) -> None:
     """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            raise Failed("untrusted", server=server, reason=error) from error
-        reason = getattr(cause, "reason", None)
-        inner = reason if isinstance(reason, BaseException) else cause.__cause__
-        cause = inner or cause.__context__
+    if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
+        raise Failed("untrusted", server=server, reason=error) from error
 
 
 def origin(url: str) -> tuple[str, str, int]:
@@ -187,15 +182,19 @@ def origin(url: str) -> tuple[str, str, int]:
 class Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects; the token is sent only while scheme, host and port stay the same."""
 
+    #: Whether redirects to another origin are followed.
+    leaves = True
+
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
+        stays = origin(newurl) == origin(req.full_url)
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
         if new is not None:
             new.method = req.get_method()
-            if origin(newurl) != origin(req.full_url):
+            if not stays:
                 new.remove_header("Authorization")
-        return new
+        return new if stays or self.leaves else None
 
 
 class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
@@ -205,18 +204,13 @@ class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         super().__init__()
         self._answers = answers
 
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(self._connection, http.client.HTTPConnection), req)
+    def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> Any:
+        def connection(host: str, **more: Any) -> http.client.HTTPConnection:
+            made: http.client.HTTPConnection = http_class(host, **more)
+            made.response_class = self._answers  # type: ignore[assignment]
+            return made
 
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(self._connection, http.client.HTTPSConnection), req)
-
-    def _connection(
-        self, kind: type[http.client.HTTPConnection], host: str, **options: Any
-    ) -> http.client.HTTPConnection:
-        connection = kind(host, **options)
-        connection.response_class = self._answers  # type: ignore[assignment]
-        return connection
+        return super().do_open(connection, req, **options)
 
 
 def opener(
@@ -239,12 +233,7 @@ _XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')
 class _OnTheHub(Redirects):
     """Follows redirects within the hub (a renamed repository); another is the file's address."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        if origin(newurl) != origin(req.full_url):
-            return None
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    leaves = False
 
 
 _METADATA = opener(_OnTheHub(), bounded.answers(bounded.MIB, 300.0))
@@ -255,14 +244,9 @@ class Hub(_Queried):
 
     def check(self) -> None:
         """Check endpoint, token, repository and commit before anything is downloaded."""
-        request = self._request
-        url = f"{request.endpoint}/api/models/{request.repo}/revision/{request.revision}"
-        commit = self.ask(partial(self._commit, url))
-        if commit != request.revision:
-            raise Failed(
-                "other_commit", endpoint=request.endpoint, commit=commit,
-                revision=request.revision, repo=request.repo,
-            )  # fmt: skip
+        commit = self.ask(self._commit)
+        if commit != self._request.revision:
+            raise self.failed("other_commit", commit=commit)
 
     def direct(self, path: str) -> Location:
         """Return the hub's own address of a file; it may redirect."""
@@ -276,10 +260,7 @@ class Hub(_Queried):
         headers, location = self.ask(partial(self._metadata, url), file.path)
         commit = headers.get("X-Repo-Commit")
         if commit and commit != request.revision:
-            raise Failed(
-                "file_of_commit", endpoint=request.endpoint, file=file.path, commit=commit,
-                revision=request.revision,
-            )  # fmt: skip
+            raise self.failed("file_of_commit", file=file.path, commit=commit)
         size = headers.get("X-Linked-Size") or (
             headers.get("Content-Length") if origin(location) == origin(url) else None
         )
@@ -287,27 +268,9 @@ class Hub(_Queried):
             raise Failed("size_on_hub", file=file.path, found=size, size=file.size)
         return Location(location, self._headers(location), self._xet(url, headers))
 
-    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error of the hub.
-
-        The hub answers 401 to a bad token, also for public repositories. A private repository
-        looks like a missing one without a token. A gated one answers 401 without a token, and 403
-        with the token of an account that has no access.
-        """
-        request, message = self._request, headers.get("X-Error-Message") or ""
-        code, token = headers.get("X-Error-Code") or "", self._secret is not None
-        return refusal(
-            "hub",
-            {"code": code, "message": message, "status": status, "token": token},
-            repo=request.repo,
-            endpoint=request.endpoint,
-            commit=request.revision,
-            subject=f"{request.repo}/{path}" if path else request.repo,
-            status=status,
-            details=f": {message}" if message else "",
-        )
-
-    def _commit(self, url: str) -> object:
+    def _commit(self) -> object:
+        request = self._request
+        url = f"{request.endpoint}/api/models/{request.repo}/revision/{request.revision}"
         query = urllib.request.Request(url, headers=self._headers(url))
         with QUERIES.open(query, timeout=30) as reply:
             return json.loads(reply.read())["sha"]
@@ -380,15 +343,6 @@ class Registry(_Queried):
         self.check()
         return self.direct(file.path)
 
-    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error of the registry."""
-        return self._refusal(status, self._secret is not None)
-
-    def _refusal(self, status: int, has_account: bool) -> Failed:
-        request, answer = self._request, {"status": status, "token": has_account}
-        facts = {"endpoint": request.endpoint, "repo": request.repo, "commit": request.revision}
-        return refusal("registry", answer, status=status, **facts)
-
     def _url(self, kind: str, digest: str) -> str:
         return f"{self._request.endpoint}/v2/{self._request.repo}/{kind}/sha256:{digest}"
 
@@ -405,23 +359,22 @@ class Registry(_Queried):
                 raise
             error.close()
         scheme, _, rest = challenge.partition(" ")
-        basic = None
-        if self._secret is not None:
-            basic = "Basic " + base64.b64encode(self._secret.encode()).decode()
+        account = base64.b64encode((self._secret or "").encode()).decode()
+        basic = None if self._secret is None else f"Basic {account}"
         if scheme.lower() == "basic":
             authorization = basic
         else:
             authorization = self._token(dict(re.findall(r'(\w+)="([^"]*)"', rest)), basic)
         if authorization is None:
-            raise self._refusal(401, False)
+            raise self.refusal(401, {})
         query.add_unredirected_header("Authorization", authorization)
         with QUERIES.open(query, timeout=30):
             return authorization
 
     def _token(self, challenge: dict[str, str], basic: str | None) -> str:
-        endpoint, realm = self._request.endpoint, challenge.pop("realm", "")
+        realm = challenge.pop("realm", "")
         if not realm.startswith(("https://", "http://")):
-            raise Failed("no_token_service", endpoint=endpoint)
+            raise self.failed("no_token_service")
         query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
         if basic is not None:
             query.add_unredirected_header("Authorization", basic)
@@ -430,7 +383,7 @@ class Registry(_Queried):
                 body = json.loads(bounded.read(answer, bounded.MIB))
                 return f"Bearer {body.get('token') or body['access_token']}"
             except (bounded.TooMuch, ValueError, LookupError, AttributeError) as error:
-                raise Failed("no_token", endpoint=endpoint, reason=error) from None
+                raise self.failed("no_token", reason=error) from None
 
 
 Source = Hub | Registry

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
-from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch.messages import Failed, check
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.receipt import ReceiptEntry
 
@@ -16,25 +17,24 @@ _BUFFER = 4 << 20
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> tuple[str, str | None]:
-    """Return (sha256, git blob id or None) of a file of `size` bytes.
+def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str]:
+    """Return the sha256 of a file of `size` bytes, and its git blob id where that is wanted.
 
     hashlib releases the interpreter lock, so several files can be hashed in threads.
     """
-    sha256 = hashlib.sha256()
-    blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if with_blob_id else None
+    digests = [hashlib.sha256()]
+    if with_blob_id:
+        digests.append(hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False))
     buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(buffer):
-            if stop.is_set():
-                raise Temporary("stopped")
-            sha256.update(buffer[:count])
-            if blob is not None:
-                blob.update(buffer[:count])
-    return sha256.hexdigest(), blob.hexdigest() if blob is not None else None
+            check(stop)
+            for digest in digests:
+                digest.update(buffer[:count])
+    return [digest.hexdigest() for digest in digests]
 
 
-class Follower:
+class Follower(Thread):
     """Hashes a part while it is being filled, so that little is left to read at the end.
 
     A part is filled in many places at once; the bytes before its first hole are hashed. The digest
@@ -46,46 +46,57 @@ class Follower:
     _STEP = 64 << 20
     _POLL = 0.05
 
-    def __init__(self, part: Path, size: int, stop: Event) -> None:
+    def __init__(self, part: Part, stop: Event) -> None:
+        super().__init__(daemon=True)
         self._part = part
-        self._size = size
-        self._stop = stop
-        #: Set when all bytes are written, and when they never will be.
-        self.complete = Event()
-        self.given_up = Event()
+        self._end = stop
+        self._filled = False
+        self._over = Event()
+        self._sha256: str | None = None
 
-    def run(self) -> str | None:
-        """Return the sha256 once all bytes are written; None when they never will be."""
-        digest = hashlib.sha256()
-        buffer = memoryview(bytearray(_BUFFER))
+    def __enter__(self) -> Follower:
+        self.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._filled = kind is None
+        self._over.set()
+
+    def sha256(self) -> str | None:
+        """Return the sha256 of a filled part; None if it could not be hashed."""
+        self.join()
+        return self._sha256
+
+    def run(self) -> None:
+        """Hash the part until it is filled, or never will be."""
+        digest, size = hashlib.sha256(), self._part.file.size
+        buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
         at = flushed = 0
-        with self._part.open("rb", buffering=0) as file:
-            while at < self._size:
-                if self._stop.is_set() or self.given_up.is_set():
-                    return None
-                end = self._size
-                if not self.complete.is_set():
-                    gaps = holes.missing(self._part, self._size)
-                    end = gaps[0][0] // self._SETTLED * self._SETTLED if gaps else at
-                if end <= at:
-                    self.complete.wait(self._POLL)
-                    continue
+        with suppress(OSError), self._part.path.open("rb", buffering=0) as file:
+            while at < size:
+                end = self._settled(at)
+                if end <= at and self._over.wait(self._POLL) and not self._filled:
+                    return
                 while at < end:
-                    count = file.readinto(buffer[: min(_BUFFER, end - at)])
-                    if not count:
-                        return None
+                    count = file.readinto(buffer[: end - at])
+                    if not count or self._end.is_set():
+                        return
                     digest.update(buffer[:count])
                     at += count
                     if at - flushed >= self._STEP:
                         # Starts writing to the disk now, so that the last sync is short, and frees
                         # the page cache, which on a Spark shares its memory with the GPU.
-                        os.posix_fadvise(
-                            file.fileno(), flushed, at - flushed, os.POSIX_FADV_DONTNEED
-                        )
+                        handle, length = file.fileno(), at - flushed
+                        os.posix_fadvise(handle, flushed, length, os.POSIX_FADV_DONTNEED)
                         flushed = at
-                    if self._stop.is_set():
-                        return None
-        return digest.hexdigest()
+            self._sha256 = digest.hexdigest()
+
+    def _settled(self, at: int) -> int:
+        """Return up to where the part can be hashed."""
+        if self._filled:
+            return self._part.file.size
+        gaps = self._part.missing()
+        return gaps[0][0] // self._SETTLED * self._SETTLED if gaps else at
 
 
 def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) -> ReceiptEntry | str:
@@ -96,16 +107,15 @@ def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) ->
     status = path.lstat()
     if status.st_size != file.size:
         return f"expected {file.size} bytes, got {status.st_size}"
-    sha256, blob_id = known, file.blob_id
-    if sha256 is None or sha256 != file.sha256:
-        sha256, blob_id = _digests(path, file.size, file.sha256 is None, stop)
-    if file.sha256 not in (None, sha256):
-        return f"expected sha256 {file.sha256}, got {sha256}"
-    if file.sha256 is None and blob_id != file.blob_id:
-        return f"expected git blob {file.blob_id}, got {blob_id}"
+    digests = [known] if known else []
+    if known is None or known != file.sha256:
+        digests = _digests(path, file.size, file.sha256 is None, stop)
+    kind, expected = ("git blob", file.blob_id) if file.sha256 is None else ("sha256", file.sha256)
+    if digests[-1] != expected:
+        return f"expected {kind} {expected}, got {digests[-1]}"
     if is_pointer(path):
         raise Failed("pointer", file=file.path)
-    return ReceiptEntry(file.size, status.st_mtime_ns, sha256, file.blob_id)
+    return ReceiptEntry(file.size, status.st_mtime_ns, digests[0], file.blob_id)
 
 
 def is_pointer(path: Path) -> bool:

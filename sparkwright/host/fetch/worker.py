@@ -45,7 +45,8 @@ def _hf_transfer(job: dict[str, Any]) -> None:
 
 def _xet(job: dict[str, Any]) -> None:
     hf_xet = importlib.import_module("hf_xet")
-    memory = job["memory"]
+    # The same bound as hf_transfer's, over both large files of a time.
+    memory = job["connections"] * job["chunk_size"]
     config = hf_xet.XetConfig().with_config(
         {
             # No telemetry, and less memory than the default of 2 GB: the host may be serving.
@@ -66,13 +67,11 @@ def _xet(job: dict[str, Any]) -> None:
         token_refresh_url=job["refresh_url"], token_refresh_headers=job["headers"]
     )
     info = hf_xet.XetFileInfo(job["hash"], job["size"])
-    part = os.open(job["filename"], os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(job["filename"], flags), "wb", buffering=0) as part:
         for start, end in job["ranges"]:
             stream = group.download_stream(info, start=start, end=end)
-            _write(part, start, end, job["page"], stream)
-    finally:
-        os.close(part)
+            _write(part.fileno(), start, end, job["page"], stream)
 
 
 def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:

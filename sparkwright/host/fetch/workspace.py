@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import stat
@@ -11,18 +10,16 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from threading import Event, Lock
-from typing import Any
 
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Temporary
-from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.messages import Failed, log
+from sparkwright.host.fetch.progress import Progress
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import documents, files, receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
-from sparkwright.host.lib.records import decode, encode
 
 _HOLDER = "holder.json"
 _VERIFIED = "verified.json"
@@ -59,9 +56,10 @@ class Workspace:
         file was changed, or it was filled by other means), else the stage's."""
         return self.destination if self.destination.is_dir() else self.root / "files"
 
-    def part(self, path: str, kind: str = "part") -> Path:
-        """Return the part of a file, its copy from this host, or its corrupt content."""
-        return self.parts / f"{path}.{kind}"
+    def part(self, file: FetchFile) -> holes.Part:
+        """Return the part of a file."""
+        path = self.parts / f"{file.path}.part"
+        return holes.Part(path, file, partial(self.progress.received, file.path))
 
     @cached_property
     def mapped(self) -> bool:
@@ -79,10 +77,7 @@ class Workspace:
         if self.base == self.destination:
             old = receipt.read(str(self.base))
             entries = old.files if old and old.commit == self.request.revision else {}
-        with suppress(ValueError):
-            text = files.read(self.root / _VERIFIED) or ""
-            entries |= decode(dict[str, ReceiptEntry], json.loads(text))
-        return entries
+        return entries | (files.record(dict[str, ReceiptEntry], self.root / _VERIFIED) or {})
 
     def add(self, file: FetchFile, entry: ReceiptEntry, *, keep: bool = False) -> None:
         """Add a file that is in place.
@@ -92,12 +87,32 @@ class Workspace:
         with self._lock:
             self.verified[file.path] = entry
             if keep:
-                write_json(self.root / _VERIFIED, encode(self.verified))
-        self.progress.finished(file.path, file.size)
+                files.write_record(self.root / _VERIFIED, self.verified)
+        self.progress.present(file.path, file.size)
+
+    def put(
+        self, path: Path, file: FetchFile, entry: ReceiptEntry, *, published: bool = False
+    ) -> None:
+        """Put a verified file in place."""
+        if not published:
+            publish(path)
+        real_directories(self.base, file.path)
+        path.replace(self.base / file.path)
+        self.add(file, entry, keep=True)
+
+    def report_extras(self, expected: Iterable[str]) -> None:
+        """Log which files in the destination are not of its repository."""
+        every = self.destination.rglob("*")
+        paths = (path for path in every if path.is_symlink() or not path.is_dir())
+        extras = {str(path.relative_to(self.destination)) for path in paths}
+        extras -= {*expected, receipt.NAME}
+        if extras:
+            more = f" and {len(extras) - 5} more" if len(extras) > 5 else ""
+            log(f"not in this repository, left alone: {', '.join(sorted(extras)[:5])}{more}")
 
     @contextmanager
     def lock(self) -> Iterator[int]:
-        """Lock the stage. Raises Temporary, naming the holder, when another run has it."""
+        """Lock the stage. Raises Failed, naming the holder, when another run has it."""
         trusted.take_over(self.root.parent)
         while True:
             self._make()
@@ -106,7 +121,7 @@ class Workspace:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(descriptor)
-                raise Temporary("held", holder=self._holder(), path=self.root) from None
+                raise Failed("held", holder=self._holder(), path=self.root) from None
             # The previous holder may have removed the directory between the two calls.
             with suppress(FileNotFoundError):
                 if os.fstat(descriptor).st_ino == self.root.stat().st_ino:
@@ -114,7 +129,7 @@ class Workspace:
             os.close(descriptor)
         state_dir = self.request.state_dir
         holder = {"pid": os.getpid(), "since": int(time.time()), "state_dir": state_dir}
-        write_json(self.root / _HOLDER, holder)
+        files.write_record(self.root / _HOLDER, holder)
         try:
             yield descriptor
         finally:
@@ -122,18 +137,15 @@ class Workspace:
 
     def _make(self) -> None:
         """Make the stage; what another user has put in its place is removed."""
-        with trusted.directory(self.root.parent) as folder:
+        with trusted.directory(self.root.parent):
             with suppress(FileExistsError):
-                os.mkdir(self.root.name, 0o700, dir_fd=folder)
-            status = os.lstat(self.root.name, dir_fd=folder)
-            if stat.S_ISDIR(status.st_mode) and trusted.why(status) is None:
-                return
-            log(f"{self.root} was not made by root: removing it")
-            if stat.S_ISDIR(status.st_mode):
-                shutil.rmtree(self.root)
-            else:
-                os.unlink(self.root.name, dir_fd=folder)
-            os.mkdir(self.root.name, 0o700, dir_fd=folder)
+                self.root.mkdir(0o700)
+            status = self.root.lstat()
+            is_directory = stat.S_ISDIR(status.st_mode)
+            if not is_directory or trusted.why(status) is not None:
+                log(f"{self.root} was not made by root: removing it")
+                (shutil.rmtree if is_directory else os.unlink)(self.root)
+                self.root.mkdir(0o700)
 
     def _holder(self) -> str:
         try:
@@ -142,21 +154,6 @@ class Workspace:
             return f"process {holder['pid']} (since {since}, progress in {holder['state_dir']})"
         except (ValueError, LookupError, TypeError, OverflowError):
             return "another process"
-
-
-def complete(request: FetchRequest, progress: Progress) -> str | None:
-    """Return the message when the destination is complete by its receipt, else None."""
-    known = receipt.read(request.destination)
-    if known is None or receipt.check(request.destination, request.revision) is not None:
-        return None
-    if not all(same(file, known.files.get(file.path)) for file in request.files):
-        return None
-    total = sum(entry.size for entry in known.files.values())
-    progress.show(bytes_total=total, bytes_kept=total, files_total=len(known.files))
-    for path, entry in known.files.items():
-        progress.finished(path, entry.size)
-    report_extras(Path(request.destination), known.files)
-    return f"already complete: {request.destination}"
 
 
 def same(file: FetchFile, entry: ReceiptEntry | None) -> bool:
@@ -168,29 +165,17 @@ def same(file: FetchFile, entry: ReceiptEntry | None) -> bool:
     return entry.blob_id == file.blob_id
 
 
-def write_json(path: Path, document: Any) -> None:
-    """Replace a JSON file; it is synced before it gets its name."""
-    files.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
+def publish(path: Path, *, own: bool = True) -> None:
+    """Write a file or directory to the disk.
 
-
-def sync(path: Path) -> None:
-    """Write a file or directory to the disk."""
-    with _opened(path) as descriptor:
-        os.fsync(descriptor)
-
-
-def publish(path: Path) -> None:
-    """Have root own a file or directory, with the mode that lets everybody read it."""
-    with _opened(path) as descriptor:
-        mode = 0o755 if stat.S_ISDIR(os.fstat(descriptor).st_mode) else 0o644
-        trusted.give(descriptor, mode, (0, 0) if os.geteuid() == 0 else None)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
+    own: whether root is to own it, with the mode that lets everybody read it.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        yield descriptor
+        if own:
+            mode = 0o755 if stat.S_ISDIR(os.fstat(descriptor).st_mode) else 0o644
+            trusted.give(descriptor, mode, (0, 0) if os.geteuid() == 0 else None)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -207,12 +192,3 @@ def real_directories(base: Path, path: str) -> None:
         if at.is_symlink() or (at.exists() and not at.is_dir()):
             at.unlink()
         trusted.take_over(at)
-
-
-def report_extras(destination: Path, expected: Iterable[str]) -> None:
-    """Log which files in a model directory are not of its repository."""
-    paths = (path for path in destination.rglob("*") if path.is_symlink() or not path.is_dir())
-    extras = {str(path.relative_to(destination)) for path in paths} - {*expected, receipt.NAME}
-    if extras:
-        more = f" and {len(extras) - 5} more" if len(extras) > 5 else ""
-        log(f"not in this repository, left alone: {', '.join(sorted(extras)[:5])}{more}")

@@ -19,7 +19,7 @@ def text(place: Path | str) -> str | None:
 
 def read(place: Path | str) -> dict[str, Any] | None:
     """A file that holds a JSON object; None when it is not there or holds none."""
-    return _parsed(text(place))
+    return parsed(text(place))
 
 
 def record(cls: type[T], place: Path | str) -> T | None:
@@ -42,8 +42,8 @@ def lines(place: Path | str) -> list[dict[str, Any]]:
 
 def objects(content: str) -> list[dict[str, Any]]:
     """JSON objects of a text, one a line; every other line is passed over."""
-    parsed = map(_parsed, content.splitlines())
-    return [document for document in parsed if document is not None]
+    documents = map(parsed, content.splitlines())
+    return [document for document in documents if document is not None]
 
 
 def pairs(said: str) -> dict[str, str]:
@@ -61,9 +61,10 @@ def digest(place: Path | str) -> str | None:
         return None
 
 
-def _parsed(said: str | None) -> dict[str, Any] | None:
+def parsed(content: str | bytes | None) -> dict[str, Any] | None:
+    """A JSON object from its text; None when it is none."""
     try:
-        document = json.loads(said or "")
+        document = json.loads(content or "")
     except ValueError:
         return None
     return document if isinstance(document, dict) else None

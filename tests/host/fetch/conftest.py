@@ -19,7 +19,7 @@ import requests
 from lab.hub.repositories import make
 from lab.hub.serving import running
 from lab.hub.store import Repository
-from sparkwright.host.fetch import run
+from sparkwright.host.fetch import job
 from tests.host.fetch.fake_hub import COMMIT, FakeHub, serving
 
 HOST = Path(__file__).parents[3] / "sparkwright" / "host" / "fetch"
@@ -81,7 +81,7 @@ class Fetch:
         """As run(), but in this process: it saves half a second of imports each time."""
         output = io.StringIO()
         with contextlib.redirect_stderr(output):
-            code = run.run(self.request(**changes), self.runtime)
+            code = job.run(self.request(**changes), self.runtime)
         return code, output.getvalue()
 
     def complete(self, *messages: str, apart: bool = False, **changes: Any) -> str:

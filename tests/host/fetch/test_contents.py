@@ -119,7 +119,7 @@ def test_another_format_than_the_catalogs(
 
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
     fetch.hub.files["small.safetensors"] = bytes(9_999)
-    for expect in ({"format": "bf16", "checks": []}, None):
+    for expect in ({"format": "bf16", "checks": []}, {}):
         output = fetch.fail(
             "is complete, but not what the catalog expects", apart=True, expect=expect
         )

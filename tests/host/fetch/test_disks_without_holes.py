@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.fetch import holes, peer_files
-from sparkwright.host.fetch.request import PAGE, PeerRoots
+from sparkwright.host.fetch import holes
+from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch.peer_files import Revision
+from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.lib import disks, files
 from tests.host.fetch.conftest import MIB, Fetch
 
@@ -31,6 +33,10 @@ def ramfs(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mount", "-t", "ramfs", "ramfs", path], check=True)
     yield path
     subprocess.run(["umount", "--lazy", path], check=True)
+
+
+def part_of(path: Path, size: int = 2 * MIB) -> Part:
+    return Part(path, FetchFile(ONE, size), lambda *_: None)
 
 
 def _part(fetch: Fetch) -> Path:
@@ -81,7 +87,7 @@ def test_a_fetch_is_whole_by_plain_http(fetch: Fetch, ramfs: Path) -> None:
     by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
     assert by == {"sparkwright"}
     assert disks.kind(str(fetch.destination)) == "ramfs"
-    assert fetch.here()[1].startswith("already complete")
+    fetch.complete(", 0 B fetched ")
 
 
 def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> None:
@@ -91,7 +97,7 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=10)
     size = len(fetch.hub.files[ONE])
-    lacking = holes.missing(_part(fetch), size)
+    lacking = part_of(_part(fetch), size).missing()
     assert 0 < holes.total(lacking) < size
     content = _part(fetch).read_bytes()
     written = bytearray(content)
@@ -114,37 +120,38 @@ def test_a_part_without_a_map_is_begun_anew(fetch: Fetch, ramfs: Path) -> None:
 
 
 def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Path) -> None:
-    _part(fetch).parent.mkdir(parents=True)
-    holes.prepare(_part(fetch), 2 * MIB, mapped=True)
-    holes.map_of(_part(fetch)).write_bytes(b"\1" * (2 * MIB // PAGE))
+    part = part_of(_part(fetch))
+    part.prepare(mapped=True)
+    part.map.write_bytes(b"\1" * (2 * MIB // PAGE))
     fetch.complete(f"{ONE}: expected sha256")
 
 
 def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
     """By its holes all of the part would be there, and a peer would be given zeros."""
-    position = peer_files.Place(str(ramfs), ("org--model",), "a" * 40)
-    part = ramfs / "org--model" / f".staging-{position.revision}" / "parts" / "weights.part"
-    holes.prepare(part, 4 * MIB, mapped=True)
-    with holes.writing(part) as writer:
-        writer.write(memoryview(bytes(MIB)), MIB)
-    store = peer_files.Store(PeerRoots(models=str(ramfs), images=str(ramfs)))
-    index = store.find(position, ("weights",))
+    revision = Revision(str(ramfs), ("org--model",), "a" * 40)
+    stage = ramfs / "org--model" / f".staging-{revision.name}"
+    part = part_of(stage / "parts" / "weights.part", 4 * MIB)
+    part.prepare(mapped=True)
+    with part.writing("") as write:
+        write(memoryview(bytes(MIB)), MIB)
+    index = revision.find(("weights",))
     assert index is not None
     with index:
-        assert peer_files.available(index) == [(MIB, 2 * MIB)]
+        assert index.available() == [(MIB, 2 * MIB)]
 
 
 def test_only_whole_pages_are_marked(tmp_path: Path) -> None:
-    part, size = tmp_path / "part", 3 * PAGE + 10
-    holes.prepare(part, size, mapped=True)
-    with holes.writing(part) as writer:
-        writer.write(memoryview(bytes(PAGE)), 100)
-        assert holes.missing(part, size) == [(0, size)]
-        writer.write(memoryview(bytes(PAGE + 10)), 2 * PAGE)
-    assert holes.missing(part, size) == [(0, 2 * PAGE)]
-    with holes.writing(part) as writer:
-        writer.write(memoryview(bytes(2 * PAGE)), 0)
-    assert holes.missing(part, size) == []
+    size = 3 * PAGE + 10
+    part = part_of(tmp_path / "part", size)
+    part.prepare(mapped=True)
+    with part.writing("") as write:
+        write(memoryview(bytes(PAGE)), 100)
+        assert part.missing() == [(0, size)]
+        write(memoryview(bytes(PAGE + 10)), 2 * PAGE)
+    assert part.missing() == [(0, 2 * PAGE)]
+    with part.writing("") as write:
+        write(memoryview(bytes(2 * PAGE)), 0)
+    assert part.missing() == []
 
 
 @pytest.fixture

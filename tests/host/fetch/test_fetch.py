@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import re
 import shutil
 import stat
 import time
@@ -33,7 +34,7 @@ def test_fetches_all_and_verifies(fetch: Fetch, downloader: str) -> None:
     assert stat.S_IMODE((fetch.destination / ONE).stat().st_mode) == 0o644
     assert stat.S_IMODE((fetch.destination / "tokenizer").stat().st_mode) == 0o755
     progress = fetch.progress()
-    assert (progress["state"], progress["files_done"], progress["files_total"]) == ("done", 6, 6)
+    assert progress["state"] == "done"
     assert (
         progress["bytes_done"] == progress["bytes_total"] == sum(map(len, fetch.hub.files.values()))
     )
@@ -75,12 +76,13 @@ def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
     fetch.hub.wait_for(lambda: _allocated(fetch.stage / "parts") > 300_000)
     process.terminate()
     _, output = process.communicate(timeout=10)
-    assert process.returncode == 75
+    assert process.returncode == 1
     assert "stopped by a signal" in output.splitlines()[-1]
     assert fetch.progress()["state"] == "failed"
     fetch.hub.rate = 0
-    fetch.complete(apart=True)
-    assert fetch.progress()["bytes_kept"] > 300_000
+    kept = re.search(r"kept (\d+) bytes", fetch.complete(apart=True))
+    assert kept is not None
+    assert int(kept[1]) > 300_000
 
 
 def test_corrupt_small_file(fetch: Fetch) -> None:
@@ -104,7 +106,7 @@ def test_retry_after_is_honoured(fetch: Fetch) -> None:
 
 def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, cut_after=100_001)]
-    assert fetch.here(downloader="http", retries=0)[0] == 75
+    assert fetch.here(downloader="http", retries=0)[0] == 1
     fetch.hub.faults = []
     output = fetch.complete(downloader="http")
     assert "set aside" not in output
@@ -136,13 +138,12 @@ def test_server_without_ranges(fetch: Fetch) -> None:
 
 def test_endless_503_is_temporary(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, status=503)]
-    fetch.fail("answers HTTP 503, after 2 tries", code=75, retries=1)
+    fetch.fail("answers HTTP 503, after 2 tries", retries=1)
 
 
 def test_hub_out_of_reach_is_temporary(fetch: Fetch) -> None:
     output = fetch.fail(
         "http://127.0.0.1:9 is unreachable",
-        code=75,
         apart=True,
         endpoint="http://127.0.0.1:9",
         retries=1,
@@ -231,7 +232,7 @@ def test_changed_missing_linked_and_extra_files_are_mended(fetch: Fetch) -> None
     assert f"{ONE}: expected sha256" in output
     fetched = {Path(hit.path).name for hit in fetch.hub.hits if hit.sent}
     assert fetched == {ONE, "config.json", "vocab.json", "small.safetensors"}
-    assert fetch.here()[1].splitlines()[-1].startswith("already complete")
+    fetch.complete(", 0 B fetched ")
 
 
 def test_directory_without_receipt_is_adopted_after_hashing(fetch: Fetch) -> None:
@@ -240,7 +241,7 @@ def test_directory_without_receipt_is_adopted_after_hashing(fetch: Fetch) -> Non
         (fetch.destination / path).write_bytes(content)
     fetch.complete()
     assert fetch.hub.sent() == 0
-    assert fetch.here()[1].startswith("already complete")
+    fetch.complete(", 0 B fetched ")
 
 
 def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
@@ -267,9 +268,7 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     fetch.hub.rate = 200_000
     first = fetch.start()
     fetch.hub.wait_for(lambda: fetch.hub.sent() > 0)
-    fetch.fail(
-        f"process {first.pid} ", code=75, apart=True, state_dir=str(fetch.root / "other-state")
-    )
+    fetch.fail(f"process {first.pid} ", apart=True, state_dir=str(fetch.root / "other-state"))
     fetch.hub.rate = 0
     _, output = first.communicate(timeout=30)
     assert first.returncode == 0, output
@@ -281,8 +280,7 @@ def test_commit_is_checked(fetch: Fetch) -> None:
     receipt = fetch.destination / ".sparkwright-receipt.json"
     text = receipt.read_text(encoding="utf-8")
     receipt.write_text(text.replace(COMMIT, "2" * 40), encoding="utf-8")
-    output = fetch.complete()
-    assert "already complete" not in output
+    fetch.complete()
     assert receipt.read_text(encoding="utf-8") == text
 
 
@@ -299,7 +297,7 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     assert (other / TWO).read_bytes() == b"changed after it was verified"
     # The receipt speaks for the shared files too.
     fetch.hub.hits.clear()
-    assert fetch.here()[1].startswith("already complete")
+    fetch.complete()
     assert fetch.hub.sent() == 0
     # Losing one revision loses nothing of the other.
     shutil.rmtree(other)

@@ -210,6 +210,6 @@ def test_a_fetch_that_fails_is_the_message(
 ) -> None:
     fetch = replace(request_.fetch, endpoint="http://127.0.0.1:9")
     code, output, progress = pull(replace(request_, fetch=fetch))
-    assert code == 75
+    assert code == 1
     assert "http://127.0.0.1:9 is unreachable" in output
     assert (progress["state"], progress["message"]) == ("failed", output)

@@ -4,15 +4,14 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkwright.host.fetch import errors, request
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch import messages, request
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.request import (
     BuildFile,
     ContentCheck,
@@ -66,47 +65,45 @@ def written(folder: Path, document: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("sent", "read"),
+    "sent",
     [
-        (FETCH, request.read_fetch),
-        (PULL, request.read_pull),
-        (PEER_SERVER, request.read_peer_server),
+        FETCH,
+        PULL,
+        PEER_SERVER,
     ],
     ids=["fetch", "pull", "peer-server"],
 )
-def test_what_the_controller_writes_is_what_the_host_reads(
-    tmp_path: Path, sent: Any, read: Callable[[Path], Any]
-) -> None:
-    assert read(written(tmp_path, json.loads(request.document(sent)))) == sent
+def test_what_the_controller_writes_is_what_the_host_reads(tmp_path: Path, sent: Any) -> None:
+    assert request.read(type(sent), written(tmp_path, json.loads(request.document(sent)))) == sent
 
 
 @pytest.mark.parametrize(
-    ("read", "document", "message"),
+    ("kind", "document", "message"),
     [
-        (request.read_fetch, [], "FetchRequest: [] is not of type dict"),
-        (request.read_fetch, {}, "FetchRequest: endpoint is missing"),
-        (request.read_fetch, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
-        (request.read_fetch, {**asdict(FETCH), "files": []}, "at least one file"),
-        (request.read_fetch, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
-        (request.read_fetch, {**HUB, "revision": "main"}, "must be a full commit"),
-        (request.read_fetch, {**HUB, "downloader": "pigeon"}, "must be hf_transfer, xet or http"),
-        (request.read_fetch, {**HUB, "endpoint": "ftp://x"}, "not a valid http(s) address"),
-        (request.read_fetch, {**HUB, "destination": "relative"}, "absolute path"),
-        (request.read_fetch, {**HUB, "files": [{**FILE, "path": "../x"}]}, "would be outside"),
-        (request.read_fetch, {**HUB, "files": [{"path": "x", "size": 1}]}, "not be verified"),
-        (request.read_fetch, {**HUB, "files": [{**FILE, "size": "1"}]},
+        (FetchRequest, [], "FetchRequest: [] is not of type dict"),
+        (FetchRequest, {}, "FetchRequest: endpoint is missing"),
+        (FetchRequest, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
+        (FetchRequest, {**asdict(FETCH), "files": []}, "at least one file"),
+        (FetchRequest, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
+        (FetchRequest, {**HUB, "revision": "main"}, "must be a full commit"),
+        (FetchRequest, {**HUB, "downloader": "pigeon"}, "must be hf_transfer, xet or http"),
+        (FetchRequest, {**HUB, "endpoint": "ftp://x"}, "not a valid http(s) address"),
+        (FetchRequest, {**HUB, "destination": "relative"}, "absolute path"),
+        (FetchRequest, {**HUB, "files": [{**FILE, "path": "../x"}]}, "would be outside"),
+        (FetchRequest, {**HUB, "files": [{"path": "x", "size": 1}]}, "not be verified"),
+        (FetchRequest, {**HUB, "files": [{**FILE, "size": "1"}]},
          "files.size: '1' is not of type int"),
-        (request.read_fetch, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
-        (request.read_pull, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
-        (request.read_peer_server, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
-        (request.read_peer_server, {"port": 1}, "keys is missing"),
+        (FetchRequest, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
+        (PullRequest, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
+        (PeerServerRequest, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
+        (PeerServerRequest, {"port": 1}, "keys is missing"),
     ],
 )  # fmt: skip
 def test_a_wrong_request_is_one_message_that_names_the_key(
-    tmp_path: Path, read: Callable[[Path], Any], document: Any, message: str
+    tmp_path: Path, kind: Any, document: Any, message: str
 ) -> None:
     with pytest.raises(Failed) as caught:
-        read(written(tmp_path, document))
+        request.read(kind, written(tmp_path, document))
     assert message in str(caught.value)
 
 
@@ -128,11 +125,11 @@ def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: P
 
 
 def test_every_message_has_a_text_and_every_text_is_used() -> None:
-    sources = "".join(path.read_text() for path in errors.MESSAGES.parent.glob("*.py"))
-    names = set(re.findall(r'(?:Failed|Temporary|text)\(\s*"(\w+)"', sources))
-    rules = errors._TEXTS["refusals"].values()
+    sources = "".join(path.read_text() for path in messages.MESSAGES.parent.glob("*.py"))
+    names = set(re.findall(r'(?:[Ff]ailed|Temporary|text)\(\s*"(\w+)"', sources))
+    rules = messages._TEXTS["refusals"].values()
     names |= {name for source in rules for _, name in source}
     names |= {f"request_{key}" for key in (*request._PATTERNS, *request._PINNED["hub"])}
     names |= set(re.findall(r'^        "(file_\w+)":', sources, re.MULTILINE))
     names |= {f"not_a_{source}" for source in request._PINNED}
-    assert names == errors._TEXTS.keys() - {"refusals"}
+    assert names == messages._TEXTS.keys() - {"refusals"}

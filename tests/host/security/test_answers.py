@@ -83,7 +83,7 @@ REQUEST = """
 from threading import Event
 from dataclasses import replace
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.messages import Failed
 request = FetchRequest(
     endpoint="http://127.0.0.1:" + sys.argv[1], repo="org/model", revision=sys.argv[2],
     destination=sys.argv[3] + "/destination", state_dir=sys.argv[3], retries=0, stall=10,
@@ -100,13 +100,13 @@ REGISTRY = (
     'Registry(replace(request, source="registry"), None, Event()).check()'
 )
 FILE = (
-    "from pathlib import Path; from sparkwright.host.fetch import holes; "
+    "from pathlib import Path; from sparkwright.host.fetch.holes import Part; "
     "from sparkwright.host.fetch.sources import Location; "
     "from sparkwright.host.fetch.ranges import Limit, RangeFetch; "
-    'file = FetchFile("model.safetensors", 1 << 20, "0" * 64); part = Path(sys.argv[3], "part"); '
-    "holes.prepare(part, file.size); "
-    "fetch = RangeFetch(request, None, file, part, lambda _: None, Event(), Limit(None)); "
-    'fetch.run(Location(request.endpoint + "/x", {{}}), [(0, file.size)], 1)'
+    'file = FetchFile("model.safetensors", 1 << 20, "0" * 64); '
+    'part = Part(Path(sys.argv[3], "part"), file, lambda *_: None); part.prepare(mapped=False); '
+    "fetch = RangeFetch(request, None, part, Event(), Limit(None)); "
+    'fetch.run(Location(request.endpoint + "/x", {{}}), 1)'
 )
 
 

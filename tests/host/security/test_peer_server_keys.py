@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.peer_server import Conversation, PeerServer, is_own_docker
+from sparkwright.host.fetch.peer_server import Conversation, PeerServer
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.peer_sharing import (
@@ -167,7 +167,7 @@ def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
             mine.sendall(
                 f"GET /v2/ HTTP/1.1\r\nConnection: close\r\nAuthorization: {BASIC}\r\n\r\n".encode()
             )
-            Conversation(PeerServer(request, []), its, own_docker=is_own_docker(address))
+            Conversation(its, (address, 0), PeerServer(request, []))  # type: ignore[arg-type]
             assert mine.recv(4096).startswith(b"HTTP/1.1 " + status)
 
 

@@ -13,8 +13,9 @@ from threading import Event
 
 import pytest
 
-from sparkwright.host.fetch import holes, peer_auth, peers
-from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch import peer_auth, peers
+from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
@@ -242,13 +243,12 @@ class Taker:
 
     request: FetchRequest
     peers: Peers
-    file: FetchFile
-    part: Path
+    part: Part
 
     def take(self) -> float:
         """Returns the seconds that it took."""
         began = time.monotonic()
-        self.peers.fill(self.file, self.part, lambda _: None)
+        self.peers.fill(self.part)
         return time.monotonic() - began
 
 
@@ -260,10 +260,11 @@ def taker(tmp_path: Path) -> Callable[..., Taker]:
             destination=str(tmp_path / "models/org--model" / ("a" * 40)), state_dir=str(tmp_path),
             peers=(peer.address,), peer_token_file=keys_for(tmp_path, peer.address),
         )  # fmt: skip
-        part = tmp_path / "part"
-        holes.prepare(part, size)
+        file = FetchFile("weights", size, "b" * 64)
+        part = Part(tmp_path / "part", file, lambda *_: None)
+        part.prepare(mapped=False)
         peers = Peers(request, Event(), Limit(None))
-        return Taker(request, peers, FetchFile("weights", size, "b" * 64), part)
+        return Taker(request, peers, part)
 
     return make
 
@@ -279,7 +280,7 @@ def test_a_peer_that_is_alive_and_brings_nothing_is_left(
     item = taker(fake(_alive))
     assert 2 <= item.take() < 4
     assert "brought less than 32 KiB/s over 2 s" in capfd.readouterr().err
-    assert not item.peers.any
+    assert not item.peers.left
 
 
 def test_a_peer_that_brings_a_page_now_and_then_is_left(
@@ -334,7 +335,7 @@ def test_a_peer_that_trickles_is_left(
 
     item = taker(fake(behave))
     assert item.take() < 12
-    assert not item.peers.any
+    assert not item.peers.left
 
 
 def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
@@ -349,9 +350,9 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
 
     item = taker(fake(behave))
     item.take()
-    assert not item.peers.any
-    assert holes.missing(item.part, 8 * MIB) == [(0, 8 * MIB)]
-    assert item.part.stat().st_blocks == 0
+    assert not item.peers.left
+    assert item.part.missing() == [(0, 8 * MIB)]
+    assert item.part.path.stat().st_blocks == 0
 
 
 def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fake) -> None:
@@ -362,7 +363,7 @@ def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fa
 
     item = taker(fake(behave))
     item.take()
-    assert item.part.stat().st_blocks == 0
+    assert item.part.path.stat().st_blocks == 0
 
 
 def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
@@ -372,9 +373,9 @@ def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
     item = taker(peer)
     keys_for(tmp_path, "http://127.0.0.1:1")
     peers = Peers(item.request, Event(), Limit(None))
-    peers.fill(item.file, item.part, lambda _: None)
+    peers.fill(item.part)
     assert peer.asked == []
-    assert not peers.any
+    assert not peers.left
 
 
 def test_a_proxy_of_the_environment_hears_nothing(
@@ -388,14 +389,14 @@ def test_a_proxy_of_the_environment_hears_nothing(
     item = taker(gone)
     item.take()
     assert proxy.asked == []
-    assert not item.peers.any
+    assert not item.peers.left
 
 
 def test_a_disk_that_loses_what_is_written_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As ZFS makes holes of zeros: the same range would be fetched for ever."""
-    monkeypatch.setattr(holes, "missing", lambda _, size: [(0, size)])
+    monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:
         if not lists(connection, asked):

@@ -131,10 +131,10 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.2", port), 5)
     mine = PeerKeys(**json.loads(keys.leech("spark 1", [peer]).value))
-    client = PeerClient(peer.address, mine)
     path = f"/files/models/org--model/{'c' * 40}/config.json"
-    assert client.held(path, 2).ranges == ((0, 2),)
-    assert bytes(client.piece(path, 2, 0, 2)) == b"{}"
+    client = PeerClient(peer.address, mine, path, 2)
+    assert client.held().ranges == ((0, 2),)
+    assert bytes(client.piece(0, 2)) == b"{}"
     client.close()
     # Of the site's folder, nobody else reads the key, and the fleet's secret is not in it.
     (key,) = tmp_path.glob(".sparkwright/bundle-*/keys/*")

@@ -15,6 +15,7 @@ from sparkwright.checks.fabric import judge as fabric
 from sparkwright.checks.host import judge as preflight
 from sparkwright.checks.service import diagnose as doctor
 from sparkwright.checks.service.logs import FILES
+from sparkwright.engines import ENGINES
 from sparkwright.findings.check import Checks, Symptom, check, load
 from sparkwright.findings.finding import Severity
 from tests.unit.builders import ROOT
@@ -56,7 +57,8 @@ def _given(path: Path) -> Iterator[tuple[str, list[object], set[str]]]:
                 yield str([*literal, *ids, ""][0]), literal[1:], names
 
 
-FOLDERS = ["checks/configuration", "checks/host", "checks/service", "checks/fabric", "engines/vllm"]
+FOLDERS = ["checks/configuration", "checks/host", "checks/service", "checks/fabric"]
+FOLDERS += [f"engines/{module.split('.')[-2]}" for module in ENGINES.values()]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -1,13 +1,15 @@
-"""How a fetch ends when it fails. messages.json has the texts for the user: cause and remedy."""
+"""Messages of the program, and failures. messages.json has the texts: cause and remedy."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
-OK, FAILED, TEMPORARY = 0, 1, 75
+OK, FAILED = 0, 1
 MESSAGES = Path(__file__).with_name("messages.json")
 _TEXTS: dict[str, Any] = json.loads(MESSAGES.read_text(encoding="utf-8"))
 
@@ -17,26 +19,29 @@ def text(name: str, /, **facts: Any) -> str:
     return str(_TEXTS[name]).format(**facts)
 
 
-class Failed(Exception):
-    """Somebody must act on the message before another run can succeed."""
+def log(line: str) -> None:
+    """Write one plain line to stderr."""
+    print(line, file=sys.stderr, flush=True)
 
-    exit_code = FAILED
+
+class Failed(Exception):
+    """A fetch fails. What was fetched is kept: another run goes on with it."""
 
     def __init__(self, name: str, /, **facts: Any) -> None:
         super().__init__(text(name, **facts))
 
 
-class Temporary(Failed):
-    """Another run may succeed; what was fetched so far is kept."""
+def check(stop: Event) -> None:
+    """Raise Failed when the run is to end."""
+    if stop.is_set():
+        raise Failed("stopped")
 
-    exit_code = TEMPORARY
 
-
-def refusal(source: str, answer: Mapping[str, object], /, **facts: Any) -> Failed:
-    """Explain an HTTP error of a hub or registry by the first rule that its answer meets."""
+def refusal(source: str, answer: Mapping[str, object]) -> str:
+    """Name of the explanation of an HTTP error: the first rule that an answer meets."""
     for conditions, name in _TEXTS["refusals"][source]:
         if all(answer[key] in values for key, values in conditions.items()):
-            return Failed(name, **facts)
+            return str(name)
     raise LookupError(source)
 
 
