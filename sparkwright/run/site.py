@@ -225,10 +225,6 @@ def _planned_by_pyinfra(
     return [plan(inventory, limit, invocation)]
 
 
-def _groups(inventory: Inventory) -> dict[str, list[str]]:
-    return {name: [host.name for host in members] for name, members in inventory.groups.items()}
-
-
 def named(inventory: Inventory) -> list[HostInput]:
     """The hosts of an inventory and their groups, without data."""
     return [HostInput(host.name, {}, str, frozenset(("all", *host.groups))) for host in inventory]
@@ -249,7 +245,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
         ],
         everyone,
         [
-            *stray_group_data(_groups(inventory), with_data),
+            *stray_group_data(named(inventory), with_data),
             *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
         dry=not invocation.makes_secrets,
