@@ -50,17 +50,12 @@ class HostLoad:
     sleeping: dict[str, str] = field(default_factory=dict)
 
 
-def watched(path: str) -> dict[str, tuple[str, int]]:
-    """The services that the watch looks at."""
-    config = documents.record(WatchConfig, path)
-    services = config.services if config else ()
-    return {service.name: (service.address, service.port) for service in services}
-
-
 def main(request: LoadRequest) -> HostLoad:
     """Answer a request."""
-    addresses = request.services or watched(request.watch)
-    asked = gpu.Question(gpu.LOAD)
+    addresses = request.services
+    if not addresses and (config := documents.record(WatchConfig, request.watch)):
+        addresses = {item.name: (item.address, item.port) for item in config.services}
+    question = gpu.Question(gpu.LOAD)
     asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
     services = {
         name: None if name in asleep else metrics.ask(Server(*at), request.metric_names)
@@ -70,7 +65,7 @@ def main(request: LoadRequest) -> HostLoad:
     return HostLoad(
         at=now,
         services=services,
-        gpus=asked.answer().gpus,
+        gpus=question.answer().gpus,
         memory=memory.get("MemTotal", 0),
         available=memory.get("MemAvailable", 0),
         sleeping=asleep,

@@ -468,17 +468,17 @@ def _release(switch: ServiceSwitch, release: str) -> Path:
 def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
     """The smoke test of a release: another one may have other names or another port."""
     if which == "to":
-        return switch.gate
+        # With a way back, one crash is enough; without, systemd's three tries are waited for.
+        return replace(switch.service.gate, fail_fast=switch.has_way_back)
     before = kept(Path(switch.service.home), switch.from_release or "none")
-    return replace(before.gate if before else switch.gate, fail_fast=False)
+    return replace((before or switch.service).gate, fail_fast=False)
 
 
 def _soak_seconds(switch: ServiceSwitch) -> float:
     """How long a release is observed after its first answers: one that was proved here, or has
     nothing to go back to, is not."""
     proved = switch.slept and files.target(Path(switch.service.home, "good")) == switch.to
-    again = switch.slept or switch.from_release is not None
-    return switch.service.soak_seconds if again and not proved else 0.0
+    return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
 
 
 def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:

@@ -16,7 +16,7 @@ from pydantic import ValidationError, field_validator
 from sparkwright.documents import text_files as files
 from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import Problems, UserError, refusal
+from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.build_context import build_context, digest
 from sparkwright.resolve.hub import Path, PinnedFile, ResolvedModel
@@ -25,15 +25,6 @@ from sparkwright.resolve.references import Commit, ImageReference, ModelReferenc
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.text.values import short
 
-#: Never `--upgrade`: it would take away every pin, and not only the damage.
-_RESTORE = (
-    "take it back from version control (git restore FILE), or remove the entry: "
-    "sparkwright lock INVENTORY adds what is missing"
-)
-_MERGE = (
-    "keep one side whole (git checkout --ours FILE, or --theirs): "
-    "sparkwright lock INVENTORY adds what is missing"
-)
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7}|\|{7})( |$)", re.MULTILINE)
 _HEAD = """\
 # Made by `sparkwright lock`: what every tag and revision of the fleet stands for. Commit it.
@@ -75,18 +66,19 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         # Between two sides of a merge no YAML is looked at: either may be right.
         if mark := _CONFLICT.search(text):
             line = text.count("\n", 0, mark.start()) + 1
-            raise Unusable("a merge is not ended: its conflict markers are in it", _MERGE, line)
+            raise MESSAGES.refusal("open-merge", f"{path}: line {line}")
         data = yaml_text.load(text)
         if isinstance(data, dict) and data.get("version", 1) != 1:
-            what = f"lock version {short(data['version'])} is not known"
-            raise Unusable(what, "it is a later sparkwright's: upgrade this one")
+            raise MESSAGES.refusal("later-lock", str(path), version=short(data["version"]))
         return Lock.model_validate(data)
     except Unusable as error:
-        remedy = error.remedy if error.what.startswith(("a merge", "lock")) else _RESTORE
-        raise refusal(error.place(str(path)), error.what, remedy) from None
+        where = error.place(str(path))
+        raise MESSAGES.refusal("unusable-lock", where, problem=error.what) from None
     except ValidationError as error:
-        problems = problems_of(error, str(path))
-        raise UserError([replace(problem, remedy=_RESTORE) for problem in problems]) from None
+        raise UserError(
+            MESSAGES.mistake("unusable-lock", problem.subject.place, problem=problem.observed)
+            for problem in problems_of(error, str(path))
+        ) from None
 
 
 def from_resolution(named: Iterable[References], resolution: Resolution, kept: Lock | None) -> Lock:

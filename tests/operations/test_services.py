@@ -101,7 +101,7 @@ def test_the_whole_request_of_a_switch() -> None:
     assert (service.name, service.service.home) == ("qwen36", f"{ROOT}/services/qwen36")
     assert (service.from_release, service.service) == (OLD, SERVICE)
     # There is a way back: the first crash is enough, and the new one is looked on for a while.
-    assert (service.gate.fail_fast, service.service.soak_seconds) == (True, 75.0)
+    assert (service.has_way_back, service.service.soak_seconds) == (True, 75.0)
     assert service.service.second_boot  # should it have compiled on a GB10
     directory = f"{ROOT}/services/qwen36/releases/{NOW}"
     modes = {path: mode for path, (_, mode) in service.files.items()}

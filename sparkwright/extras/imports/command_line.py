@@ -116,10 +116,9 @@ def _split(text: str) -> list[str]:
     scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
         observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
-        raise Refused(
-            "command", f"a script: {observed}", "a recipe here is one vllm serve, started without "
-            "a shell", "import a copy in which the command is vllm serve alone",
-        )  # fmt: skip
+        reason = "a recipe here is one vllm serve, started without a shell"
+        remedy = "import a copy in which the command is vllm serve alone"
+        raise Refused("command", f"a script: {observed}", reason, remedy)
     return split
 
 

@@ -88,8 +88,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
                   **({} if spark else {"vram_gib": float(int(VRAM[options.gpu]))})},
         "ranks": spread,
         "environment": variables(foreign, image.vllm), "arguments": arguments,
-        "shm_gib": round(foreign.shm_gib, 3) if foreign.shm_gib else None,
-        "memlock": foreign.memlock,
+        "shm_gib": round(foreign.shm_gib or 0, 3), "memlock": foreign.memlock,
     }  # fmt: skip
     for optional in ("drafter", "ranks", "shm_gib", "memlock"):
         if not recipe[optional]:
@@ -111,10 +110,9 @@ def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
         if known is None or _place(known.source) == _place(foreign.text.source):
             return name
     name = slug(names[0])
-    raise Refused(
-        "name", repr(name), f"the catalog has another recipe of that name: "
-        f"{catalog.files.get(('recipe', name), 'of this import')}", "--name NAME",
-    )  # fmt: skip
+    other = catalog.files.get(("recipe", name), "of this import")
+    reason = f"the catalog has another recipe of that name: {other}"
+    raise Refused("name", repr(name), reason, "--name NAME")
 
 
 def _place(source: str | None) -> str:

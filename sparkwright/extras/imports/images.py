@@ -58,10 +58,9 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     if host in (None, "docker.io", "index.docker.io"):
         host = _HUB
         if "/" not in path:
-            raise Refused(
-                "container", repr(reference), "a local name: no registry has this image",
-                "--image REFERENCE names one that a registry has",
-            )  # fmt: skip
+            reason = "a local name: no registry has this image"
+            remedy = "--image REFERENCE names one that a registry has"
+            raise Refused("container", repr(reference), reason, remedy)
     tag = tag or (f"sha256-{digest[7:19]}" if digest else "latest")
     repository = f"{host}/{path}"
     for image in catalog.images.values():

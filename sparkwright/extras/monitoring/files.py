@@ -13,7 +13,7 @@ from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
-from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.service import own_address
 
 #: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
@@ -53,28 +53,24 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
     those that only their own host reaches, as an agent on it scrapes them."""
     targets = []
     for service in plan.services:
-        if not service.follower and is_loopback(service.client_bind) is (address is None):
-            labels = _labels(plan, service)
-            if address is None:
-                targets.append(_target(own_address(service), service.port, **labels))
-                continue
-            if scheme(plan.settings, proxied=service.proxy) == "https":
-                labels["__scheme__"] = "https"
-            targets.append(_target(address, service.client_port, **labels))
+        if service.follower or is_loopback(service.client_bind) is not (address is None):
+            continue
+        group = service.settings.exclusive
+        labels = {"exclusive": group} if group else {}
+        labels |= {"host": plan.host, "service": service.name, "recipe": service.recipe.name}
+        labels["tag"] = service.image.tag
+        if address is None:
+            targets.append(_target(own_address(service), service.port, **labels))
+            continue
+        if scheme(plan.settings, proxied=service.proxy is not None) == "https":
+            labels["__scheme__"] = "https"
+        targets.append(_target(address, service.client_port, **labels))
     return targets
 
 
 def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
     at = f"[{address}]" if ":" in address else address
     return {"targets": [f"{at}:{port}"], "labels": labels}
-
-
-def _labels(plan: HostPlan, service: ServicePlan) -> dict[str, str]:
-    group = {"exclusive": service.settings.exclusive} if service.settings.exclusive else {}
-    return {
-        **group, "host": plan.host, "service": service.name, "recipe": service.recipe.name,
-        "tag": service.image.tag,
-    }  # fmt: skip
 
 
 def rules() -> dict[str, Any]:

@@ -40,11 +40,9 @@ def kept(ring: list[Sample]) -> list[Sample]:
     samples: list[Sample] = []
     for sample in ring:
         age = now - sample.at
-        if not 0 <= age <= _DAY:
-            continue
-        if age > _HOUR and samples and sample.at - samples[-1].at < _COARSE:
-            continue
-        samples.append(sample)
+        close = age > _HOUR and samples and sample.at - samples[-1].at < _COARSE
+        if 0 <= age <= _DAY and not close:
+            samples.append(sample)
     return samples
 
 
@@ -88,12 +86,12 @@ def _of(ring: list[Sample], name: str) -> list[Timed]:
 
 def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
     """For how many seconds something has held without a break, up to the newest sample."""
-    since = None
+    since = samples[-1][0]
     for at, sample in reversed(samples):
         if not holds(sample):
             break
         since = at
-    return samples[-1][0] - since if since is not None else 0.0
+    return samples[-1][0] - since
 
 
 def _service(boot: float, samples: list[Timed], limits: Limits) -> Iterator[Fault]:
