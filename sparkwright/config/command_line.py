@@ -1,6 +1,6 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
@@ -28,14 +28,11 @@ def choice_problems(
     return problems
 
 
-def stray_group_data(
-    groups: Mapping[str, Sequence[str]], with_data: Sequence[str]
-) -> Iterator[Finding]:
+def stray_group_data(hosts: Iterable[HostInput], with_data: Sequence[str]) -> Iterator[Finding]:
     """group_data of a group that has no hosts, when a group without data is spelt almost so."""
-    bare = [name for name, hosts in groups.items() if hosts and name not in with_data]
+    groups = {group for host in hosts for group in host.groups}
     for name in with_data:
-        if not groups.get(name):
-            remedy = suggest(name, bare)
-            if remedy.startswith("did you mean"):
-                facts = {"group": name, "near": remedy}
-                yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)
+        near = suggest(name, sorted(groups.difference(with_data)))
+        if name not in groups and near.startswith("did you mean"):
+            facts = {"group": name, "near": near}
+            yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

@@ -59,7 +59,10 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         nothing_in_the_way(folder, files)
         for path, text in files.items():
             target = folder / path
-            _make_folder(target.parent, made)
+            for parent in reversed([target.parent, *target.parent.parents]):
+                if not parent.is_dir():
+                    parent.mkdir()
+                    made.append(parent)
             with target.open("x", encoding="utf-8") as file:
                 made.append(target)
                 file.write(text)
@@ -83,13 +86,6 @@ def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
 
 def _taken(path: Path) -> bool:
     return path.exists() or path.is_symlink()
-
-
-def _make_folder(folder: Path, made: list[Path]) -> None:
-    if not folder.is_dir():
-        _make_folder(folder.parent, made)
-        folder.mkdir()
-        made.append(folder)
 
 
 def _inventory(example: str, hosts: Sequence[NewHost], catalog: Catalog) -> str:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake
 
 #: Id of the finding.
 SSH_KEY = "ssh-key"
@@ -31,10 +33,8 @@ def fault(name: str) -> tuple[str, str] | None:
         return f"{name!r} can't be read: {why}", f"it must be a file of yours: chmod 600, {_AGENT}"
     if _PUBLIC.match(content):
         private = name.removesuffix(".pub")
-        return (
-            f"{name!r} is a public key",
-            f"name the private one ({private!r} if that is its path)",
-        )
+        remedy = f"name the private one ({private!r} if that is its path)"
+        return f"{name!r} is a public key", remedy
     if not _PRIVATE.search(content):
         what = f"{name!r} is not a private key of OpenSSH's"
         return what, f"name one (ssh-keygen makes it), {_AGENT}"
@@ -47,13 +47,7 @@ def unusable_key(
     """A private key that nobody can log in with. It fails its host alone, when that is reached."""
     key = data.get("ssh_key")
     if isinstance(key, str) and (result := fault(key)):
-        yield Finding(
-            SSH_KEY,
-            Severity.ERROR,
-            Subject(host, None, origin("ssh_key"), "ssh_key"),
-            observed=result[0],
-            remedy=result[1],
-        )
+        yield replace(mistake(f"{origin('ssh_key')}: ssh_key", *result, host), id=SSH_KEY)
 
 
 def is_encrypted(name: str) -> bool:

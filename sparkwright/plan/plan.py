@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Variables
@@ -105,11 +105,6 @@ class ServicePlan:
     def gpus(self) -> tuple[str, ...]:
         """Indexes and UUIDs of what its container gets; empty for every GPU of the host."""
         return tuple(map(str, self.settings.gpus or ()))
-
-    def at_rank(self, number: int) -> ServicePlan:
-        """The same service as another host of its cluster has it."""
-        assert self.rank is not None
-        return replace(self, rank=replace(self.rank, number=number))
 
     @property
     def unit(self) -> str:

@@ -68,17 +68,16 @@ def render_service(
     Args:
         pool: its place behind the host's proxy.
     """
-    ranks = range(len(service.rank.hosts)) if service.rank else ()
-    parts = [service.at_rank(number) for number in ranks] or [service]
-    contexts = [rendered_from(plan, part, resolution) for part in parts]
-    context = contexts[service.rank.number if service.rank else 0]
+    rank = service.rank
+    ranks = [replace(rank, number=number) for number in range(len(rank.hosts))] if rank else [None]
+    contexts = [rendered_from(plan, replace(service, rank=each), resolution) for each in ranks]
+    context = contexts[rank.number if rank else 0]
     unit, compose = template("serving/unit.service.j2"), template("serving/compose.yaml.j2")
     # The release's name is in the compose file's label, so it is made from the files without it.
     nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
     release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
     home, settings = service_home(plan, service), plan.settings
     proxy = (service.client_port,) if service.proxy else ()
-    rank = service.rank
     return carried(
         Service,
         service.settings,

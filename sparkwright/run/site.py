@@ -29,8 +29,7 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.connections import Connections
-from sparkwright.operations.login import private_key
+from sparkwright.operations.connections import Connections, private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run import report
@@ -226,10 +225,6 @@ def _planned_by_pyinfra(
     return [plan(inventory, limit, invocation)]
 
 
-def _groups(inventory: Inventory) -> dict[str, list[str]]:
-    return {name: [host.name for host in members] for name, members in inventory.groups.items()}
-
-
 def named(inventory: Inventory) -> list[HostInput]:
     """The hosts of an inventory and their groups, without data."""
     return [HostInput(host.name, {}, str, frozenset(("all", *host.groups))) for host in inventory]
@@ -250,7 +245,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
         ],
         everyone,
         [
-            *stray_group_data(_groups(inventory), with_data),
+            *stray_group_data(named(inventory), with_data),
             *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
         dry=not invocation.makes_secrets,
