@@ -140,6 +140,13 @@ def test_an_argument_is_taken_away_by_none() -> None:
     assert "--enable-prefix-caching" not in compose(release({"q": service}).compose)["command"]
 
 
+def test_a_variable_may_be_named_like_a_boolean_of_yaml() -> None:
+    environment = {"NO": "0", "y": "1", "Off": "2"}
+    service = {**SPARK["qwen36"], "environment": environment}
+    rendered = compose(release({"q": service}).compose)["environment"]
+    assert environment.items() <= rendered.items()
+
+
 def test_a_dollar_is_not_interpolated_by_compose() -> None:
     service = {**SPARK["qwen36"], "environment": {"A": "$HOME ${X}"}}
     assert compose(release({"q": service}).compose)["environment"]["A"] == "$$HOME $${X}"
