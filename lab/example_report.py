@@ -75,8 +75,8 @@ def results(host: str, runs: int) -> Iterator[Result]:
                 "gpu": {
                     "name": "NVIDIA GB10" if spark else "NVIDIA GeForce RTX 5090",
                     "driver": "580.142" if slow < 1 else "580.95.05",
-                    "sm_clock_mhz": 1650 if slow < 1 else 2405,
-                    "sm_clock_max_mhz": 2520,
+                    "clock_mhz": 1650 if slow < 1 else 2405,
+                    "clock_max_mhz": 2520,
                     "temperature_c": 83 if slow < 1 else 66,
                 },
                 "settings": {"num_speculative_tokens": 11, "enable_prefix_caching": True},

@@ -14,7 +14,7 @@ from pyinfra.api.host import Host
 
 from sparkwright.operations import exclusive, services
 from sparkwright.plan.changes import serves_already
-from sparkwright.run import batches, rollout
+from sparkwright.run import rollout
 from sparkwright.run.state import HostRun, role, run_of
 
 
@@ -40,18 +40,18 @@ def serving(host: Host, one: HostRun) -> None:
         name="Serving: start",
         services=() if switched else own,
         secrets=one.secrets,
-        turn=batches.with_ranks,
+        turn=rollout.with_ranks,
         ended=partial(rollout.remember, one),
     )
-    for title, names in host.loop(batches.named(run)):
+    for title, names in host.loop(rollout.named(run)):
         services.running(
             name=f"Serving: {title}",
             services=own if switched and host.name in names else (),
             secrets=one.secrets,
             proxies=partial(rollout.proxies_of, one),
             turn=partial(
-                batches.with_ranks,
-                turn=partial(batches.in_turn, left=partial(rollout.leave, one)),
+                rollout.with_ranks,
+                turn=partial(rollout.in_turn, left=partial(rollout.leave, one)),
             ),
             ended=partial(rollout.remember, one, run=run),
         )

@@ -1,10 +1,9 @@
 """GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
 from sparkwright.catalog.gpus import FAMILIES, unified
 from sparkwright.host.lib.gpu import IDENTITY, Gpu, parse
@@ -13,7 +12,6 @@ from sparkwright.text.visible import cut
 _SECONDS = 5
 _ASK = f"nvidia-smi --query-gpu={','.join(IDENTITY)} --format=csv,noheader"
 _MOST = 64 << 10
-Run = Callable[[Sequence[str]], tuple[int, str, str]]
 
 
 @dataclass(frozen=True)
@@ -33,19 +31,18 @@ class Box:
     why: str = ""
 
 
-def boxes(sources: Mapping[str, str], run: Run | None = None) -> list[Box]:
+def boxes(sources: Mapping[str, str]) -> list[Box]:
     """Ask boxes for their GPU, side by side.
 
     Args:
         sources: name of each box for SSH -> where that name is from.
     """
-    ask = partial(_box, run=run or _ssh)
     with ThreadPoolExecutor(max_workers=16) as pool:
-        return list(pool.map(ask, sources, sources.values()))
+        return list(pool.map(_box, sources, sources.values()))
 
 
-def _box(name: str, source: str, *, run: Run) -> Box:
-    code, out, err = run(command(name))
+def _box(name: str, source: str) -> Box:
+    code, out, err = _ssh(command(name))
     gpus = parse(out) if code == 0 else ()
     if not gpus:
         lines = (err.strip() or out.strip()).splitlines()
@@ -72,10 +69,10 @@ def kind(gpu: Gpu) -> str | None:
     return max(fitting)[1] if fitting else None
 
 
-def _ssh(words: Sequence[str]) -> tuple[int, str, str]:
+def _ssh(command: Sequence[str]) -> tuple[int, str, str]:
     try:
         done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

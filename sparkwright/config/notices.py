@@ -20,12 +20,13 @@ from sparkwright.config.secret_commands import printed
 from sparkwright.config.secrets import Command, Secret, refuse_readable
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import Problems, mistake, refusal
+from sparkwright.findings.user_error import Messages, Problems
 from sparkwright.findings.validation import HIDDEN, problems_of
 from sparkwright.text.shipped_yaml import beside
 
 #: Addresses of one site at most.
 MOST = 20
+_MESSAGES = Messages(__file__)
 #: Part of a path that is random: webhooks of chats have some, and whoever knows one can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
 
@@ -99,7 +100,7 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
         with problems.collected():
             result |= dict.fromkeys(_of(settings))
     if len(result) > MOST:
-        problems.append(mistake("notify", f"{len(result)} addresses", f"name {MOST} at most"))
+        problems.append(_MESSAGES.mistake("notices-count", "notify", count=len(result), most=MOST))
     problems.stop()
     return tuple(result)
 
@@ -111,8 +112,7 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
         try:
             text = files.read(path)
         except Unusable as error:
-            where = f"notify_file: {path}"
-            raise refusal(where, error.what, "write one address per line into it") from None
+            raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.what) from None
         refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
@@ -127,8 +127,7 @@ def _lines(text: str, where: str) -> Iterator[Address]:
                 yield address(word, f"address {number}")
             except ValueError as error:
                 # Without the line itself: it is a secret.
-                remedy = "see docs/monitoring.md, Notices"
-                raise refusal(f"{where}, line {number}", str(error), remedy) from None
+                raise _MESSAGES.refusal("notice", f"{where}, line {number}", error=error) from None
 
 
 def address(text: str, place: str) -> Address:

@@ -1,16 +1,21 @@
-"""Typed views of a host's observation: each a part of the same answer, of one remote execution."""
+"""Typed views of a host's observation: each a part of the same answer, of one remote execution; and
+its part of the fabric, which is asked for by itself."""
 
 from typing import ClassVar
 
+from pyinfra.api.command import StringCommand
+
 from sparkwright.facts import hooks
-from sparkwright.facts.observation import View
+from sparkwright.facts.observation import ProgramFact, View
+from sparkwright.host import fabric
+from sparkwright.host.fabric import FabricRequest, FabricState
 from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Docker as DockerState
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.observe import Memory, Observation
 
 # What facts answer, or lists of it: `pyinfra HOST fact` prints them.
-hooks.printable(Observation, Gpu, DockerState, Memory, Disk)
+hooks.printable(Observation, Gpu, DockerState, Memory, Disk, FabricState)
 
 
 class NvidiaDriver(View[str | None]):
@@ -72,3 +77,24 @@ class LockHolder(View[str | None]):
     def part(self, observation: Observation) -> str | None:
         """The holder of the host's lock."""
         return observation.lock.by if observation.lock else None
+
+
+class Fabric(ProgramFact[FabricState]):
+    """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and who is at the other end.
+
+    One remote execution, which changes nothing. As root it asks each port's neighbours, too;
+    without sudo it tells those that the kernel knows already.
+
+    **Example:**
+
+    .. code:: python
+
+        state = host.get_fact(Fabric)
+        [rail.speed for rail in state.rails]
+    """
+
+    program, answer = fabric, FabricState
+
+    def command(self, ask: bool = True) -> StringCommand:
+        """``ask``: whether neighbours are asked for."""
+        return self.asking(FabricRequest(ask=ask))

@@ -1,21 +1,57 @@
-"""SSH connections: made fast, made to notice a dead host, and counted."""
+"""SSH connections: made fast, made to notice a dead host, and counted. A key that can't be used
+fails its hosts alone."""
 
 import os
 import socket
+import sys
 from typing import Any
 
 from paramiko import Transport
+from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
+from sparkwright.config import ssh_keys
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
-from sparkwright.operations.login import KeyUnusable
 
 #: Benchmarks measure the difference.
 _STOCK = bool(os.environ.get("SPARKWRIGHT_STOCK_CONNECTION"))
 #: Seconds of silence from a host after which its connection counts as lost.
 DEAD_AFTER = 30
+
+
+class KeyUnusable(ConnectError):
+    """A private key that can't be logged in with; its text ends with what to do."""
+
+
+def private_key(load: Any, state: Any, key_filename: str, key_password: str | None) -> Any:
+    """The private key of a host, by pyinfra's own ``load``.
+
+    Raises:
+        KeyUnusable: saying why, and what to do.
+    """
+    if key_filename in state.private_keys:
+        return state.private_keys[key_filename]
+    if result := ssh_keys.fault(key_filename):
+        raise KeyUnusable(f"ssh_key: {result[0]} ({result[1]})")
+    encrypted = ssh_keys.is_encrypted(key_filename)
+    # Who sits at a terminal is asked by pyinfra.
+    asked = sys.stdin.isatty() and sys.stderr.isatty()
+    if encrypted and not key_password and not asked:
+        raise KeyUnusable(
+            f"ssh_key: {key_filename!r} has a passphrase, and none is set (ssh-add {key_filename} "
+            "and drop ssh_key, or set ssh_key_password)"
+        )
+    try:
+        return load(state, key_filename=key_filename, key_password=key_password)
+    except Exception as error:  # paramiko's parsers raise whatever a damaged file provokes
+        if encrypted:
+            why, remedy = "its passphrase is another one", "correct ssh_key_password"
+        else:
+            why = str(error) if isinstance(error, PyinfraError) else type(error).__name__
+            remedy = f"ssh-keygen -y -f {key_filename} says whether it is whole"
+        raise KeyUnusable(f"ssh_key: {key_filename!r} can't be used: {why} ({remedy})") from None
 
 
 class Connections(BaseStateCallback):

@@ -87,10 +87,9 @@ def health_unit(plan: HostPlan) -> str:
     )
 
 
-def leave_and_return(
-    proxies: Proxies, settings: RolloutSettings, service: str, *, others: bool
-) -> Pool:
+def leave_and_return(settings: RolloutSettings, service: str, *, others: bool) -> Pool:
     """How a switch leaves a service's proxy and comes back."""
+    proxies = Proxies(())
     return Pool(
         service, proxies.admin_socket, proxies.master_socket,
         settings.notice_seconds, settings.drain_seconds, others,

@@ -29,8 +29,7 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.connections import Connections
-from sparkwright.operations.login import private_key
+from sparkwright.operations.connections import Connections, private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run import report

@@ -8,7 +8,6 @@ from sparkwright.host.ranks.link import KEY
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.service import render_service, service_home
-from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import leave_and_return
 from sparkwright.resolve.resolution import Resolution
 
@@ -27,7 +26,7 @@ def rendered(
             plan,
             service,
             resolution,
-            pool=leave_and_return(Proxies(()), rollout, service.name, others=service.name in others)
+            pool=leave_and_return(rollout, service.name, others=service.name in others)
             if service.proxy
             else None,
         )

@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.release import SwitchJournal
-from sparkwright.run import batches
+from sparkwright.run import rollout
 from sparkwright.run.state import Run
 from tests.operations.harness import FakeHost
 from tests.operations.sites import site, spark
@@ -34,7 +34,7 @@ class Clock(SimpleNamespace):
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     result = Clock(slept=[])
-    monkeypatch.setattr(batches, "time", result)
+    monkeypatch.setattr(rollout, "time", result)
     return result
 
 
@@ -54,19 +54,19 @@ def _turn(
         return result
 
     try:
-        return batches.in_turn(host, switch, left=left or (lambda: None)).result or ""  # type: ignore[arg-type]
+        return rollout.in_turn(host, switch, left=left or (lambda: None)).result or ""  # type: ignore[arg-type]
     except HostError as error:
         return str(error)
 
 
 def test_names_of_batches() -> None:
     run, _ = _four(canaries=1, batch="100%")
-    assert list(batches.named(run)) == [
+    assert list(rollout.named(run)) == [
         ("Batch 1 of 2 (spark-1)", ["spark-1"]),
         ("Batch 2 of 2 (spark-2, spark-3, spark-4)", ["spark-2", "spark-3", "spark-4"]),
     ]
     run, _ = _four(canaries=0, batch=4)
-    assert [title for title, _ in batches.named(run)] == ["Batch 1 of 1 (spark-1 and 3 more)"]
+    assert [title for title, _ in rollout.named(run)] == ["Batch 1 of 1 (spark-1 and 3 more)"]
 
 
 @pytest.mark.parametrize(

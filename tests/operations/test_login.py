@@ -14,7 +14,7 @@ from pyinfra.context import ctx_state
 
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
-from sparkwright.operations import login
+from sparkwright.operations import connections
 from sparkwright.operations.connections import Connections
 from tests.operations.real import INSTANT
 from tests.tables import Tables
@@ -27,7 +27,7 @@ TABLES = Tables(__file__)
 def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
     connector: Any = ssh
     monkeypatch.setattr(connector, "get_private_key", connector.get_private_key)
-    hooks.load_keys_with(login.private_key)
+    hooks.load_keys_with(connections.private_key)
 
 
 def failures(**hosts: Any) -> dict[str, str | None]:
@@ -83,7 +83,7 @@ def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
 ) -> None:
     path = key(tmp_path, "-t", "ed25519", phrase="open sesame")
     terminal = SimpleNamespace(isatty=lambda: True)
-    monkeypatch.setattr(login, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    monkeypatch.setattr(connections, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
     state = SimpleNamespace(private_keys={})
-    loaded = login.private_key(lambda *_, **given: given, state, path, None)
+    loaded = connections.private_key(lambda *_, **given: given, state, path, None)
     assert loaded == {"key_filename": path, "key_password": None}

@@ -33,12 +33,12 @@ def unreachable(
         needed: every port that other machines are to reach.
         firewall: the host's.
     """
-    shut = [result for result in results if result.closed]
-    ports = sorted({result.closed[1] for result in shut if result.closed})
+    ports = sorted({result.closed[1] for result in results if result.closed})
     if not ports:
         return None
     symptom = next(_closing(ports, sorted({*needed, *ports}), firewall), Symptom(CHECK))
-    symptom.values["notes"] = "; ".join(f"{result.name}: {result.note}" for result in shut)
+    notes = (f"{result.name}: {result.note}" for result in results if result.closed)
+    symptom.values["notes"] = "; ".join(notes)
     return load(Path(__file__).with_name("firewalls.yaml"))[CHECK].finding(symptom)
 
 
@@ -152,7 +152,7 @@ class _Chain:
 
     def opened(self, lan: str, ports: list[int], *, iptables: bool) -> str:
         listed = ", ".join(map(str, ports))
-        six = ip_network(lan).version == 6 if "LAN" not in lan else False
+        six = ":" in lan
         if iptables and (self.table, self.chain) == ("filter", "INPUT"):
             return (
                 f"sudo {'ip6tables' if six else 'iptables'} -I INPUT -p tcp -s {lan} -m multiport "
@@ -195,7 +195,7 @@ def _jumps(chains: _Chains, lines: list[str], family: str, table: str) -> list[s
 
 def _chains(ruleset: str) -> _Chains:
     """Every chain's lines, by family, table and name."""
-    __chains: _Chains = {}
+    result: _Chains = {}
     table: list[str] = []
     lines: list[str] | None = None
     for line in map(str.strip, ruleset.splitlines()):
@@ -203,9 +203,9 @@ def _chains(ruleset: str) -> _Chains:
         if parts[:1] == ["table"]:
             table = parts
         elif parts[:1] == ["chain"] and len(parts) > 1 and len(table) > 2:
-            lines = __chains.setdefault((table[1], table[2], parts[1]), [])
+            lines = result.setdefault((table[1], table[2], parts[1]), [])
         elif line == "}":
             lines = None
         elif lines is not None and line:
             lines.append(line)
-    return __chains
+    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import click
@@ -33,13 +33,13 @@ class Hosts(Selection):
                 broken plan ends the command with exit code 2 before any host is connected to; with
                 it, one line on standard error names what is broken.
         """
-        with progress.shown() as notice, self.session(notice=notice, **options) as session:
+        with self.session(waiting=True, **options) as session:
             answers = session.ask(question)
         return told(answers)
 
     def change(self, change: Change[T], **options: bool) -> Answers[T]:
         """Run operations on every host; options and answers are those of `ask`."""
-        with progress.shown() as notice, self.session(notice=notice, **options) as session:
+        with self.session(waiting=True, **options) as session:
             answers = session.change(change)
         return told(answers)
 
@@ -56,13 +56,13 @@ class Hosts(Selection):
 
     @contextmanager
     def session(
-        self, *, shown: bool = False, notice: Any = None, diff: bool = False, **run: Any
+        self, *, shown: bool = False, waiting: bool = False, diff: bool = False, **run: Any
     ) -> Iterator[Session]:
         """Plan for the hosts; they are connected to when they are asked.
 
         Args:
             shown: whether standard error has what pyinfra says of every host.
-            notice: told of each host that is asked, and how that ends.
+            waiting: whether a terminal has who has answered meanwhile.
             diff: whether the texts of files that change are shown.
             run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``.
         """
@@ -72,9 +72,11 @@ class Hosts(Selection):
         invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
         connection = {**given(), **({"diff": True} if diff else {})}
         shown = shown or "verbose" in progress.given()
-        with session(
-            invocation, connection, shown=shown, notice=notice or (lambda *_: None)
-        ) as opened:
+        notices = progress.shown() if waiting else nullcontext(lambda *_: None)
+        with (
+            notices as notice,
+            session(invocation, connection, shown=shown, notice=notice) as opened,
+        ):
             yield opened
 
 

@@ -17,7 +17,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import ssh_address
-from sparkwright.config.secrets import Secret, existing_key
+from sparkwright.config.secrets import existing_key
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import engine
 from sparkwright.extras.bench import aiperf, loads
@@ -48,8 +48,7 @@ class _Target:
 
     host: PlannedHost
     service: ServicePlan
-    addresses: tuple[str, ...]
-    key: Secret
+    candidates: tuple[Service, ...]
 
     @property
     def name(self) -> str:
@@ -153,11 +152,15 @@ def _targets(chosen: Hosts, names: tuple[str, ...]) -> Iterator[_Target]:
     data = chosen.everyone
     for name, host in hosts.items():
         settings = host.plan.settings
-        key = existing_key(settings.api_key_source, os.environ)
-        addresses = tuple(filter(None, (ssh_address(name, data[name]), settings.lan_address)))
-        for service in host.plan.services:
-            if not service.follower and (not names or service.name in names):
-                yield _Target(host, service, addresses, key)
+        key, ca = existing_key(settings.api_key_source, os.environ), clients_ca(settings)
+        addresses = list(filter(None, (ssh_address(name, data[name]), settings.lan_address)))
+        for plan in host.plan.services:
+            if not plan.follower and (not names or plan.name in names):
+                how = scheme(settings, proxied=plan.proxy)
+                served = [f"[{address}]" if ":" in address else address for address in addresses]
+                urls = [f"{how}://{address}:{plan.client_port}" for address in served]
+                services = (Service(url, plan.served_names[0], key, ca=ca) for url in urls)
+                yield _Target(host, plan, tuple(services))
 
 
 def _awake(
@@ -188,12 +191,7 @@ def _bench(
 ) -> Bench:  # fmt: skip
     """Measure one service, and keep what was measured."""
     host, plan = target.host.plan.host, target.service
-    settings = target.host.plan.settings
-    how, ca = scheme(settings, proxied=plan.proxy), clients_ca(settings)
-    addresses = (f"[{at}]" if ":" in at else at for at in target.addresses)
-    urls = [f"{how}://{address}:{plan.client_port}" for address in addresses]
-    model = plan.served_names[0]
-    service = reach(target.name, [Service(url, model, target.key, ca=ca) for url in urls])
+    service = reach(target.name, target.candidates)
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     loaded: dict[str, Facts] = {}
     context = click.get_current_context()

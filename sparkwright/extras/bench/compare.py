@@ -89,7 +89,7 @@ def _compare(
     fine = {measure.fine for measure in verdicts if measure.fine and measure.slow not in slow}
     drafts = not cell.measures.keys().isdisjoint(("acceptance", "acceptance_length"))
     lengths = [card.output_tokens or 0 for card in cards.values() if card]
-    clock, most = result.gpu.sm_clock_mhz, result.gpu.sm_clock_max_mhz
+    clock, most = result.gpu.clock_mhz, result.gpu.clock_max_mhz
     conditions: dict[Symptom, bool] = {
         "shorter answers": any(cell.max_tokens < length / 2 for length in lengths),
         "no drafter": not drafts and any(table.measurement.drafter for table in published),

@@ -14,7 +14,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.engines import engine, metric_names
 from sparkwright.extras.bench import probe
 from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
-from sparkwright.extras.bench.results import GpuRun, ImageRun
+from sparkwright.extras.bench.results import ImageRun
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
@@ -80,7 +80,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
     return Facts(probed, running, planned, status.sleeping)
 
 
-def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuRun:
+def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> Gpu:
     """The GPU's state over the run: clocks and power under load alone, the highest temperature.
 
     An idle GPU clocks down within a second: its clock before or after says nothing of the run.
@@ -93,11 +93,11 @@ def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuR
         return [value for look in looks if (value := getattr(look, name)) is not None]
 
     clocks, watts = values(samples, "clock_mhz"), values(samples, "power_w")
-    return GpuRun(
+    return Gpu(
         name=first.name if first else "unknown GPU",
         driver=first.driver if first else None,
-        sm_clock_mhz=statistics.median(clocks) if clocks else None,
-        sm_clock_max_mhz=max(values(looks, "clock_max_mhz"), default=None),
+        clock_mhz=statistics.median(clocks) if clocks else None,
+        clock_max_mhz=max(values(looks, "clock_max_mhz"), default=None),
         temperature_c=max(values(looks, "temperature_c"), default=None),
         power_w=statistics.median(watts) if watts else None,
     )

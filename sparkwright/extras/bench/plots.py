@@ -89,7 +89,5 @@ def _ticks(most: float) -> list[float]:
     if most <= _NOTHING:
         return [0.0, 1.0]
     power = 10.0 ** math.floor(math.log10(most))
-    step = next(
-        size * power / 10 for size in (2, 2.5, 5, 10, 20, 25, 50) if size * power / 10 * 5 >= most
-    )
+    step = next(size * power for size in (0.2, 0.25, 0.5, 1, 2) if 5 * size * power >= most)
     return [step * count for count in range(math.ceil(most / step - 1e-9) + 1)]

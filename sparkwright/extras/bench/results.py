@@ -13,6 +13,7 @@ from sparkwright.catalog.causes import Symptom
 from sparkwright.catalog.data import Scalar
 from sparkwright.catalog.measurements import Category
 from sparkwright.findings.render import count
+from sparkwright.host.lib.gpu import Gpu
 from sparkwright.results.page import Moment
 from sparkwright.text.shipped_yaml import beside
 
@@ -78,24 +79,6 @@ class ImageRun(_Stored):
     digest: str | None = None
 
 
-class GpuRun(_Stored):
-    """The GPU and its state while it was measured; None where the driver would not say.
-
-    Attributes:
-        sm_clock_mhz: of the multiprocessors, median over the run.
-        sm_clock_max_mhz: the most that the driver allows.
-        temperature_c: degrees Celsius, the highest of the run.
-        power_w: drawn, median over the run.
-    """
-
-    name: str
-    driver: str | None = None
-    sm_clock_mhz: float | None = None
-    sm_clock_max_mhz: float | None = None
-    temperature_c: float | None = None
-    power_w: float | None = None
-
-
 class Program(_Stored):
     """A program, its version, and its command line without secrets where that is kept."""
 
@@ -124,6 +107,7 @@ class Result(_Stored):
         release: id of the release that ran.
         engine: the engine that served.
         kernel: Linux's release on the host.
+        gpu: clock and power are medians under load, the temperature is the highest of the run.
         settings: the engine's arguments that ran, as far as they matter to a comparison.
     """
 
@@ -137,7 +121,7 @@ class Result(_Stored):
     release: str | None = None
     engine: Program | None = None
     kernel: str | None = None
-    gpu: GpuRun
+    gpu: Gpu
     settings: dict[str, Scalar] = Field(default_factory=dict)
     generator: Program
     cells: tuple[Cell, ...]

@@ -106,8 +106,8 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         details = (*([f"Changed with it: {others}."] if others else ()), *details)
         yield replace(base, what=meaning, low=share, high=share, began=began, more=details)
     elif worse := bench.count("worse"):
-        what = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
-        yield replace(base, weight=Weight.BELOW_CARD, what=what, more=details)
+        text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
+        yield replace(base, weight=Weight.BELOW_CARD, what=text, more=details)
 
 
 def _lines(bench: Bench) -> Iterator[str]:

@@ -7,7 +7,6 @@ import click
 
 from sparkwright.checks.fabric.groups import of_looks
 from sparkwright.checks.fabric.judge import CHECKS
-from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts, told
@@ -37,12 +36,12 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
     """
     from sparkwright.run import questions
 
-    with progress.shown() as notice, hosts.session(notice=notice) as session:
+    with hosts.session(waiting=True) as session:
         looks = session.ask(questions.fabric)
         fabrics = of_looks(looks.answers)
         if not fabrics and looks.answers:
-            what, remedy = "no host has a ConnectX", "name other hosts with --limit"
-            raise refusal(str(hosts.inventory), what, remedy)
+            remedy = "name other hosts with --limit"
+            raise refusal(str(hosts.inventory), "no host has a ConnectX", remedy)
         images = {name: each.image for name, each in looks.answers.items()}
         plans = [[] if look else plan(fabric, images) for fabric in fabrics]
         answers = measured(session, plans)

@@ -48,8 +48,8 @@ def command(
     if not targets:
         raise Messages(__file__).refusal("no-address", "group_data/all.py: notify")
     if install:
-        place = timer.install(Path.cwd(), hosts.inventory, connection_words())
-        echo(f"{place / timer.UNITS[1]} looks at the fleet every two minutes")
+        folder = timer.install(Path.cwd(), hosts.inventory, connection_words())
+        echo(f"{folder / timer.UNITS[1]} looks at the fleet every two minutes")
         echo("journalctl -t sparkwright-notify says what it did")
         return
     if test:

@@ -42,13 +42,13 @@ def current(
     """
     findings = [TEXTS["host-silent"].finding(Symptom(host=host)) for host in silent]
     unknown = {finding.subject.host or "" for finding in findings}
-    for host, seen in deployments.items():
-        if seen.lock or (seen.switch and seen.switch.step != "ended"):
+    for host, deployment in deployments.items():
+        if deployment.lock or (deployment.switch and deployment.switch.step != "ended"):
             unknown.add(host)
         else:
-            findings += _of(host, seen)
+            findings += _of(host, deployment)
             # Without a plan it is not known what must run.
-            unknown |= set() if seen.plan_known else {host}
+            unknown |= set() if deployment.plan_known else {host}
     return errors_first(findings), frozenset(unknown)
 
 

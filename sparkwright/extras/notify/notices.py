@@ -166,8 +166,8 @@ def go(
         unknown: hosts of which nothing else is known now.
         now: seconds since the epoch.
     """
-    known = record.recipients
-    record.recipients = {each.key: known.get(each.key, Recipient()) for each in addresses}
+    before = record.recipients
+    record.recipients = {each.key: before.get(each.key, Recipient()) for each in addresses}
 
     def tell(address: Address) -> Sent:
         recipient = record.recipients[address.key]
@@ -223,20 +223,20 @@ def news(
     for finding in findings:
         by_key.setdefault(_key(finding), finding)
     for key, finding in by_key.items():
-        told = recipient.told.get(key)
-        if told is None:
+        entry = recipient.told.get(key)
+        if entry is None:
             new.append(News("new", finding, now))
-        elif finding.severity is Severity.ERROR is not told.finding.severity:
-            worse.append(News("worse", finding, told.since))
-    for key, told in recipient.told.items():
+        elif finding.severity is Severity.ERROR is not entry.finding.severity:
+            worse.append(News("worse", finding, entry.since))
+    for key, entry in recipient.told.items():
         if key in by_key:
-            told.gone = None
-        elif told.gone is None and told.finding.subject.host not in unknown:
-            told.gone = now
-        if told.gone is not None and not 0 <= now - told.gone < OVER:
+            entry.gone = None
+        elif entry.gone is None and entry.finding.subject.host not in unknown:
+            entry.gone = now
+        if entry.gone is not None and not 0 <= now - entry.gone < OVER:
             # Its severity does not matter any more.
-            bare = replace(told.finding, severity=Severity.WARNING)
-            over.append(News("over", bare, told.since))
+            bare = replace(entry.finding, severity=Severity.WARNING)
+            over.append(News("over", bare, entry.since))
     return [*worse, *new, *over]
 
 

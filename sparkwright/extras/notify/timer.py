@@ -52,15 +52,15 @@ def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
     Raises:
         UserError: when that fails.
     """
-    place = folder()
+    target = folder()
     try:
         for name, text in units(site, inventory, options).items():
-            write(place / name, text)
+            write(target / name, text)
     except OSError as error:
-        raise _MESSAGES.refusal("unit", str(place), error=error) from None
+        raise _MESSAGES.refusal("unit", str(target), error=error) from None
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", UNITS[1])
-    return place
+    return target
 
 
 def remove() -> bool:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -27,26 +28,25 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import refusal
 
 _STATE = Path(".sparkwright")
+_Command = Callable[..., None]
 _FILE = click.Path(path_type=Path, dir_okay=False)
 DOCUMENT = contents.Page
+
+
+def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
+    kind = click.Path(path_type=Path)
+    return click.option(option, type=kind, default=_STATE / name, show_default=True, help=text)
 
 
 @click.command("report")
 @click.argument("inventory", type=_FILE, required=False)
 @data_option
 @limit_option
-@click.option(
-    "--results", type=click.Path(path_type=Path), default=_STATE / "bench", show_default=True,
-    help="Stored benchmark results, or a file of `sparkwright bench --export`.",
-)  # fmt: skip
-@click.option(
-    "--last-run", type=_FILE, default=_STATE / "last-run.json", show_default=True,
-    help="What the last run reported.",
-)  # fmt: skip
-@click.option(
-    "--status", type=_FILE, default=_STATE / "status.json", show_default=True,
-    help="Changes of releases, where there are any.",
-)  # fmt: skip
+@_input(
+    "bench", "Stored benchmark results, or a file of `sparkwright bench --export`.", "--results"
+)
+@_input("last-run.json", "What the last run reported.", "--last-run")
+@_input("status.json", "Changes of releases, where there are any.", "--status")
 @click.option(
     "--output", type=_FILE, default=None,
     help="Where the page is written.  [default: .sparkwright/report.html; with --json none]",

@@ -8,6 +8,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.result import Smoke
@@ -118,23 +119,18 @@ def _fleet(
         running = service if condition != "left alone" else None
         deployed = running or (None if service else result)
         models = deployed.models if deployed else {}
+        facts: dict[str, Any] = {}
+        for source, names in (
+            (result, ("gpu", "driver", "decode", "first_token")), (row, ("gpu", "driver")),
+            (deployed, ("release", "tag")), (running, ("address",)),
+        ):  # fmt: skip
+            facts |= {name: value for name in names if (value := getattr(source, name, None))}
         yield contents.FleetRow(
-            host=key[0],
-            service=key[1],
-            state=condition,
-            well=condition in _WELL,
-            gpu=(row.gpu if row else None) or (result.gpu if result else None),
-            driver=(row.driver if row else None) or (result.driver if result else None),
-            address=running.address if running else None,
-            release=deployed.release if deployed else None,
-            tag=deployed.tag if deployed else None,
+            *key, condition, well=condition in _WELL,
             image=image_in_short(running.image) if running else None,
             models=tuple(f"{repository}@{commit[:12]}" for repository, commit in models.items()),
-            reason=row.refused if row else None,
-            decode=result.decode if result else None,
-            first_token=result.first_token if result else None,
-            measured=result.when if result else None,
-        )
+            reason=row.refused if row else None, measured=result.when if result else None, **facts,
+        )  # fmt: skip
 
 
 def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[contents.SmokeRow]:
@@ -196,22 +192,21 @@ def _weighed(page: contents.Page) -> Iterator[Weighed]:
         yield from section.findings
     for host, budget in page.memory.items():
         if budget.free_gib is not None and budget.free_gib < 0:
-            what = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
-            yield Weighed(Weight.BELOW_CARD, (host,), None, what)
+            text = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
+            yield Weighed(Weight.BELOW_CARD, (host,), None, text)
     for problem in page.problems:
-        what = f"{problem.subject.place} can't be read: {problem.observed}"
-        yield Weighed(Weight.FILE, (), None, what, more=(f"{problem.remedy}.",))
+        text = f"{problem.subject.place} can't be read: {problem.observed}"
+        yield Weighed(Weight.FILE, (), None, text, more=(f"{problem.remedy}.",))
 
 
 def _states(page: contents.Page) -> Iterator[Weighed]:
     for row in page.fleet:
         if row.state in _STATES:
-            weight, meaning = _STATES[row.state]
-            # All of it stands in the table of every host.
-            why = f": {cut(' '.join(row.reason.split()), _REASON)}" if row.reason else ""
-            seen = page.last_run if row.state != "not deployed" else None
-            what = f"{meaning}{why}"
-            yield Weighed(Weight[weight], (row.host,), row.service, what, seen=seen)
+            weight, text = _STATES[row.state]
+            if row.reason:  # all of it stands in the table of every host
+                text = f"{text}: {cut(' '.join(row.reason.split()), _REASON)}"
+            when = page.last_run if row.state != "not deployed" else None
+            yield Weighed(Weight[weight], (row.host,), row.service, text, seen=when)
 
 
 def _smoke_findings(page: contents.Page) -> Iterator[Weighed]:
@@ -219,17 +214,18 @@ def _smoke_findings(page: contents.Page) -> Iterator[Weighed]:
     for row in page.smoke:
         new = tuple(each for each in row.failures if each not in reasons[row.host, row.service])
         if new:
-            what = f"fails {row.total - row.passed} of {row.total} checks: {new[0]}"
-            seen = page.last_run
-            yield Weighed(Weight.WRONG, (row.host,), row.service, what, seen=seen, more=new[1:])
+            text = f"fails {row.total - row.passed} of {row.total} checks: {new[0]}"
+            yield Weighed(
+                Weight.WRONG, (row.host,), row.service, text, seen=page.last_run, more=new[1:]
+            )
 
 
 def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:
     weight = Weight.WRONG if finding.severity is Severity.ERROR else Weight.WARNING
     hosts = (finding.subject.host,) if finding.subject.host else ()
-    more = tuple(f"{text}." for text in (finding.reason, finding.remedy) if text)
-    what = f"{finding.id}: {finding.observed}" if finding.observed else finding.id
-    return Weighed(weight, hosts, finding.subject.service, what, seen=when, more=more)
+    more = tuple(f"{line}." for line in (finding.reason, finding.remedy) if line)
+    text = f"{finding.id}: {finding.observed}" if finding.observed else finding.id
+    return Weighed(weight, hosts, finding.subject.service, text, seen=when, more=more)
 
 
 def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:

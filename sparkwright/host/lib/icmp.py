@@ -22,8 +22,6 @@ class Ping:
     size: int
 
 
-_V4 = (socket.AF_INET, socket.IPPROTO_ICMP, 8, 0)
-_V6 = (socket.AF_INET6, socket.IPPROTO_ICMPV6, 128, 129)
 #: Linux's, which the socket module does not name: the "don't fragment" of ``ping -M do``.
 _IP_MTU_DISCOVER, _DO = 10, 2
 _MOST = 1 << 16
@@ -38,13 +36,12 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
     Returns:
         Empty where it answers; else why not.
     """
-    family, protocol, kind, reply = _V4
     try:
-        with _socket(family, protocol, device) as link:
+        with _socket(socket.AF_INET, socket.IPPROTO_ICMP, device) as link:
             link.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _DO)
             for number in range(tries):
-                link.sendto(_packet(kind, number, size), (address, 0))
-                if any(item == address for item in _replies(link, reply, 20, number, wait, size)):
+                link.sendto(_packet(8, number, size), (address, 0))
+                if address in _replies(link, 0, 20, number, wait, size):
                     return ""
     except OSError as error:
         if error.errno == errno.EMSGSIZE:
@@ -55,14 +52,12 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
 
 def all_nodes(device: str, wait: float = 1.0) -> set[str]:
     """The link-local addresses that answer at a device (``ping ff02::1%device``); its own too."""
-    family, protocol, kind, reply = _V6
     try:
-        with _socket(family, protocol, device) as link:
+        with _socket(socket.AF_INET6, socket.IPPROTO_ICMPV6, device) as link:
             target = ("ff02::1", 0, 0, socket.if_nametoindex(device))
-            link.sendto(_packet(kind, 0, 8), target)
-            return {
-                item.partition("%")[0] for item in _replies(link, reply, 0, 0, wait, 8, most=64)
-            }
+            link.sendto(_packet(128, 0, 8), target)
+            answers = _replies(link, 129, 0, 0, wait, 8, most=64)
+            return {address.partition("%")[0] for address in answers}
     except OSError:
         return set()
 
@@ -74,6 +69,7 @@ def _socket(family: int, protocol: int, device: str) -> socket.socket:
 
 
 def _packet(kind: int, number: int, size: int) -> bytes:
+    """An echo request: its kind is 8 in ICMP and 128 in ICMPv6, that of replies 0 and 129."""
     head = struct.pack("!BBHHH", kind, 0, 0, os.getpid() & 0xFFFF, number)
     text = head + b"\0" * size
     return text[:2] + struct.pack("!H", _checksum(text)) + text[4:]

@@ -85,6 +85,12 @@ class Completion:
         """``content: null`` with ``finish_reason: length``: reasoning took the whole budget."""
         return self.text is None and bool(self.reasoning) and self.finish == "length"
 
+    def check_budget(self, budget: int) -> None:
+        """Fail the check of an answer whose reasoning took the whole budget."""
+        small = f"content: null with finish_reason: length: {budget} tokens are too small a budget"
+        text = f"{small}, reasoning took them all: {clip(self.reasoning)}"
+        fail_if(self.only_reasoning, "budget", text)
+
 
 @dataclass(frozen=True)
 class Metrics:
@@ -205,7 +211,7 @@ class DeepClient(Client):
             body["max_tokens"] = tokens + self.request.thinking_tokens
             note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
             answer = replace(self.chat(body), note=note)
-        fail_if_only_reasoning(answer, body["max_tokens"])
+        answer.check_budget(body["max_tokens"])
         # Tokens, and no text of them: engines leave special tokens out.
         silent = not (answer.text or answer.reasoning or answer.calls) and answer.tokens > 0
         text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
@@ -256,16 +262,6 @@ def error_of(answer: Answer) -> str:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return answer.text
-
-
-def fail_if_only_reasoning(answer: Completion, budget: int) -> None:
-    """Fail the check of an answer whose reasoning took the whole budget."""
-    fail_if(
-        answer.only_reasoning,
-        "budget",
-        f"content: null with finish_reason: length: {budget} tokens are too small a budget, "
-        f"reasoning took them all: {clip(answer.reasoning)}",
-    )
 
 
 def fail_if_only_marks(text: str, subject: str = "the answer") -> None:

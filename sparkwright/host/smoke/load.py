@@ -10,7 +10,7 @@ from contextlib import suppress
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import NoAnswer
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import Client, DeepClient, Fault, Skip, clip, error_of, fail_if
+from sparkwright.host.smoke.client import DeepClient, Fault, Skip, clip, error_of, fail_if
 
 _WORDS = ("lamp", "river", "stone", "copper", "garden", "winter", "pepper", "velvet", "anchor")
 _PLACES = ("in the hall", "by the window", "under the bridge", "near the harbour", "on the table")
@@ -84,11 +84,7 @@ def lines(count: int) -> str:
 
 def speculation(client: DeepClient) -> str:
     """Tokens are drafted, and some are accepted: else the drafter only costs time."""
-
-    def ask(_: Client) -> None:
-        client.ask(check.FORESEEABLE, 96)
-
-    return check.speculation(client, ask)
+    return check.speculation(client, lambda _: client.ask(check.FORESEEABLE, 96))
 
 
 def prefix_cache(client: DeepClient) -> str:

@@ -7,13 +7,7 @@ import json
 from typing import Any
 
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import (
-    DeepClient,
-    clip,
-    fail_if,
-    fail_if_only_marks,
-    fail_if_only_reasoning,
-)
+from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Checked also where a server does not list its routes (--disable-fastapi-docs).
@@ -132,11 +126,9 @@ def switched_off(client: DeepClient) -> str:
     """Without reasoning, a few tokens are enough for an answer."""
     answer = client.chat(client.body(check.QUESTION, 64, think=False))
     thoughts = answer.reasoning or _marked(answer.text)
-    thinks = f"it reasons although enable_thinking is false: {clip(thoughts)}"
-    fail_if(thoughts, "thinks", thinks)
-    right = "42" in (answer.text or "")
-    problems = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
-    fail_if(not right, "wrong", problems)
+    fail_if(thoughts, "thinks", f"it reasons although enable_thinking is false: {clip(thoughts)}")
+    nonsense = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
+    fail_if("42" not in (answer.text or ""), "wrong", nonsense)
     return f"{answer.tokens} tokens, none of them reasoning"
 
 
@@ -151,13 +143,13 @@ def switched_on(client: DeepClient) -> str:
         # Four times as much, if the context has room for it.
         budget = min(4 * budget, client.context() - answer.prompt_tokens - 16)
         answer = client.chat(client.body(_QUESTION, budget, think=True))
-    fail_if_only_reasoning(answer, budget)
+    answer.check_budget(budget)
     leaked, text = _marked(answer.text), clip(answer.text)
     fail_if(leaked, "leaks", f"its reasoning is in the content: {clip(leaked)}")
     thoughtless = f"no reasoning although enable_thinking is true: {text}"
     fail_if(not answer.reasoning, "thoughtless", thoughtless)
-    problems = f"with reasoning, the answer to 17 * 23 is {text!r}"
-    fail_if(_RIGHT not in (answer.text or ""), "wrong", problems)
+    nonsense = f"with reasoning, the answer to 17 * 23 is {text!r}"
+    fail_if(_RIGHT not in (answer.text or ""), "wrong", nonsense)
     cut = small.finish == "length"
     unsaid = f"{_SMALL} tokens cut its reasoning, but finish_reason is {small.finish}"
     fail_if(not cut and _RIGHT not in (small.text or ""), "unsaid", unsaid)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from sparkwright.bootstrap import gpu_question
 from sparkwright.host.lib.gpu import parse
 from tests.tables import Tables
@@ -16,8 +18,9 @@ def run(arguments: Sequence[str]) -> tuple[int, str, str]:
     return code, out, err
 
 
-def test_what_each_is() -> None:
-    result = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"), run)
+def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_question, "_ssh", run)
+    result = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"))
     assert [(item.name, item.gpu) for item in result] == [
         ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
         ("bare", None),
@@ -27,7 +30,7 @@ def test_what_each_is() -> None:
         "Permission denied (publickey).", "Host key verification failed.",
         "bash: nvidia-smi: command not found",
     ]  # fmt: skip
-    assert gpu_question.boxes({}, run) == []
+    assert gpu_question.boxes({}) == []
 
 
 @cases("line", "kind")

@@ -1,12 +1,11 @@
 """Every command that goes to hosts takes pyinfra's options of the connection, and uses them."""
 
-import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from pyinfra.api.config import Config
 from pyinfra.api.inventory import Inventory
@@ -19,35 +18,24 @@ from sparkwright.run import session
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, run
 
-#: Names by which a module of sparkwright/cli/ reaches hosts.
-_REACHES = {"Hosts"}
 #: Options as the user writes them, and as a session gets them.
 GIVEN = ["--user", "me", "--port", "2222", "--key", "id", "--same-sudo-password", "--parallel", "2"]
 GOT = {
     "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "same_sudo_password": True, "parallel": 2,
 }  # fmt: skip
-#: It hands its words over as they are.
-_AS_IT_IS = {"deploy"}
-
-
-def _going_to_hosts() -> dict[str, click.Command]:
-    """Commands whose module starts pyinfra, by their words; of groups, all."""
-    result = {}
-    for parts, command, _ in commands():
-        module = all_commands()[parts.split()[0]].module.partition(":")[0]
-        file = ROOT / f"{module.replace('.', '/')}.py"
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        names = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-                 for name in node.names}  # fmt: skip
-        if names & _REACHES:
-            result[parts] = command
-    return {arguments: item for arguments, item in result.items() if arguments not in _AS_IT_IS}
+#: Commands that ask or change hosts, by their words.
+ASKING = {
+    words: command
+    for words, command, _ in commands()
+    if all_commands()[words.split()[0]].asks_hosts
+}
 
 
 def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
-    commands = _going_to_hosts()
-    assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(commands)
-    assert all(all_commands()[command.split()[0]].asks_hosts for command in commands)
+    assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(ASKING)
+    for words, command in all_commands().items():
+        reaches = hasattr(import_module(command.module.partition(":")[0]), "Hosts")
+        assert all_commands()[words.split()[0]].asks_hosts or not reaches
 
 
 def test_a_command_that_loads_ssl_is_patched_first() -> None:
@@ -63,9 +51,9 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
     assert done.stdout.splitlines()[-1] == "True"
 
 
-@pytest.mark.parametrize("message", _going_to_hosts())
-def test_every_command_that_goes_to_hosts_takes_them(message: str) -> None:
-    named = {name for param in _going_to_hosts()[message].params for name in param.opts}
+@pytest.mark.parametrize("words", ASKING)
+def test_every_command_that_goes_to_hosts_takes_them(words: str) -> None:
+    named = {name for param in ASKING[words].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 

@@ -99,7 +99,7 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
         (0, ("spark-1",)), (15, ("spark-1",)), (0, ("spark-1",)),
     ]  # fmt: skip
     kept = _kept(tmp_path)
-    assert (kept.tag, kept.release, kept.gpu.sm_clock_mhz) == (TAG, RELEASE, 2400)
+    assert (kept.tag, kept.release, kept.gpu.clock_mhz) == (TAG, RELEASE, 2400)
     assert kept.settings["num_speculative_tokens"] == 11
     assert "FOLDER/config.json" in kept.generator.command
 

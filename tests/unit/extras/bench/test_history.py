@@ -1,6 +1,7 @@
 """A service against its own past: what counts as slower, and what changed since."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_other_loads_gpus_generators_services_and_later_runs_do_not_count() -> N
 
     elsewhere: list[dict[str, Any]] = [
         {"service": "other"}, {"host": "spark-2"}, {"cells": (cell(concurrency=4),)},
-        {"when": now.when}, {"gpu": past[0].gpu.model_copy(update={"name": "H200"})},
+        {"when": now.when}, {"gpu": replace(past[0].gpu, name="H200")},
         {"generator": past[0].generator.model_copy(update={"name": "another"})},
     ]  # fmt: skip
     for update in elsewhere:

@@ -36,13 +36,13 @@ def loaded(*clocks: float | None) -> Facts:
 
 def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
     run = gpu_of(facts(), loaded(2400, 2418, None, 2430), facts())
-    assert (run.sm_clock_mhz, run.sm_clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
+    assert (run.clock_mhz, run.clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
     assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)
-    assert gpu_of(facts(), None, facts()).sm_clock_mhz is None
+    assert gpu_of(facts(), None, facts()).clock_mhz is None
     assert gpu_of(facts(), loaded(), None).temperature_c == 41
     # What the driver does not say is unknown.
     run = gpu_of(facts(gpu=None), loaded(None), None)
-    assert (run.name, run.driver, run.sm_clock_mhz) == ("unknown GPU", None, None)
+    assert (run.name, run.driver, run.clock_mhz) == ("unknown GPU", None, None)
     assert gpu_of(facts(), facts(GB10), None).power_w is None
 
 
