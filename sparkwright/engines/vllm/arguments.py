@@ -21,11 +21,6 @@ from sparkwright.text.shipped_yaml import beside
 
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
-#: Names that are near others and mean something else: (argument, value) -> what to write.
-_MEANT = {
-    ("speculative_method", "speculators"): "method: dflash, which is vLLM's own speculator (the "
-    'card of vllm-ultimate-dgx-spark, recipe A: not "speculators")'
-}
 
 
 @check(
@@ -132,7 +127,7 @@ class _Checker:
         known = (*self.table.names[name], *self.also.get(name, ()))
         fold: Callable[[str], str] = str.upper if name == "attention_backend" else str
         if fold(str(value)) not in {fold(own) for own in known}:
-            near = _MEANT.get((name, str(value))) or suggest(fold(str(value)), known)
+            near = DATA["meant"].get(name, {}).get(str(value)) or suggest(fold(str(value)), known)
             kind = name.replace("_", " ")
             yield self._symptom("unknown-name", key, value=value, kind=kind, near=near)
 
