@@ -55,7 +55,7 @@ class Cell(_Stored):
     sampling_temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     requests: _Count
     errors: _Count = 0
-    measures: dict[str, _Amount] = Field(default_factory=dict)
+    measures: dict[str, _Amount]
 
     @property
     def load(self) -> tuple[Kind, int, int, int, float]:
