@@ -4,6 +4,7 @@ An image that no registry has is built by such a job instead, over a base pulled
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -94,19 +95,11 @@ def present(
             layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
             keep=how.keep_parts(),
             build=build() if build else None,
-            fetch=FetchRequest(
-                source="registry",
-                endpoint=registry.rstrip("/"),
-                repo=repository,
-                revision=content,
-                destination=path,
-                files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
-                manifests=tuple(map(hex_digits, platform.manifests)),
-                downloader="http",
-                token_file=credential(watched.unit, ACCOUNT) if account else None,
-                **how.request(watched),
+            fetch=_request(
+                platform, how, watched, account, content,
+                endpoint=registry.rstrip("/"), repo=repository, destination=path,
             ),
-        )
+        )  # fmt: skip
         home = runtime.ensure(host, how.services_root, how.bundle)
         job = jobs.task(
             home, "pull", watched, document(pull),
@@ -124,6 +117,22 @@ def present(
     there = observed(ctx_host.get(), request).images.get(image, False)
     todo = [] if there else [f"{verb} {subject}"]
     yield from change(todo, act, otherwise=f"{subject} is there", forget=wait)
+
+
+def _request(
+    platform: PlatformImage, how: Sources, watched: WatchedJob, account: str | None, content: str,
+    **source: Any,
+) -> FetchRequest:  # fmt: skip
+    return FetchRequest(
+        source="registry",
+        revision=content,
+        files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
+        manifests=tuple(map(hex_digits, platform.manifests)),
+        downloader="http",
+        token_file=credential(watched.unit, ACCOUNT) if account else None,
+        **source,
+        **how.request(watched),
+    )
 
 
 def _platform(
