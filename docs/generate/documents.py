@@ -258,8 +258,10 @@ PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 def documents() -> dict[str, Any]:
     """Types of the documents of every command: those above, and ``DOCUMENT`` of its module."""
     modules = {
-        words: import_module(command.module.partition(":")[0])
-        for words, command in all_commands().items()
+        arguments: import_module(command.module.partition(":")[0])
+        for arguments, command in all_commands().items()
     }
-    own = {words: each.DOCUMENT for words, each in modules.items() if hasattr(each, "DOCUMENT")}
+    own = {
+        arguments: each.DOCUMENT for arguments, each in modules.items() if hasattr(each, "DOCUMENT")
+    }
     return {**DOCUMENTS, **own}

@@ -12,19 +12,19 @@ from sparkwright.run.state import HostRun, role
 
 
 @role
-def bootstrap(host: Host, one: HostRun) -> None:
+def bootstrap(host: Host, host_run: HostRun) -> None:
     """Have this host ready, where its settings ask for it."""
-    if not one.settings.bootstrap:
+    if not host_run.settings.bootstrap:
         return
     # Half a second to import, of pyinfra's own operations: only for who asks for it.
     from sparkwright.operations.bootstrap import steps
     from sparkwright.run import bootstrap as run
 
-    result = run.decided(host, one)
+    result = run.decided(host, host_run)
     if result is None:
         return
     state, decision = result
-    settings = one.settings
+    settings = host_run.settings
     for step in host.loop(decision.steps):
         steps.done(
             name=f"Bootstrap: {step.name}",

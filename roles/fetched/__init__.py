@@ -9,18 +9,18 @@ from sparkwright.run.state import HostRun, role
 
 
 @role
-def fetched(_: Host, one: HostRun) -> None:
+def fetched(_: Host, host_run: HostRun) -> None:
     """Wait for image and weights, then prove both and the GPU inside a container."""
-    settings, desired = one.settings, one.desired
+    settings, desired = host_run.settings, host_run.desired
     started = {
         models.watched_job(
             model.directory, settings.models_root, settings.services_root
         ): model.resolved.repository.rpartition("/")[2]
-        for model in missing_models(desired, one.observed)
+        for model in missing_models(desired, host_run.observed)
     }
     started |= {
         images.watched_job(image.name, settings.services_root): (f"image {image.planned.tag}")
-        for image in missing_images(desired, one.observed)
+        for image in missing_images(desired, host_run.observed)
     }
     jobs.finished(
         name="Image and weights: on the disk and verified",

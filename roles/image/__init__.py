@@ -9,16 +9,16 @@ from sparkwright.run.state import HostRun, role, run_of
 
 
 @role
-def image(host: Host, one: HostRun) -> None:
+def image(host: Host, host_run: HostRun) -> None:
     """Start pulling what is missing; ``roles.fetched`` waits for it."""
-    settings = one.settings
-    for wanted in host.loop(one.desired.images):
-        shared = wanted.shared_name(one.observed.architecture)
+    settings = host_run.settings
+    for wanted in host.loop(host_run.desired.images):
+        shared = wanted.shared_name(host_run.observed.architecture)
         images.present(
             name=f"Image: {wanted.planned.name}",
             **wanted.arguments,
-            build=build_of(one, wanted),
+            build=build_of(host_run, wanted),
             account=account(settings.registry_auth_source, wanted.planned.pulled.registry),
-            sources=sources(run_of(host), one, shared),
+            sources=sources(run_of(host), host_run, shared),
             wait=False,
         )

@@ -8,11 +8,11 @@ from sparkwright.run.state import HostRun, role, run_of
 
 
 @role
-def peers(host: Host, one: HostRun) -> None:
+def peers(host: Host, host_run: HostRun) -> None:
     """Have this host serve what others will ask it for."""
     run = run_of(host)
     operations.serving(
         name="Peers: serve other hosts",
-        contents=lambda: asked_for(run, one),
-        sources=sources(run, one),
+        contents=lambda: asked_for(run, host_run),
+        sources=sources(run, host_run),
     )

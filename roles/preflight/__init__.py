@@ -12,8 +12,8 @@ from sparkwright.run.state import HostRun, role, run_of
 
 
 @role
-def preflight(host: Host, one: HostRun) -> None:
+def preflight(host: Host, host_run: HostRun) -> None:
     """Observe and judge this host; refuse it when any finding is an error."""
-    if operations.judged(host, one, dry=run_of(host).dry):
-        again = partial(operations.judged_again, one=one) if one.cured else None
-        operations.passed(name="Preflight", warnings=len(one.findings), again=again)
+    if operations.judged(host, host_run, dry=run_of(host).dry):
+        again = partial(operations.judged_again, host_run=host_run) if host_run.cured else None
+        operations.passed(name="Preflight", warnings=len(host_run.findings), again=again)

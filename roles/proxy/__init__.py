@@ -17,18 +17,18 @@ from sparkwright.run.state import HostRun, role
 
 
 @role
-def proxy(_: Host, one: HostRun) -> None:
+def proxy(_: Host, host_run: HostRun) -> None:
     """Have the proxies that the plan wants, and no other."""
-    settings = one.settings
+    settings = host_run.settings
     proxies.installed(
         name="Proxy: HAProxy installed",
-        wanted=one.proxies is not None,
+        wanted=host_run.proxies is not None,
         brought=partial(brought, settings.bundle, settings.lock_file),
         environment=environment(settings),
     )
     proxies.serving(
         name="Proxy: HAProxy, health",
-        proxies=one.proxies,
-        files=one.proxy_files,
-        later=serves_already(one.services, one.secrets, one.observed),
+        proxies=host_run.proxies,
+        files=host_run.proxy_files,
+        later=serves_already(host_run.services, host_run.secrets, host_run.observed),
     )

@@ -19,45 +19,45 @@ from sparkwright.run.state import HostRun, role, run_of
 
 
 @role
-def serving(host: Host, one: HostRun) -> None:
+def serving(host: Host, host_run: HostRun) -> None:
     """Have each service's release in place and running."""
     run = run_of(host)
     exclusive.declared(
         name="Serving: exclusive groups",
-        files=one.exclusive_files,
+        files=host_run.exclusive_files,
     )
-    own = [service for service in one.services if not service.follower]
-    followers = [service for service in one.services if service.follower]
+    own = [service for service in host_run.services if not service.follower]
+    followers = [service for service in host_run.services if service.follower]
     if any(service.rank for host in run.hosts.values() for service in host.desired.plan.services):
         services.running(
             name="Serving: ranks that follow",
             services=followers,
-            secrets=one.secrets,
-            ended=partial(rollout.remember, one),
+            secrets=host_run.secrets,
+            ended=partial(rollout.remember, host_run),
         )
-    switched = serves_already(own, one.secrets, one.observed)
+    switched = serves_already(own, host_run.secrets, host_run.observed)
     services.running(
         name="Serving: start",
         services=() if switched else own,
-        secrets=one.secrets,
+        secrets=host_run.secrets,
         turn=rollout.with_ranks,
-        ended=partial(rollout.remember, one),
+        ended=partial(rollout.remember, host_run),
     )
     for title, names in host.loop(rollout.named(run)):
         services.running(
             name=f"Serving: {title}",
             services=own if switched and host.name in names else (),
-            secrets=one.secrets,
-            proxies=partial(rollout.proxies_of, one),
+            secrets=host_run.secrets,
+            proxies=partial(rollout.proxies_of, host_run),
             turn=partial(
                 rollout.with_ranks,
-                turn=partial(rollout.in_turn, left=partial(rollout.leave, one)),
+                turn=partial(rollout.in_turn, left=partial(rollout.leave, host_run)),
             ),
-            ended=partial(rollout.remember, one, run=run),
+            ended=partial(rollout.remember, host_run, run=run),
         )
     if run.rollout_settings.on_failure == "fleet":
         services.switched_back(
             name="Serving: take back what was switched",
-            targets=partial(rollout.to_take_back, host, run, one),
-            ended=partial(rollout.remember_taken_back, run, one),
+            targets=partial(rollout.to_take_back, host, run, host_run),
+            ended=partial(rollout.remember_taken_back, run, host_run),
         )

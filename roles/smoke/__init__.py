@@ -12,18 +12,18 @@ from sparkwright.run.state import HostRun, role
 
 
 @role
-def smoke(_: Host, one: HostRun) -> None:
+def smoke(_: Host, host_run: HostRun) -> None:
     """Ask each service for real answers; a failure shows the service's last journal lines."""
-    asleep = rollout.asleep(one)
+    asleep = rollout.asleep(host_run)
     operations.answers(
         name="Smoke: health, models, key, generation",
         services=[
             replace(service.gate, warm_ups=0)
-            for service in one.services
+            for service in host_run.services
             if service.name not in asleep
         ],
-        entrances=entrances(one.desired.plan),
-        judged=one.smoke.__setitem__,
-        needed=[one.settings.peer_port] if one.settings.peer_sharing else [],
-        noticed=one.findings.append,
+        entrances=entrances(host_run.desired.plan),
+        judged=host_run.smoke.__setitem__,
+        needed=[host_run.settings.peer_port] if host_run.settings.peer_sharing else [],
+        noticed=host_run.findings.append,
     )

@@ -7,11 +7,11 @@ from sparkwright.run.state import HostRun, role
 
 
 @role
-def storage(host: Host, one: HostRun) -> None:
+def storage(host: Host, host_run: HostRun) -> None:
     """Have the directories of this host."""
-    settings = one.settings
+    settings = host_run.settings
     directories.present(
         name="Storage: directories",
-        directories=one.directories,
+        directories=host_run.directories,
         existing_are_fine=(settings.models_root,),
     )

@@ -13,10 +13,10 @@ from sparkwright.run.state import HostRun, role, run_of
 
 
 @role
-def watch(host: Host, one: HostRun) -> None:
+def watch(host: Host, host_run: HostRun) -> None:
     """Have the watch that the plan wants, or none."""
     operations.installed(
         name="Watch: timer",
-        watch=one.watch,
-        unless=partial(rollout.elsewhere, run_of(host), one),
+        watch=host_run.watch,
+        unless=partial(rollout.elsewhere, run_of(host), host_run),
     )

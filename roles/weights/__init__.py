@@ -8,12 +8,12 @@ from sparkwright.run.state import HostRun, role, run_of
 
 
 @role
-def weights(host: Host, one: HostRun) -> None:
+def weights(host: Host, host_run: HostRun) -> None:
     """Start fetching what is missing; ``roles.fetched`` waits for it."""
-    for model in host.loop(one.desired.models):
+    for model in host.loop(host_run.desired.models):
         models.present(
             name=f"Weights: {model.resolved.repository}",
             **model.arguments,
-            sources=sources(run_of(host), one, model.shared_name),
+            sources=sources(run_of(host), host_run, model.shared_name),
             wait=False,
         )

@@ -45,7 +45,7 @@ def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
 def openings(firewall: Firewall, network: str, ports: Sequence[int]) -> list[Opening]:
     """The rules that the firewall lacks."""
     make = _ufw if firewall.name == "ufw" else _firewalld
-    return [one for port in ports if (one := make(firewall.rules, network, port))]
+    return [item for port in ports if (item := make(firewall.rules, network, port))]
 
 
 def _ufw(rules: Sequence[str], network: str, port: int) -> Opening | None:

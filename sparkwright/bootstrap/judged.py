@@ -58,10 +58,10 @@ class Judged:
     def _sudoers(self) -> Iterator[StepPlan | Finding]:
         if not self.state.passwordless:
             user = self.state.observed.user
-            place, text = steps.sudoers_file(user)
-            would = f"let {user} become root without a password ({place})"
-            yield StepPlan("sudoers", (would,), sudoers=(place, text),
-                           undo=Undo(files=sums({place: text})))  # fmt: skip
+            path, text = steps.sudoers_file(user)
+            would = f"let {user} become root without a password ({path})"
+            yield StepPlan("sudoers", (would,), sudoers=(path, text),
+                           undo=Undo(files=sums({path: text})))  # fmt: skip
 
     def _docker(self) -> Iterator[StepPlan | Finding]:
         host = self.state.observed

@@ -123,20 +123,20 @@ def _new_length(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("it has packets in parts")
 
 
-def _fetched(place: str, where: str) -> bytes:
-    if not place.startswith("https://"):
+def _fetched(path: str, where: str) -> bytes:
+    if not path.startswith("https://"):
         try:
-            return Path(place).expanduser().read_bytes()[:_MOST]
+            return Path(path).expanduser().read_bytes()[:_MOST]
         except OSError as error:
-            facts = {"file": place, "reason": error.strerror}
+            facts = {"file": path, "reason": error.strerror}
             raise _MESSAGES.refusal("unreadable-key", where, **facts) from None
     import requests  # only a host that lacks the repository asks for it, and it takes 50 ms
 
     try:
-        with requests.get(place, timeout=_SECONDS, stream=True) as answer:
+        with requests.get(path, timeout=_SECONDS, stream=True) as answer:
             answer.raise_for_status()
             if not answer.url.startswith("https://"):
                 raise requests.RequestException(f"it leads to {answer.url}")
             return bytes(answer.raw.read(_MOST, decode_content=True))
     except requests.RequestException as error:
-        raise _MESSAGES.refusal("unfetched-key", where, file=place, reason=error) from None
+        raise _MESSAGES.refusal("unfetched-key", where, file=path, reason=error) from None

@@ -66,7 +66,7 @@ class Exceptions(Data):
     @field_validator("writable")
     @classmethod
     def _of_the_image(cls, places: tuple[str, ...]) -> tuple[str, ...]:
-        for place in places:
-            if place.startswith(_KERNELS):
-                raise ValueError(f"{place} is the kernel's and stays as Docker sets it")
+        for path in places:
+            if path.startswith(_KERNELS):
+                raise ValueError(f"{path} is the kernel's and stays as Docker sets it")
         return places

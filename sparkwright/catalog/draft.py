@@ -17,13 +17,13 @@ PLACEHOLDERS: dict[str, dict[str, Any]] = beside(__file__, "placeholders.yaml")
 
 
 def draft(
-    kind: str, name: str, values: Mapping[str, Any], said: Mapping[str, str] | None = None
+    kind: str, name: str, values: Mapping[str, Any], origins: Mapping[str, str] | None = None
 ) -> str:
     """The text of a file: keys with values first, then the others, commented out.
 
     Args:
         values: of the entry's keys; ``extends`` may be one.
-        said: argument of a recipe -> who says its value, written beside it.
+        origins: argument of a recipe -> who says its value, written beside it.
     """
     model = KINDS[kind]
     summary, docs = documented(inspect.getdoc(model) or "")
@@ -42,7 +42,7 @@ def draft(
         explained = docs.get(key) or COMMON.get(key, "")
         comment = textwrap.wrap(explained, 96, initial_indent="# ", subsequent_indent="# ")
         if key in values:
-            lines += ["", *comment, *_lines(key, values[key], said or {})]
+            lines += ["", *comment, *_lines(key, values[key], origins or {})]
         else:
             default = field.get_default(call_default_factory=True)
             shown = "..." if field.is_required() else _flow(default)
@@ -50,7 +50,7 @@ def draft(
     return "\n".join([*lines, "", "# Everything else that can be written:", *rest, ""])
 
 
-def _lines(key: str, value: Any, said: Mapping[str, str]) -> list[str]:
+def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:
     if key != "arguments" or not isinstance(value, dict):
         return _dumped({key: value})
     if not value:
@@ -58,7 +58,7 @@ def _lines(key: str, value: Any, said: Mapping[str, str]) -> list[str]:
     result = ["arguments:"]
     for name, item in value.items():
         *before, last = _dumped({name: item})
-        origin = f"    # {said[name]}" if name in said else ""
+        origin = f"    # {origins[name]}" if name in origins else ""
         result += [f"  {line}" for line in before] + [f"  {last}{origin}"]
     return result
 

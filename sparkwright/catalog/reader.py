@@ -184,13 +184,13 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
         entry = catalog.of_kind(kind)[name]
         image = entry if kind == "image" else catalog.images.get(getattr(entry, "image", ""))
         for key, group in _REFERENCES.get(kind, {}).items():
-            known: Collection[str] | None = getattr(
+            names: Collection[str] | None = getattr(
                 image if group == "tags" else catalog, group, None
             )
             for where, wanted in _names(entry, key.split("."), ""):
-                if known is not None and wanted not in known:
+                if names is not None and wanted not in names:
                     facts = {"kind": key.rpartition(".")[2], "name": wanted}
-                    near = suggest(wanted, list(known))
+                    near = suggest(wanted, list(names))
                     yield _MESSAGES.mistake("no-such-entry", f"{path}: {where}", near=near, **facts)
 
 

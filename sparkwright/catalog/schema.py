@@ -47,10 +47,10 @@ def schema(kind: str) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **result}
 
 
-def _describe(one: dict[str, Any]) -> None:
-    summary, text = documented(one.get("description", ""))
-    one["description"] = summary
-    for key, field in one.get("properties", {}).items():
+def _describe(part: dict[str, Any]) -> None:
+    summary, text = documented(part.get("description", ""))
+    part["description"] = summary
+    for key, field in part.get("properties", {}).items():
         meaning = text.get(key) or COMMON.get(key)
         if meaning:
             field["description"] = meaning
@@ -93,12 +93,12 @@ def allowed(kind: str, path: tuple[str, ...]) -> str:
     return _WORDS.get(str(result.get("type")), str(result.get("format", "")))
 
 
-def _inner(found: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+def _inner(part: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     """Where a reference, or the one type beside null, leads to."""
-    some = [item for item in found.get("anyOf", []) if item.get("type") != "null"]
+    some = [item for item in part.get("anyOf", []) if item.get("type") != "null"]
     if len(some) == 1:
-        found = some[0]
-    if "$ref" in found:
-        target: dict[str, Any] = whole["$defs"][found["$ref"].rpartition("/")[2]]
+        part = some[0]
+    if "$ref" in part:
+        target: dict[str, Any] = whole["$defs"][part["$ref"].rpartition("/")[2]]
         return target
-    return found
+    return part

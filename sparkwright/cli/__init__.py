@@ -49,11 +49,11 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A misspelt command is told with the nearest one."""
-        known = self.list_commands(ctx)
+        commands = self.list_commands(ctx)
         completing = ctx.resilient_parsing
-        if args[0] not in known and not args[0].startswith("-") and not completing:
-            ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
-        asks = args[0] in known and all_commands()[args[0]].asks_hosts
+        if args[0] not in commands and not args[0].startswith("-") and not completing:
+            ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], commands)}")
+        asks = args[0] in commands and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
             gc.disable()  # until all is loaded and planned (run/site.py): a tenth of a second
             import_module("sparkwright.run")  # patches for gevent, before a command loads ssl

@@ -58,8 +58,8 @@ def command(
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]
-    known = locks(planned)
-    Problems(MESSAGES.mistake("no-lock", path) for path, lock in known.items() if not lock).stop()
+    locked = locks(planned)
+    Problems(MESSAGES.mistake("no-lock", path) for path, lock in locked.items() if not lock).stop()
     bundle = _Bundle(plans, pinned(planned), directory, set(architectures or _MACHINES))
     directory.mkdir(parents=True, exist_ok=True)
     failed = [
@@ -70,7 +70,7 @@ def command(
     _contexts(bundle)
     _runtimes(bundle)
     pins = collect(packages, directory) if packages else None
-    for path, lock in known.items():
+    for path, lock in locked.items():
         if pins and lock:
             Path(path).write_text(render_lock(lock.model_copy(update={"packages": pins})))
         shutil.copyfile(path, directory / Path(path).name)
@@ -108,7 +108,7 @@ class _Bundle:
     def requests(self) -> Iterator[tuple[str, FetchRequest, str | None]]:
         """Fetches to make, each once: a name, a request without state_dir, and its secret."""
         done: set[object] = set()
-        place = self.directory.resolve()
+        folder = self.directory.resolve()
         for settings, service, image in self.services:
             for reference in service.models:
                 every = self.resolution.model(reference)
@@ -120,7 +120,7 @@ class _Bundle:
                         endpoint=settings.hub_endpoint,
                         repo=model.repository,
                         revision=model.commit,
-                        destination=str(place / "models" / model.directory),
+                        destination=str(folder / "models" / model.directory),
                         state_dir="",
                         files=model.to_fetch,
                         downloader=settings.downloader,
@@ -139,7 +139,7 @@ class _Bundle:
                     endpoint=source.registry,
                     repo=source.repository,
                     revision=digest,
-                    destination=str(place / "images" / digest),
+                    destination=str(folder / "images" / digest),
                     state_dir="",
                     files=tuple(FetchFile(name, size, name) for name, size in sizes.items()),
                     manifests=tuple(sorted(manifests)),
@@ -153,17 +153,17 @@ class _Bundle:
 def _fetch(name: str, request: FetchRequest, secret: str | None, *, quiet: bool) -> bool:
     echo(f"{name}:", err=quiet)
     with tempfile.TemporaryDirectory(prefix="sparkwright-bundle-") as folder:
-        file, place = Path(folder, "secret"), Path(folder, "request.json")
+        file, request_file = Path(folder, "secret"), Path(folder, "request.json")
         if secret:
             file.touch(mode=0o600)
             file.write_text(secret, encoding="utf-8")
         complete = replace(request, state_dir=folder, token_file=str(file) if secret else None)
-        place.write_text(document(complete), encoding="utf-8")
+        request_file.write_text(document(complete), encoding="utf-8")
         libraries = Path(str(distribution("hf_transfer").locate_file("")))
         arguments = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
         sys.stdout.flush()
         plain = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-        done = subprocess.run([*arguments, str(place)], check=False, env=plain,
+        done = subprocess.run([*arguments, str(request_file)], check=False, env=plain,
                               stdout=sys.stderr if quiet else None)  # fmt: skip
         return done.returncode == 0
 

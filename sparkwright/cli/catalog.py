@@ -180,13 +180,13 @@ def new(
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     """The keys of an entry that extends another: only a recipe's title is its own."""
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    known = catalog.of_kind(kind)
-    if base not in known:
-        raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(known)))
+    entries = catalog.of_kind(kind)
+    if base not in entries:
+        raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(entries)))
     values: dict[str, Any] = {"extends": base}
     if kind == "recipe":
-        values["title"] = f"{known[base].title}, as we run it"
-        values |= known[base].model_dump(mode="json", include={"served_names", "arguments"})
+        values["title"] = f"{entries[base].title}, as we run it"
+        values |= entries[base].model_dump(mode="json", include={"served_names", "arguments"})
     return values
 
 

@@ -60,8 +60,8 @@ def _cluster_of(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """A cluster for a recipe that is spread over several hosts; the catalog's mistakes are told
     later."""
     with suppress(UserError):
-        known = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
-        ranks = known[recipe].ranks if recipe in known else None
+        recipes_of_site = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
+        ranks = recipes_of_site[recipe].ranks if recipe in recipes_of_site else None
         if ranks and ranks.world > 1:
             hosts = ["any host", *(f"host {number}" for number in range(2, ranks.world + 1))]
             services = {"recipe": {**data["services"]["recipe"], "cluster": "any"}}

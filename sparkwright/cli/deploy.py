@@ -17,22 +17,22 @@ _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help
 
 
 @click.command("deploy", context_settings=_ANYTHING)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[INVENTORY] [OPTIONS]...")
-def command(words: tuple[str, ...]) -> None:
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[INVENTORY] [OPTIONS]...")
+def command(arguments: tuple[str, ...]) -> None:
     """Make the hosts as planned: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
     Often used: --dry and --diff (only look), --limit HOST|GROUP|PATTERN, --data KEY=VALUE,
     --yes (do not ask), --user, --key, --same-sudo-password. Without an INVENTORY it is the site's
     own. The rest is in pyinfra's help. Exit code 0 when every host is as planned.
     """
-    without_secrets(words)
+    without_secrets(arguments)
     if not Path(_DEPLOY).is_file():
         raise MESSAGES.refusal("no-deploy", _DEPLOY)
     # Which words are values of options, only pyinfra knows: an inventory is a file of Python.
-    named = any(word.endswith(".py") and "=" not in word for word in words)
+    named = any(word.endswith(".py") and "=" not in word for word in arguments)
     pyinfra = _pyinfra()
     sys.stdout.flush()
-    os.execv(pyinfra, [pyinfra, *words, *([] if named else [str(site_inventory())]), _DEPLOY])
+    os.execv(pyinfra, [pyinfra, *arguments, *([] if named else [str(site_inventory())]), _DEPLOY])
 
 
 def _pyinfra() -> str:

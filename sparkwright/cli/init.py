@@ -51,11 +51,11 @@ def command(
         return
     echo(f"{folder}: {len(files)} files written")
     for host in without:
-        what = f"no recipe of the catalog fits the {VRAM[host.gpu]:g} GiB of {host.gpu}"
+        problem = f"no recipe of the catalog fits the {VRAM[host.gpu]:g} GiB of {host.gpu}"
         remedy = (
             f"it has no services until {folder / skeleton.INVENTORY} names a recipe of your own"
         )
-        echo(f"{click.style('-->', fg='yellow')} {host.name}: {what}: {remedy}", err=True)
+        echo(f"{click.style('-->', fg='yellow')} {host.name}: {problem}: {remedy}", err=True)
     if not hosts:
         echo(f"The hosts in {folder / skeleton.INVENTORY} are an example: put in your own.")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "

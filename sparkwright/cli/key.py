@@ -114,8 +114,8 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     for file in files.values():
         file.begin()
     if missing := fleet.apply(name):
-        what = f"without the new key. The old one stays the current one; {_AGAIN}"
-        _end(name, "unfinished", missing, what, as_json=as_json)
+        problem = f"without the new key. The old one stays the current one; {_AGAIN}"
+        _end(name, "unfinished", missing, problem, as_json=as_json)
     for file in files.values():
         file.promote()
     for host, planned in fleet.planned.items() if name == DEFAULT else ():

@@ -77,7 +77,7 @@ def command(
     failed = unknown or any(answer.wrong for answer in answers.values())
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
-        known = {name: (inputs[name], answer) for name, answer in answers.items()}
-        follow(known, services, as_json=as_json)
+        followed = {name: (inputs[name], answer) for name, answer in answers.items()}
+        follow(followed, services, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
     finish(result, failed=failed)

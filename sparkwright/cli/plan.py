@@ -64,9 +64,9 @@ def command(hosts: Selection, as_json: bool) -> None:
     sys.exit(MISTAKEN if any(errors(host.violations) for _, host in shown.values()) else 0)
 
 
-def _alike(one: tuple[dict[str, Any], PlannedHost]) -> str:
+def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
     """Key that is equal for hosts whose output differs only in the name."""
-    shown, planned = one
+    shown, planned = pair
     return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
 
 

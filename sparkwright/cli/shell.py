@@ -63,11 +63,11 @@ def command(ctx: click.Context, hosts: Selection, host: str, service: str | None
 def _service(host: HostInput, wanted: str | None) -> str:
     """The name of one service of a host, by the inventory."""
     named = host.data.get("services")
-    known = [str(name) for name in named] if isinstance(named, dict) else []
-    if wanted in known or (wanted is None and len(known) == 1):
-        return wanted or known[0]
-    problem = f"{host.name} has {', '.join(known) or 'no service'}: name one with --service"
+    services = [str(name) for name in named] if isinstance(named, dict) else []
+    if wanted in services or (wanted is None and len(services) == 1):
+        return wanted or services[0]
+    problem = f"{host.name} has {', '.join(services) or 'no service'}: name one with --service"
     if wanted is not None:
-        problem = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, known)}"
+        problem = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, services)}"
     echo(click.style(problem, fg="red"), err=True)
     sys.exit(1)

@@ -83,10 +83,10 @@ def _screen() -> Iterator[Shown]:
     console = Console(highlight=False, markup=False, emoji=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
-        def show(found: Sequence[Line]) -> None:
-            head, *rest = table(found)
+        def show(rows: Sequence[Line]) -> None:
+            head, *rest = table(rows)
             body = ("\n".join(["", *rest, ""]), "")
-            text = Text.assemble((head, "bold"), body, ("\n".join(problems(found)), "red"))
+            text = Text.assemble((head, "bold"), body, ("\n".join(problems(rows)), "red"))
             live.update(text, refresh=True)
 
         yield show

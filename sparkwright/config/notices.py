@@ -130,11 +130,11 @@ def _lines(text: str, where: str) -> Iterator[Address]:
                 raise _MESSAGES.refusal("notice", f"{where}, line {number}", error=error) from None
 
 
-def address(text: str, place: str) -> Address:
+def address(text: str, label: str) -> Address:
     """An address as the settings have it.
 
     Args:
-        place: how a URL of Apprise's is called, whose host may be a token.
+        label: how a URL of Apprise's is called, whose host may be a token.
 
     Raises:
         ValueError: for what is none; the text has nothing of it.
@@ -146,7 +146,7 @@ def address(text: str, place: str) -> Address:
         return _formed(_kinds()[kind], rest)
     if not rest.startswith("//") or not re.fullmatch(r"[a-z][a-z0-9]{1,20}", kind):
         raise ValueError("an address begins with ntfy:, mailto: or webhook:")
-    return Address(Secret(text), f"{kind}, {place}")
+    return Address(Secret(text), f"{kind}, {label}")
 
 
 @cache

@@ -43,8 +43,8 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
     try:
         data = files.read_bytes(path, _LARGEST)
         if data.startswith(codecs.BOM_UTF8):
-            what = "it begins with a byte order mark, which pyinfra can't read"
-            raise Unusable(what, "save it in UTF-8 without one", 1)
+            problem = "it begins with a byte order mark, which pyinfra can't read"
+            raise Unusable(problem, "save it in UTF-8 without one", 1)
         return _compiled(files.read(path, _LARGEST), path)
     except Unusable as error:
         raise refusal(error.place(str(path)), error.what, error.remedy) from None
@@ -69,10 +69,10 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        what, remedy = _said(error), "fix that line"
+        problem, remedy = _said(error), "fix that line"
         line = _line(error, path)
         where = f"{path}: line {line}" if line else str(path)
-        raise refusal(where, what, remedy) from None
+        raise refusal(where, problem, remedy) from None
     finally:
         sys.stdin, sys.dont_write_bytecode = before
     return {
@@ -110,8 +110,8 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
                 raise Unusable("a comprehension of too many for", "write it in steps")
         return tree, compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
-        what = f"not valid Python: {error.msg}"
-        raise Unusable(what, "fix that line", error.lineno) from None
+        problem = f"not valid Python: {error.msg}"
+        raise Unusable(problem, "fix that line", error.lineno) from None
     except (RecursionError, MemoryError):
         raise Unusable("not valid Python: nested too deep", "write it flatter") from None
     except ValueError as error:  # a NUL

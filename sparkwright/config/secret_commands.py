@@ -82,9 +82,9 @@ def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
     return result
 
 
-def _shown(said: bytes, secret: str) -> str:
+def _shown(output: bytes, secret: str) -> str:
     """The end of its standard error as one line, without what it printed."""
-    text = said.decode(errors="replace")
+    text = output.decode(errors="replace")
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")
     shown = " ".join("".join(item if item.isprintable() else " " for item in text).split())

@@ -95,7 +95,7 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
     return api_key(source, environment)
 
 
-def private_text(path: Path, what: str) -> str:
+def private_text(path: Path, subject: str) -> str:
     """The text of a file with a secret, without the white space around it.
 
     Raises:
@@ -105,15 +105,15 @@ def private_text(path: Path, what: str) -> str:
         text = files.read(path, LARGEST).strip()
     except Unusable as error:
         raise refusal(error.place(str(path)), error.what, error.remedy) from None
-    refuse_readable(path, what)
+    refuse_readable(path, subject)
     return text
 
 
-def refuse_readable(path: Path, what: str) -> None:
+def refuse_readable(path: Path, subject: str) -> None:
     """Raises UserError when others than its owner may read a file with a secret."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        raise refusal(str(path), f"others may read {what} (mode {mode:o})", f"chmod 600 {path}")
+        raise refusal(str(path), f"others may read {subject} (mode {mode:o})", f"chmod 600 {path}")
 
 
 def made(path: Path, text: str) -> None:

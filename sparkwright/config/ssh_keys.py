@@ -36,8 +36,8 @@ def fault(name: str) -> tuple[str, str] | None:
         remedy = f"name the private one ({private!r} if that is its path)"
         return f"{name!r} is a public key", remedy
     if not _PRIVATE.search(content):
-        what = f"{name!r} is not a private key of OpenSSH's"
-        return what, f"name one (ssh-keygen makes it), {_AGENT}"
+        problem = f"{name!r} is not a private key of OpenSSH's"
+        return problem, f"name one (ssh-keygen makes it), {_AGENT}"
     return None
 
 

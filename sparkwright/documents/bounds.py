@@ -28,9 +28,9 @@ class Unusable(Exception):
         line: where, from 1; None where it is about the whole.
     """
 
-    def __init__(self, what: str, remedy: str, line: int | None = None) -> None:
-        super().__init__(what)
-        self.what, self.remedy, self.line = what, remedy, line
+    def __init__(self, problem: str, remedy: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.what, self.remedy, self.line = problem, remedy, line
 
     def place(self, file: str) -> str:
         """The file, and the line where there is one."""
@@ -51,8 +51,8 @@ def bounded(value: Any, most: int = MOST) -> None:
                 raise Unusable(fault, "write less, or smaller")
             if inner := _inner(item):
                 if len(waiting) > DEEPEST:
-                    what = f"more than {DEEPEST} lists and mappings within each other"
-                    raise Unusable(what, "write it flatter")
+                    problem = f"more than {DEEPEST} lists and mappings within each other"
+                    raise Unusable(problem, "write it flatter")
                 waiting.append(inner)
                 break
         else:

@@ -15,8 +15,8 @@ def load(text: str | bytes, most: int = MOST) -> Any:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        what = f"not valid JSON: {error.msg}"
-        raise Unusable(what, "fix it there", error.lineno) from None
+        problem = f"not valid JSON: {error.msg}"
+        raise Unusable(problem, "fix it there", error.lineno) from None
     except UnicodeDecodeError:
         raise Unusable("not valid JSON: it is not UTF-8", "save it in UTF-8") from None
     except ValueError:

@@ -18,8 +18,8 @@ def read(path: Path, largest: int = LARGEST) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        what = f"not UTF-8: the byte 0x{data[error.start]:02x} begins no character"
-        raise Unusable(what, "save the file in UTF-8", line) from None
+        problem = f"not UTF-8: the byte 0x{data[error.start]:02x} begins no character"
+        raise Unusable(problem, "save the file in UTF-8", line) from None
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:

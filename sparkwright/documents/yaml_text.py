@@ -48,28 +48,28 @@ def _simple(text: str, most: int) -> bool:
 
 def _within_bounds(text: str, most: int) -> None:
     """Count levels and values; an alias is as many as what it stands for."""
-    known: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []
     count = 0
     for event in yaml.parse(text, Loader=_BASE):
         line = event.start_mark.line + 1 if event.start_mark else None
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in (name for name, _ in open_):
-                what = f"the alias *{event.anchor} stands within what it stands for"
-                raise Unusable(what, "write it out", line)
-            count += known.get(event.anchor or "", 1)
+                problem = f"the alias *{event.anchor} stands within what it stands for"
+                raise Unusable(problem, "write it out", line)
+            count += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.CollectionStartEvent):
             open_.append((event.anchor, count))
             count += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = open_.pop()
             if anchor is not None:
-                known[anchor] = count - before
+                sizes[anchor] = count - before
         elif isinstance(event, yaml.ScalarEvent):
             count += 1
         if len(open_) > DEEPEST:
-            what = f"more than {DEEPEST} lists and mappings within each other"
-            raise Unusable(what, "write it flatter", line)
+            problem = f"more than {DEEPEST} lists and mappings within each other"
+            raise Unusable(problem, "write it flatter", line)
         if count > most:
             raise Unusable(f"more than {most} values, aliases written out", "write less", line)
 
@@ -81,8 +81,8 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
-            what = f"{str(node.value)[:80]!r} is no valid value: {error}"
-            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from None
+            problem = f"{str(node.value)[:80]!r} is no valid value: {error}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()

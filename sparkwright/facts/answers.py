@@ -39,8 +39,8 @@ class HostError(Exception):
     """The host did not answer a question: lost connection, deadline, a failing program, or no valid
     answer. Its text may hold the host's words, and is bounded."""
 
-    def __init__(self, said: str) -> None:
-        lines = said.splitlines()
+    def __init__(self, text: str) -> None:
+        lines = text.splitlines()
         more = [f"… ({len(lines) - _LINES} lines more)"] if len(lines) > _LINES else []
         super().__init__("\n".join([cut(line, _WIDTH) for line in lines[:_LINES]] + more))
 

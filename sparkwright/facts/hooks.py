@@ -102,8 +102,8 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
     original = inventory._get_group_data
 
-    def get_group_data(place: str) -> dict[str, dict[str, Any]]:
-        files = sorted(map(str, Path(place).glob("*.py"))) if Path(place).is_dir() else [place]
+    def get_group_data(path: str) -> dict[str, dict[str, Any]]:
+        files = sorted(map(str, Path(path).glob("*.py"))) if Path(path).is_dir() else [path]
         result: dict[str, dict[str, Any]] = {}
         for file in files:
             try:
@@ -357,7 +357,7 @@ def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[boo
     original = host.get_fact
 
     def get_fact(fact: Any, *args: Any, **kwargs: Any) -> Any:
-        known, value = answered(fact, kwargs) if not args else (False, None)
-        return value if known else original(fact, *args, **kwargs)
+        cached, value = answered(fact, kwargs) if not args else (False, None)
+        return value if cached else original(fact, *args, **kwargs)
 
     host.get_fact = get_fact  # type: ignore[method-assign, assignment]

@@ -102,8 +102,8 @@ class HostObservation(ProgramFact[Observation]):
         answer = super().process(output)
         # What was seen without sudo, or was asked for less, does not take another answer's place.
         if self._host is not None and answer.sudo is None:
-            known = memory(self._host).asked
-            if known is None or _covers(self._asked, known):
+            host_memory = memory(self._host).asked
+            if host_memory is None or _covers(self._asked, host_memory):
                 _remember(self._host, self._asked, answer)
         return answer
 
@@ -136,12 +136,14 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
     Raises:
         HostError: when the host does not answer.
     """
-    known = memory(host)
-    wanted = joined(ObservationRequest(known.models_root, known.services_root), needed or _ANY)
-    if known.asked is not None and known.observation is not None:
-        if not known.stale and _covers(known.asked, wanted):
-            return known.observation
-        wanted = joined(known.asked, wanted)
+    host_memory = memory(host)
+    wanted = joined(
+        ObservationRequest(host_memory.models_root, host_memory.services_root), needed or _ANY
+    )
+    if host_memory.asked is not None and host_memory.observation is not None:
+        if not host_memory.stale and _covers(host_memory.asked, wanted):
+            return host_memory.observation
+        wanted = joined(host_memory.asked, wanted)
     return observe_anew(host, wanted)
 
 
@@ -159,21 +161,21 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
 
 
 def _remember(host: Host, request: ObservationRequest, answer: Observation) -> Observation:
-    known = memory(host)
-    first = known.observation is None
-    known.asked, known.observation, known.stale = request, answer, False
+    host_memory = memory(host)
+    first = host_memory.observation is None
+    host_memory.asked, host_memory.observation, host_memory.stale = request, answer, False
     if first:
         others.follow(host.state)
         hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
     return answer
 
 
-def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:
+def _covers(before: ObservationRequest, wanted: ObservationRequest) -> bool:
     """Whether an answer to one question answers the other, too."""
-    return joined(known, wanted) == known
+    return joined(before, wanted) == before
 
 
-def joined(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
+def joined(before: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
     """Join two requests into one; a root that is not the usual root takes precedence."""
     more: dict[str, Any] = {
         name: root
@@ -181,19 +183,19 @@ def joined(known: ObservationRequest, wanted: ObservationRequest) -> Observation
         if (root := getattr(wanted, name)) != getattr(_ANY, name)
     }
     for field in fields(ObservationRequest):
-        mine, other = getattr(known, field.name), getattr(wanted, field.name)
+        mine, other = getattr(before, field.name), getattr(wanted, field.name)
         if isinstance(mine, tuple):
             more[field.name] = tuple(dict.fromkeys((*mine, *other)))
         elif isinstance(mine, dict):
             more[field.name] = {**mine, **other}
-    return replace(known, **more)
+    return replace(before, **more)
 
 
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
     """A fact that the last observation answers."""
-    known = memory(host)
-    seen = known.observation
-    if seen is None or known.stale or any(not key.startswith("_") for key in arguments):
+    host_memory = memory(host)
+    seen = host_memory.observation
+    if seen is None or host_memory.stale or any(not key.startswith("_") for key in arguments):
         return False, None
     if fact is HostObservation:
         return True, seen

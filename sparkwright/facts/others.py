@@ -38,26 +38,26 @@ class Others(BaseStateCallback):
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
         """Called once its commands are done, or it had none."""
-        known = memory(host)
-        if op_hash in known.others:
-            known.changes.append(_name(state, op_hash))
-            known.forget()
+        host_memory = memory(host)
+        if op_hash in host_memory.others:
+            host_memory.changes.append(_name(state, op_hash))
+            host_memory.forget()
 
     def operation_host_error(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
     ) -> None:
         """Called when a command failed."""
-        known = memory(host)
-        known.forget()
+        host_memory = memory(host)
+        host_memory.forget()
         ignored = state.get_op_data_for_host(host, op_hash).global_arguments["_ignore_errors"]
-        if known.failure is None and not ignored:
-            known.failure = f"{_name(state, op_hash)} failed"
+        if host_memory.failure is None and not ignored:
+            host_memory.failure = f"{_name(state, op_hash)} failed"
 
     def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
         """Called at the end."""
-        known = memory(host)
-        if known.failure is None and host in state.failed_hosts:
-            known.failure = "a fact failed: pyinfra's own lines say which"
+        host_memory = memory(host)
+        if host_memory.failure is None and host in state.failed_hosts:
+            host_memory.failure = "a fact failed: pyinfra's own lines say which"
 
 
 def follow(state: State) -> None:
@@ -66,15 +66,15 @@ def follow(state: State) -> None:
         state.add_callback_handler(Others())
 
 
-def failing(wrong: Sequence[str]) -> Ours:
+def failing(problem: Sequence[str]) -> Ours:
     """A command that only fails, with these lines; the first is the reason in the report."""
-    return Ours(fail, (wrong,), {})
+    return Ours(fail, (problem,), {})
 
 
-def fail(state: State, host: Host, wrong: Sequence[str]) -> bool:
+def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
     """Fail a host with these lines."""
-    memory(host).failure = wrong[0]
-    for line in wrong:
+    memory(host).failure = problem[0]
+    for line in problem:
         host.log(click.style(visible(line), fg="red"))
     return False
 
@@ -83,13 +83,13 @@ def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand
     """The command, once this run may change the host; else one that fails."""
     if isinstance(command, Ours):
         return command
-    known = memory(host)
+    host_memory = memory(host)
     try:
-        if known.guard:
-            known.guard()
+        if host_memory.guard:
+            host_memory.guard()
     except HostError as error:
         return failing(str(error).splitlines())
-    known.others.add(op_hash)
+    host_memory.others.add(op_hash)
     if _exposes(host, op_hash):
         host.log(click.style(f"{_name(host.state, op_hash)}: {_EXPOSED}", fg="yellow"))
     return command

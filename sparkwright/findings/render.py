@@ -68,9 +68,9 @@ def counts(findings: Iterable[Finding]) -> str:
     return ", ".join(count(each.count(level), level) for level in Severity)
 
 
-def count(number: int, what: str) -> str:
+def count(number: int, noun: str) -> str:
     """``1 host``, ``2 hosts``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def data(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -12,13 +12,13 @@ from sparkwright.text.shipped_yaml import beside
 
 
 def mistake(
-    where: str, what: str, remedy: str, host: str | None = None, *, reason: str = ""
+    where: str, problem: str, remedy: str, host: str | None = None, *, reason: str = ""
 ) -> Finding:
     """A mistake in the user's input.
 
     Args:
         where: file and key, e.g. ``group_data/sparks.py: services.qwen36.port``.
-        what: what is wrong, with the offending value.
+        problem: what is wrong, with the offending value.
         remedy: what to write or do instead.
         host: the host that it was found on, where it is one host's.
         reason: why it matters.
@@ -28,7 +28,7 @@ def mistake(
         INPUT,
         Severity.ERROR,
         Subject(host, None, file, key or None),
-        what,
+        problem,
         reason=reason,
         remedy=remedy,
     )
@@ -52,13 +52,13 @@ Fault = tuple[str, str, str]
 
 def mistakes(where: str, faults: Iterable[Fault], host: str | None = None) -> Iterator[Finding]:
     """Mistakes in keys below a setting."""
-    for key, what, remedy in faults:
-        yield mistake(f"{where}.{key}", what, remedy, host)
+    for key, problem, remedy in faults:
+        yield mistake(f"{where}.{key}", problem, remedy, host)
 
 
-def refusal(where: str, what: str, remedy: str, host: str | None = None) -> UserError:
+def refusal(where: str, problem: str, remedy: str, host: str | None = None) -> UserError:
     """The error of a single mistake; see ``mistake``."""
-    return UserError([mistake(where, what, remedy, host)])
+    return UserError([mistake(where, problem, remedy, host)])
 
 
 class Messages:
@@ -104,9 +104,9 @@ class Problems(list[Finding]):
             raise UserError(self)
 
 
-def suggest(wrong: str, known: Sequence[str]) -> str:
+def suggest(misspelt: str, names: Sequence[str]) -> str:
     """A remedy for a misspelt word: the nearest known one, or all of them when none is near."""
-    near = get_close_matches(wrong, known, n=1, cutoff=0.6)
+    near = get_close_matches(misspelt, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
-    return f"known: {', '.join(sorted(known))}" if known else "there is none to choose from"
+    return f"known: {', '.join(sorted(names))}" if names else "there is none to choose from"

@@ -19,7 +19,7 @@ _REMEDIES: dict[str, str] = beside(__file__, "validation.yaml")
 def problems_of(
     error: ValidationError,
     where: str,
-    known: Mapping[int, Sequence[str]] | None = None,
+    keys: Mapping[int, Sequence[str]] | None = None,
     *,
     tagged: bool = False,
     allowed: Callable[[tuple[str, ...]], str] | None = None,
@@ -28,7 +28,7 @@ def problems_of(
 
     Args:
         where: file (and host), put before each key.
-        known: the keys allowed at each depth (1 is the top), for spelling remedies.
+        keys: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
         allowed: says what may be written for a key that is missing.
     """
@@ -43,20 +43,20 @@ def problems_of(
             continue
         seen.add(key)
         if kind == "extra_forbidden":
-            names = (known or {}).get(len(path))
-            what = f"unknown key {path[-1]!r}"
+            names = (keys or {}).get(len(path))
+            problem = f"unknown key {path[-1]!r}"
             remedy = suggest(path[-1], names) if names else "drop it, or correct its spelling"
         elif kind == "missing":
             may = allowed(tuple(path)) if allowed else ""
-            what = "this key is missing"
+            problem = "this key is missing"
             remedy = f"{_REMEDIES['missing']}: {may}" if may else _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
-            what, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
+            problem, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
         else:
             text = _plain(item["msg"])
-            what = text if kind == HIDDEN else f"{short(value)}: {text}"
+            problem = text if kind == HIDDEN else f"{short(value)}: {text}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
-        yield mistake(f"{where}: {key}" if key else where, what, remedy)
+        yield mistake(f"{where}: {key}" if key else where, problem, remedy)
 
 
 def _is_branch(part: Any) -> bool:

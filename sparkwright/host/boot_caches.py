@@ -48,15 +48,15 @@ class Caches:
 
     def before(self, hardware: str) -> Path:
         """Make ready what a start of the current release uses; returns its directory."""
-        place = (self._home / "current").resolve()
-        release, image = place.name, _image(place / "release.json") or ""
+        path = (self._home / "current").resolve()
+        release, image = path.name, _image(path / "release.json") or ""
         self._root.mkdir(mode=0o700, exist_ok=True)
         self._root.chmod(0o700)
         os.chown(self._root, os.geteuid(), os.getegid())
         key = _key(image, hardware)
-        known = self._known()
+        state = self._known()
         cache, suspect = self._root / key, self._root / f"{key}.suspect"
-        if suspect.is_dir() and known.get("release") != release:
+        if suspect.is_dir() and state.get("release") != release:
             self._settle(cache, suspect)
         self._prune(key, hardware)
         cache.mkdir(mode=0o700, exist_ok=True)
@@ -64,7 +64,7 @@ class Caches:
             {
                 "key": key, "release": release, "started": time.time(),
                 "warm": any(cache.iterdir()),
-                "cleared": known.get("cleared") if known.get("release") == release else False,
+                "cleared": state.get("cleared") if state.get("release") == release else False,
             }
         )  # fmt: skip
         link = self._root / ".current"
@@ -80,21 +80,21 @@ class Caches:
             seconds: how long a first boot may take: what fails within them never served.
             well: whether it ended as asked.
         """
-        known = self._known()
-        if not known:
+        state = self._known()
+        if not state:
             return
-        cache = self._root / known["key"]
-        suspect = self._root / f"{known['key']}.suspect"
-        early = not well and time.time() - known["started"] < seconds
+        cache = self._root / state["key"]
+        suspect = self._root / f"{state['key']}.suspect"
+        early = not well and time.time() - state["started"] < seconds
         if not early:
             if suspect.is_dir():
                 self._settle(cache, suspect)
         elif suspect.is_dir():
             self._restore(cache, suspect)
-            self._write({**known, "cleared": True})
-        elif not known["warm"]:
+            self._write({**state, "cleared": True})
+        elif not state["warm"]:
             shutil.rmtree(cache, ignore_errors=True)  # half of a cache
-        elif not known.get("cleared"):
+        elif not state.get("cleared"):
             cache.replace(suspect)
 
     def _settle(self, cache: Path, suspect: Path) -> None:
@@ -123,9 +123,9 @@ class Caches:
             return {}
         return data if isinstance(data, dict) and {"key", "started", "warm"} <= set(data) else {}
 
-    def _write(self, known: dict[str, Any]) -> None:
+    def _write(self, state: dict[str, Any]) -> None:
         beside = self._state.with_suffix(".new")
-        beside.write_text(json.dumps(known), encoding="utf-8")
+        beside.write_text(json.dumps(state), encoding="utf-8")
         beside.replace(self._state)
 
 
@@ -142,13 +142,13 @@ def _image(note: Path) -> str | None:
         return None
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """As the unit calls it."""
-    caches = Caches(Path(words[1]))
-    if words[0] == "before":
+    caches = Caches(Path(arguments[1]))
+    if arguments[0] == "before":
         caches.before(gpus())
     else:
-        caches.after(float(words[2]), os.environ.get("SERVICE_RESULT", "success") == "success")
+        caches.after(float(arguments[2]), os.environ.get("SERVICE_RESULT", "success") == "success")
 
 
 if __name__ == "__main__":

@@ -73,10 +73,10 @@ _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 _PLANNED = ("model", "image", "image parts")
 
 
-def disk_usage(place: Path) -> tuple[int, int]:
+def disk_usage(path: Path) -> tuple[int, int]:
     """Bytes on the disk below a path, and those of files that have no other name."""
     total = alone = 0
-    for directory, _, names in os.walk(place):
+    for directory, _, names in os.walk(path):
         for name in names:
             try:
                 stat = Path(directory, name).lstat()

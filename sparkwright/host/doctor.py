@@ -231,19 +231,19 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
     )
 
 
-def weights(place: Path, target: str) -> Mount:
+def weights(folder: Path, target: str) -> Mount:
     """Find dead links and LFS pointers in a mounted directory, which only look like weights."""
     away, pointers = [], []
-    for path in sorted(islice(place.iterdir(), 500)):
+    for path in sorted(islice(folder.iterdir(), 500)):
         if path.is_symlink():
             real = path.resolve()
-            if not real.exists() or place.resolve() not in real.parents:
+            if not real.exists() or folder.resolve() not in real.parents:
                 away.append(path.name)
         elif path.suffix == ".safetensors" and path.is_file() and path.stat().st_size < 1024:
             head = path.read_bytes()[:64]
             if head.startswith(b"version https://git-lfs"):
                 pointers.append(path.name)
-    return Mount(str(place), target, tuple(away[:20]), tuple(pointers[:20]))
+    return Mount(str(folder), target, tuple(away[:20]), tuple(pointers[:20]))
 
 
 def service(
@@ -256,8 +256,8 @@ def service(
     if own:
         # What Compose passed on is in the journal too; what came before it is not.
         output = docker.docker("logs", "--tail", str(_LINES), own.name, timeout=10)
-        known = set(log)
-        log += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
+        earlier = set(log)
+        log += [line for line in cut((output.out + output.err).splitlines()) if line not in earlier]
     return ServiceSeen(
         unit=ranks.unit(home, shown),
         health=ranks.health(home, server) or Health(None),
@@ -382,12 +382,12 @@ def struck(value: Any, secrets: list[str]) -> Any:
     return _HUB_TOKEN.sub(_HIDDEN, value)
 
 
-def hidden(words: list[str]) -> tuple[str, ...]:
+def hidden(arguments: list[str]) -> tuple[str, ...]:
     """A command line without the values of options like ``--api-key``."""
-    after = ["", *words]
+    after = ["", *arguments]
     return tuple(
         _HIDDEN if _OPTION.fullmatch(before) else word
-        for before, word in zip(after, words, strict=False)
+        for before, word in zip(after, arguments, strict=False)
     )
 
 

@@ -197,10 +197,10 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
     return devices
 
 
-def _listed(*words: str) -> list[dict[str, Any]]:
+def _listed(*arguments: str) -> list[dict[str, Any]]:
     """Entries that ``ip -j`` lists."""
     try:
-        entries = json.loads(Running("ip", "-j", *words).outcome().out or "[]")
+        entries = json.loads(Running("ip", "-j", *arguments).outcome().out or "[]")
     except ValueError:
         return []
     entries = entries if isinstance(entries, list) else []
@@ -242,11 +242,11 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
     return {name: tuple(each.values()) for name, each in answers.items()}
 
 
-def _of_lldp(said: str) -> list[tuple[str, str, str]]:
+def _of_lldp(text: str) -> list[tuple[str, str, str]]:
     """Device, neighbour's MAC, and its name and port. Only a Spark's own ports, told by MAC."""
     rows = []
     try:
-        listed = json.loads(said or "{}").get("lldp", {}).get("interface", [])
+        listed = json.loads(text or "{}").get("lldp", {}).get("interface", [])
         for entry in listed if isinstance(listed, list) else [listed]:
             for device, about in entry.items():
                 port = about.get("port", {})

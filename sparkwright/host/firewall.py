@@ -34,9 +34,9 @@ class Firewall:
 _MOST = 1 << 20
 
 
-def listing(*words: str) -> str | None:
+def listing(*arguments: str) -> str | None:
     """Run a command and return its listing; None if it fails."""
-    outcome = run(*words, timeout=20)
+    outcome = run(*arguments, timeout=20)
     return outcome.out[:_MOST] if outcome.ok else None
 
 

@@ -59,9 +59,9 @@ def main(request: RuntimeRequest) -> None:
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         unpack(archive, staging / "packages")
     for path, source in request.program.items():
-        place = staging / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(source, encoding="utf-8")
+        target = staging / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source, encoding="utf-8")
     staging.replace(home)
 
 

@@ -96,9 +96,9 @@ def release(state: Path, token: str) -> None:
             (state / HELD).replace(state / LAST)
 
 
-def _owner(place: Path) -> Owner:
+def _owner(path: Path) -> Owner:
     """Current or last owner of the lock; an empty ``Owner`` if the file is missing or torn."""
-    return documents.record(Owner, place) or Owner()
+    return documents.record(Owner, path) or Owner()
 
 
 def main(request: LockRequest) -> LockAnswer:

@@ -398,14 +398,14 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
     }
 
 
-def partial(place: Path) -> int:
+def partial(path: Path) -> int:
     """Bytes on the disk of a model that is not whole yet; its stage lies beside it.
 
     Files of another user do not count: they are replaced by copies.
     """
     files = (
         file.lstat()
-        for folder in (place.with_name(f".staging-{place.name}"), place)
+        for folder in (path.with_name(f".staging-{path.name}"), path)
         if folder.is_dir()
         for file in folder.rglob("*")
     )
@@ -414,12 +414,12 @@ def partial(place: Path) -> int:
 
 def directory(path: str) -> DirectoryState | None:
     """State of a directory's path; None when nothing is there."""
-    place = Path(path)
+    folder = Path(path)
     try:
-        stat = place.stat()
+        stat = folder.stat()
     except OSError:
         return None
-    return DirectoryState(stat.st_mode & 0o7777, stat.st_uid, place.is_dir())
+    return DirectoryState(stat.st_mode & 0o7777, stat.st_uid, folder.is_dir())
 
 
 def may_use_docker(user: str) -> bool:

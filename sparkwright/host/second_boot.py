@@ -20,8 +20,8 @@ def due(service: Service) -> bool:
     if not service.second_boot or not service.gate.compiled:
         return False
     caches = Path(service.home, "caches")
-    known = documents.read(caches / "state.json") or {}
-    if (known.get("release"), known.get("warm")) != (service.release, False):
+    state = documents.read(caches / "state.json") or {}
+    if (state.get("release"), state.get("warm")) != (service.release, False):
         return False
     if not (caches / "current" / service.gate.compiled).is_dir():
         return False

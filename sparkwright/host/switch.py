@@ -518,15 +518,15 @@ def _running(switch: ServiceSwitch) -> str | None:
     return docker.running_release(switch.name, timeout=None)
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run or settle the request; exit code 0 good, 3 reverted, 4 failed."""
-    path = Path(words[-1])
+    path = Path(arguments[-1])
     document = documents.read(path)
     if document is None:
         return 0  # nothing was ever begun
     request = decode(SwitchRequest, document)
     switch = Switch(path.parent, request)
-    if words[0] == "--settle":
+    if arguments[0] == "--settle":
         if switch.settle():
             run(*request.settle)
         return 0

@@ -70,10 +70,10 @@ class Connections(BaseStateCallback):
             tune(transport.sock)
             transport.set_keepalive(DEAD_AFTER // 3)
             hooks.keep_a_channel_open(transport)
-        known = memory(host)
+        host_memory = memory(host)
 
         def count() -> None:
-            known.executions += 1
+            host_memory.executions += 1
 
         hooks.count_executions(host, count)
 

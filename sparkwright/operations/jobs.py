@@ -65,17 +65,17 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
     try:
         while time.monotonic() < until:
             answer = status(host, list(names), every)
-            known = {unit: _progress(job) for unit, job in answer.items()}
+            reports = {unit: _progress(job) for unit, job in answer.items()}
             failed = {unit: job for unit, job in answer.items() if job.failed}
             if failed:
                 arguments = [
-                    _failure(called[unit], job, known[unit]) for unit, job in failed.items()
+                    _failure(called[unit], job, reports[unit]) for unit, job in failed.items()
                 ]
                 raise HostError("; ".join(arguments))
             if not any(job.running for job in answer.values()):
                 return
             text = line(
-                {called[unit]: progress for unit, progress in known.items()},
+                {called[unit]: progress for unit, progress in reports.items()},
                 frozenset(called[unit] for unit, job in answer.items() if not job.running),
             )
             if _LIVE.on:
@@ -154,11 +154,11 @@ def _progress(job: JobStatus) -> FetchProgress | None:
     return None if job.progress is None else typed(_LABEL, FetchProgress, job.progress)
 
 
-def _failure(name: str, job: JobStatus, known: FetchProgress | None) -> str:
+def _failure(name: str, job: JobStatus, progress: FetchProgress | None) -> str:
     lines = [
         item
         for item in job.journal
         if not item.startswith(("Started", "Starting", "Stopped", "Main process"))
     ]
-    message = known.message if known and known.state == "failed" else None
+    message = progress.message if progress and progress.state == "failed" else None
     return f"{name}: {message or (lines[-1] if lines else 'failed without output')}"

@@ -57,11 +57,11 @@ def take(host: Host, *, emergency: bool = False) -> None:
     Raises:
         HostError: naming the owner, when somebody else has it, or changed the host meanwhile.
     """
-    known = memory(host)
-    if known.locked:
+    host_memory = memory(host)
+    if host_memory.locked:
         return
     answer = _ask(host, take=OWNER)
-    if not answer.held and answer.by and (_is_dead(answer.by) or known.break_lock):
+    if not answer.held and answer.by and (_is_dead(answer.by) or host_memory.break_lock):
         host.log(f"taking over the lock of {described(answer.by, answer.now)}")
         answer = _ask(host, take=OWNER, instead_of=answer.by)
     if not answer.held:
@@ -71,27 +71,30 @@ def take(host: Host, *, emergency: bool = False) -> None:
             host.log(f"{described(answer.by, answer.now)} is at work on this host: not waited for")
             return
         raise HostError(_busy(answer.by, answer.now))
-    known.locked = known.services_root
+    host_memory.locked = host_memory.services_root
     hooks.before_disconnecting(host, lambda: release(host))
-    here = known.asked is not None and known.asked.services_root == known.services_root
-    if here and known.observation and answer.last != known.observation.last_lock:
+    here = (
+        host_memory.asked is not None
+        and host_memory.asked.services_root == host_memory.services_root
+    )
+    if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
         raise HostError("somebody else changed this host since it was looked at: run again")
 
 
 def in_the_way(host: Host) -> str | None:
     """Other owner of the host's lock, as observed; None where the lock can be taken."""
-    known = memory(host)
-    holder = known.observation.lock if known.observation else None
-    if not known.observation or holder is None or known.break_lock or _is_dead(holder):
+    host_memory = memory(host)
+    holder = host_memory.observation.lock if host_memory.observation else None
+    if not host_memory.observation or holder is None or host_memory.break_lock or _is_dead(holder):
         return None
-    return _busy(holder, known.observation.time)
+    return _busy(holder, host_memory.observation.time)
 
 
 def release(host: Host) -> None:
     """Let others have the host. A connection that is lost leaves the lock to the next run."""
-    known = memory(host)
-    if known.locked:
-        known.locked = None
+    host_memory = memory(host)
+    if host_memory.locked:
+        host_memory.locked = None
         with suppress(HostError):
             _ask(host, release=OWNER.token)
 

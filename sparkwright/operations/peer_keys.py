@@ -50,12 +50,13 @@ class RunKeys:
     def leech(self, name: str, peers: Iterable[Peer]) -> Secret:
         """A host's PeerKeys, as text, for the peers that it takes from."""
         peers = tuple(peers)
-        known = quote(name, safe="")
+        own_name = quote(name, safe="")
         keys = {
-            peer.address: peer_auth.peer_key(self.server(peer.name).value, known) for peer in peers
+            peer.address: peer_auth.peer_key(self.server(peer.name).value, own_name)
+            for peer in peers
         }
         tls = {peer.address: peer.tls for peer in peers if peer.tls}
-        return Secret(json.dumps(asdict(PeerKeys(self.run, known, keys, tls))))
+        return Secret(json.dumps(asdict(PeerKeys(self.run, own_name, keys, tls))))
 
 
 #: For those who name none: hosts then take nothing from each other, and only their own Docker asks.

@@ -68,13 +68,13 @@ def server_job(home: str, how: Sources) -> Job:
     root = f"{state}/root"
 
     def units(name: str) -> dict[str, str]:
-        place = f"{state}/{name}.json"
+        path = f"{state}/{name}.json"
         context = {
             "unit": name,
             "addresses": [lan.at(each, how.peer_port) for each in ("127.0.0.1", *how.addresses)],
-            "command": " ".join(runtime.command(home, "peer-server", place)),
+            "command": " ".join(runtime.command(home, "peer-server", path)),
             "root": root,
-            "places": " ".join((home, place, roots.models, roots.images, peer_keys.SERVED)),
+            "places": " ".join((home, path, roots.models, roots.images, peer_keys.SERVED)),
             "modest": "\n".join(MODEST),
         }
         return {

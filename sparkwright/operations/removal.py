@@ -45,8 +45,8 @@ def removed(
 
         removal.removed(services=["chat"])
     """
-    known = memory(ctx_host.get())
-    root, models = known.services_root, known.models_root
+    host_memory = memory(ctx_host.get())
+    root, models = host_memory.services_root, host_memory.models_root
     homes = {f"{root}/services/{name}": name for name in services or ()}
     request = ObservationRequest(directories=(models, root, *homes), files=(RECORD, _FABRIC))
     state = observed(ctx_host.get(), request)
@@ -79,7 +79,7 @@ def removed(
         elif services is None and recorded:
             answer = RemovalAnswer(answer.done, (*answer.left, _LEFT))
         if services is None:
-            known.locked = None  # the lock went with the rest
+            host_memory.locked = None  # the lock went with the rest
         answered(answer)
         return [f"removed {thing}" for thing in answer.done]
 

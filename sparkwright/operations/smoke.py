@@ -62,7 +62,7 @@ def answers(
     """
 
     def inspect(host: Host) -> Sequence[str]:
-        found = _from_inside(host, services) if services else {}
+        inside = _from_inside(host, services) if services else {}
         seen = {}
         looked = outside.look(entrances, _address(host), _ipv4(host))
         for entry in looked:
@@ -70,15 +70,15 @@ def answers(
             if entry.result is None:
                 host.log(f"{entry.name} was not asked from outside: {entry.note}")
         problems: list[str] = []
-        for name in dict.fromkeys((*found, *seen)):
-            answer, last = found.get(name, SmokeAnswer(())), seen.get(name)
+        for name in dict.fromkeys((*inside, *seen)):
+            answer, last = inside.get(name, SmokeAnswer(())), seen.get(name)
             result = Smoke.of([*answer.checks, *([last] if last else [])])
-            if judged and name in found:
+            if judged and name in inside:
                 judged(name, result)
             if result.failures:
-                what = f"service {name}" if name in found else name
+                subject = f"service {name}" if name in inside else name
                 problems += [
-                    f"{what} fails its smoke test: {failure}" for failure in result.failures
+                    f"{subject} fails its smoke test: {failure}" for failure in result.failures
                 ]
                 problems += [f"    journal: {line}" for line in answer.journal]
         if not problems and any(item.closed for item in looked):

@@ -82,9 +82,9 @@ def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> boo
     return differs(there, text, 0o600) or bool(there and there.uid != 0)
 
 
-def restarts(found: Sequence[str]) -> bool:
+def restarts(steps: Sequence[str]) -> bool:
     """Whether these changes stop or start the service."""
-    return bool(found) and found[-1] in ("start", "restart", "stop")
+    return bool(steps) and steps[-1] in ("start", "restart", "stop")
 
 
 def former(state: ServiceState, release: str) -> str | None:

@@ -65,7 +65,7 @@ def plan_container(
         strict=strict,
         cap_add=tuple(sorted({name for item in given for name in item.cap_add})),
         writable=tuple(
-            dict.fromkeys([*image.writable, *(place for item in given for place in item.writable)])
+            dict.fromkeys([*image.writable, *(path for item in given for path in item.writable)])
         ),
         pids_limit=limits[-1] if limits else PIDS_LIMIT,
         reasons=tuple(json.dumps(item.reason) for item in given),

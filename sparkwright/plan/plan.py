@@ -217,8 +217,8 @@ def plan_host(
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
         problems += _misuses(host, services[-1], program)
-    for key, what, remedy in _twice(services, settings, ssh_port):
-        problems.append(mistake(f"{origin(key.partition('.')[0])}: {key}", what, remedy, host))
+    for key, problem, remedy in _twice(services, settings, ssh_port):
+        problems.append(mistake(f"{origin(key.partition('.')[0])}: {key}", problem, remedy, host))
     problems += mistakes(where, _woken(settings), host)
     faults = schedule.problems(settings)
     problems += mistakes(f"{origin('schedule')}: schedule", faults, host)
@@ -232,11 +232,11 @@ def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Findin
     if service.variables:
         refused = engine.refused(service.variables, dict(service.environment))
         result += [("environment", fault) for fault in refused]
-    for kind, (key, what, remedy) in result:
+    for kind, (key, problem, remedy) in result:
         origin = service.origins[f"{kind}.{key}"]
         group = "arguments" if kind == "argument" else kind
         where = f"{origin}{'.' if ': ' in origin else ': '}{group}"
-        yield mistake(f"{where}.{key}", what, remedy, host)
+        yield mistake(f"{where}.{key}", problem, remedy, host)
 
 
 def _layered(

@@ -104,5 +104,5 @@ def _unfit(
     for argument, size in engine.parallel.items():
         if written.get(argument) is not None:
             yield MESSAGES.fault("size-of-ranks", f"arguments.{argument}", size=size)
-    for argument, what, remedy in engine.rank_misuses(written):
-        yield f"arguments.{argument}", what, remedy
+    for argument, problem, remedy in engine.rank_misuses(written):
+        yield f"arguments.{argument}", problem, remedy

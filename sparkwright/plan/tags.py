@@ -56,8 +56,8 @@ def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str
         meant = ", ".join(f"{name} from {day} on" if day else name for name, day in named.items())
         return f"image_tag: {newest}, or leave it out; it meant {meant}"
     if tag not in image.tags:
-        known = list(recipe.tags or image.tags)
-        return f"{suggest(tag, known)} (a new tag is a few lines in the catalog)"
+        tags = list(recipe.tags or image.tags)
+        return f"{suggest(tag, tags)} (a new tag is a few lines in the catalog)"
     family = catalog.models[recipe.body.model].family
     there = sorted(
         other.name

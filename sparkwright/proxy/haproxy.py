@@ -271,9 +271,9 @@ def _endpoint(address: str, port: int) -> str:
 
 
 def _problems(proxies: Proxies) -> Iterator[Finding]:
-    for place in (proxies.home, proxies.runtime):
-        if not _PATH.fullmatch(place):
-            yield mistake("proxies", f"{place!r} is no path", "use letters, digits and ._-/")
+    for path in (proxies.home, proxies.runtime):
+        if not _PATH.fullmatch(path):
+            yield mistake("proxies", f"{path!r} is no path", "use letters, digits and ._-/")
     if not proxies.proxies:
         yield mistake("proxies", "it has no proxy", "give it a service")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))

@@ -38,8 +38,8 @@ def pool_problems(plan: HostPlan, everyone: Everyone) -> Iterator[Finding]:
         for host in settings.hosts or serving:
             yield from (problem.on(plan.host) for problem in _problems(name, where, host, everyone))
         if not any(host in serving for host in settings.hosts or serving):
-            what = f"no host of the inventory has a service {name!r}"
-            yield mistake(where, what, "name a service that hosts have", plan.host)
+            observed = f"no host of the inventory has a service {name!r}"
+            yield mistake(where, observed, "name a service that hosts have", plan.host)
 
 
 def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
@@ -55,8 +55,8 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
         raise UserError(problems_of(error, host)) from None
     tls_identity = identity(host, data, tls, where, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
-        what = "its certificate is for addresses alone, and HAProxy verifies names"
-        raise refusal(where, what, "have a name added to it")
+        problem = "its certificate is for addresses alone, and HAProxy verifies names"
+        raise refusal(where, problem, "have a name added to it")
     return tls_identity
 
 
@@ -83,8 +83,8 @@ def _problems(name: str, where: str, host: str, everyone: Everyone) -> Iterator[
         yield from problems_of(error, f"{where}.hosts: services.{name} of {host}")
         return
     if is_loopback(clients.address):
-        what = f"{name!r} of {host} listens where only {host} itself reaches it"
-        yield mistake(f"{where}.hosts", what, 'drop its "proxy": False, or its bind')
+        problem = f"{name!r} of {host} listens where only {host} itself reaches it"
+        yield mistake(f"{where}.hosts", problem, 'drop its "proxy": False, or its bind')
     if everyone[host].get("tls") == "own":
         return  # made when it is needed
     try:
@@ -111,5 +111,5 @@ def _serving(name: str, everyone: Everyone) -> list[str]:
 
 def _clients(service: Mapping[str, Any]) -> ServiceSettings:
     """Where a service's clients connect, by data that need not be whole."""
-    known = {key: service[key] for key in ("port", "bind", "proxy") if key in service}
-    return ServiceSettings.model_validate({"recipe": "any", **known})
+    settings = {key: service[key] for key in ("port", "bind", "proxy") if key in service}
+    return ServiceSettings.model_validate({"recipe": "any", **settings})

@@ -55,16 +55,20 @@ def settled(
     return replace(proxies, proxies=moved)
 
 
-def _at(one: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
-    given = ip_address(one.address)
+def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
+    given = ip_address(replica.address)
     if given and not given.is_link_local:
-        return one  # the user's own word
+        return replica  # the user's own word
     if seen is None or seen.address is None:
-        known = before.get(one.name)
-        return replace(one, address=known, dns=ip_address(known) is None) if known else one
-    if seen.dns and seen.written == one.address:
-        return replace(one, dns=True)
-    return replace(one, address=seen.address) if ip_address(seen.address) else one
+        address = before.get(replica.name)
+        return (
+            replace(replica, address=address, dns=ip_address(address) is None)
+            if address
+            else replica
+        )
+    if seen.dns and seen.written == replica.address:
+        return replace(replica, dns=True)
+    return replace(replica, address=seen.address) if ip_address(seen.address) else replica
 
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:

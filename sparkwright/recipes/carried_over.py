@@ -85,11 +85,11 @@ def _stays(foreign: Foreign, name: str, value: Any, model: str, options: Options
 
 def variables(foreign: Foreign, vllm: str | None) -> dict[str, str]:
     """The environment that the recipe gets."""
-    note, known = foreign.remarks.note, known_variables()
+    note, described = foreign.remarks.note, known_variables()
     kept: dict[str, str] = {}
     for name, value in foreign.environment.items():
         key, shown = f"env.{name}", f"{name}={line(value)}"
-        entry = known.get(name, {})
+        entry = described.get(name, {})
         until = entry.get("until")
         if not _NAME.fullmatch(name):
             note("no-variable", key, line(name))

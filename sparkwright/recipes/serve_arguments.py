@@ -25,13 +25,13 @@ def known_to(vllm: str | None) -> Sequence[Table]:
     return [table(vllm)] if vllm in versions() else [table(name) for name in reversed(versions())]
 
 
-def read_arguments(words: Sequence[str], vllm: str | None, remarks: Remarks) -> Arguments:
+def read_arguments(arguments: Sequence[str], vllm: str | None, remarks: Remarks) -> Arguments:
     """The arguments; what can't be carried over is said.
 
     Args:
         vllm: the version that judges; None where nobody says it.
     """
-    tables, left = known_to(vllm), list(words)
+    tables, left = known_to(vllm), list(arguments)
     version = vllm if len(tables) == 1 else "any version that there is a table of"
     read = Arguments(tables, version, remarks)
     while left:
@@ -68,7 +68,7 @@ class Arguments:
     model: str | None = None
     served_names: tuple[str, ...] = ()
 
-    def option(self, word: str, words: list[str]) -> None:
+    def option(self, word: str, arguments: list[str]) -> None:
         """Read an option, and as many of the words after it as it takes."""
         option, equals, value = word.partition("=")
         name, _, path = option.lstrip("-").partition(".")
@@ -77,19 +77,19 @@ class Arguments:
             if option.startswith("-O") and len(option) == 3:  # -O3
                 name, given = "O", [option[2:]]
             name = texts()["short"].get(name, name)
-        name, known = self._known(name.replace("-", "_"))
+        name, argument = self._known(name.replace("-", "_"))
         negated = False
-        if known is None and name.startswith("no_"):
-            name, known = self._known(name[3:])
-            negated = known is not None
-        if known is not None and known.kind == "flag":
-            if not given and words and words[0].lower() in ("true", "false"):
-                given = [words.pop(0)]
+        if argument is None and name.startswith("no_"):
+            name, argument = self._known(name[3:])
+            negated = argument is not None
+        if argument is not None and argument.kind == "flag":
+            if not given and arguments and arguments[0].lower() in ("true", "false"):
+                given = [arguments.pop(0)]
         elif not given:
-            several = not path and (known is None or known.kind == "many")
-            while words and not _is_option(words[0]) and (several or not given):
-                given.append(words.pop(0))
-        self._set(option, name, path, known, given, negated=negated)
+            several = not path and (argument is None or argument.kind == "many")
+            while arguments and not _is_option(arguments[0]) and (several or not given):
+                given.append(arguments.pop(0))
+        self._set(option, name, path, argument, given, negated=negated)
 
     def _known(self, name: str) -> tuple[str, Argument | None]:
         """An argument by its own name, another one, or an unambiguous beginning of it."""
@@ -104,7 +104,7 @@ class Arguments:
         return name, None
 
     def _set(
-        self, option: str, name: str, path: str, known: Argument | None, given: list[str], *,
+        self, option: str, name: str, path: str, argument: Argument | None, given: list[str], *,
         negated: bool,
     ) -> None:  # fmt: skip
         key, shown, note = f"command {option}", " ".join([option, *given]), self.remarks.note
@@ -120,25 +120,25 @@ class Arguments:
             if (name, *given) not in _USUAL:
                 hidden = option if "key" in name else f"{option} {' '.join(given)}"
                 note("service-setting", key, hidden, setting=setting)
-        elif known is None:
+        elif argument is None:
             note("unknown-argument", key, shown, version=self.version)
         elif path:
             self._nest(name, path, given)
-        elif known.kind == "flag":
-            self._flag(option, name, known, given, negated=negated)
+        elif argument.kind == "flag":
+            self._flag(option, name, argument, given, negated=negated)
         elif not given:
             note("value-missing", key, option)
         else:
-            self._value(name, known, given)
+            self._value(name, argument, given)
 
     def _flag(
-        self, option: str, name: str, known: Argument, given: list[str], *, negated: bool
+        self, option: str, name: str, argument: Argument, given: list[str], *, negated: bool
     ) -> None:
         if given and given[0].lower() not in ("true", "false"):
             self.remarks.note("flag-with-value", f"command {option}", f"{option} {given[0]}")
             return
         wanted = "false" not in map(str.lower, given) and not negated
-        if wanted or known.negatable:
+        if wanted or argument.negatable:
             self.values[name] = wanted
 
     def _nest(self, name: str, path: str, given: list[str]) -> None:
@@ -152,12 +152,12 @@ class Arguments:
             inner = inner[parent]
         inner[last] = _json(given[0]) if given else True
 
-    def _value(self, name: str, known: Argument, given: list[str]) -> None:
+    def _value(self, name: str, argument: Argument, given: list[str]) -> None:
         """Set a value; of an argument that is there twice, vLLM takes the last."""
         value: ArgumentValue = given[0]
-        if known.kind == "many":
+        if argument.kind == "many":
             value = [*map(_scalar, given)] if len(given) > 1 else given[0]
-        elif known.kind in ("int", "float", "size", "auto-size"):
+        elif argument.kind in ("int", "float", "size", "auto-size"):
             value = _scalar(given[0])
         elif given[0].lstrip().startswith("{") and isinstance(parsed := _json(given[0]), dict):
             self.nested.setdefault(name, {}).update(parsed)

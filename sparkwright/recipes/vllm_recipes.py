@@ -30,8 +30,8 @@ def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign
     variants = mapping(data, "variants")
     for name in options.variants:
         if name not in variants:
-            known = f"its variants: {', '.join(map(line, variants))}"
-            raise Refused("variants", f"there is no variant {name!r}", known)
+            remedy = f"its variants: {', '.join(map(line, variants))}"
+            raise Refused("variants", f"there is no variant {name!r}", remedy)
     for name in options.variants or variants:
         try:
             yield _variant(text, data, name, mapping(variants, name), options)

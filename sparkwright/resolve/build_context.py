@@ -29,10 +29,10 @@ def build_context(
     Raises:
         UserError: when the repository can't be fetched, or has no such folder.
     """
-    place = cache.resolve() / commit
-    if not place.is_dir():
-        _fetch(repository, commit, place)
-    root = place / directory
+    folder = cache.resolve() / commit
+    if not folder.is_dir():
+        _fetch(repository, commit, folder)
+    root = folder / directory
     if not (root / "Dockerfile").is_file():
         facts = {"repository": repository, "commit": commit[:12], "directory": directory}
         raise MESSAGES.refusal("no-dockerfile", _SUBJECT, **facts)
@@ -69,12 +69,12 @@ def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: b
         raise MESSAGES.refusal("changed-context", _SUBJECT, pinned=pinned)
 
 
-def _fetch(repository: str, commit: str, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+def _fetch(repository: str, commit: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         work = Path(folder, "tree")
         arguments = ("clone", "--quiet", "--no-checkout", "--template=", repository, str(work))
         git(Path(folder), *arguments, shown=repository)
         git(work, "checkout", "--quiet", "--detach", commit, shown=repository)
         shutil.rmtree(work / ".git")
-        work.rename(place)
+        work.rename(target)

@@ -56,7 +56,7 @@ def resolve_commit(repository: str, revision: str) -> str:
     raise MESSAGES.refusal("no-branch", where)
 
 
-def git(place: Path, *words: str, shown: str, none: int = 0) -> str:
+def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     """Run git in a folder, and return its output.
 
     Args:
@@ -73,7 +73,7 @@ def git(place: Path, *words: str, shown: str, none: int = 0) -> str:
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", *settings, *words], cwd=place, env=environment, stdin=subprocess.DEVNULL,
+            ["git", *settings, *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             capture_output=True, timeout=_SECONDS, check=False, preexec_fn=_bounded,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

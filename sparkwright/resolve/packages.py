@@ -28,12 +28,12 @@ def collect(source: Path, bundle: Path) -> dict[str, PinnedFile]:
     paths = [path for path in sorted(source.glob("*.deb")) if _NAME.fullmatch(path.name)]
     if not any(path.name.startswith("haproxy_") for path in paths):
         raise MESSAGES.refusal("no-haproxy", f"--packages {source}")
-    place = bundle / _FOLDER
-    place.mkdir(parents=True, exist_ok=True)
+    folder = bundle / _FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
     pins = {}
     for path in paths:
         content = path.read_bytes()
-        (place / path.name).write_bytes(content)
+        (folder / path.name).write_bytes(content)
         pins[path.name] = PinnedFile(size=len(content), sha256=_sha256(content))
     return pins
 

@@ -68,10 +68,10 @@ class Snapshot:
             raise MESSAGES.refusal("many-files", self.address, most=MOST_FILES)
         return result
 
-    def naming(self, words: str) -> list[str]:
+    def naming(self, text: str) -> list[str]:
         """Paths of ``files`` whose text has these words."""
         result = self._git(
-            "grep", "-l", "-z", "--fixed-strings", "-e", words, self.commit, "--", none=1
+            "grep", "-l", "-z", "--fixed-strings", "-e", text, self.commit, "--", none=1
         )
         named = {path.removeprefix(f"{self.commit}:") for path in result.split("\0")}
         return [path for path in self.files() if path in named]
@@ -80,8 +80,8 @@ class Snapshot:
         """The text of a file of ``files``."""
         return self._git("cat-file", "blob", f"{self.commit}:{path}")
 
-    def _git(self, *words: str, none: int = 0) -> str:
-        return git(self.place, *words, shown=str(self.place), none=none)
+    def _git(self, *arguments: str, none: int = 0) -> str:
+        return git(self.place, *arguments, shown=str(self.place), none=none)
 
 
 def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Snapshot:
@@ -140,8 +140,8 @@ def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> L
     return lock.model_copy(update={"registries": pins or None})
 
 
-def _has(place: Path, commit: str) -> bool:
+def _has(folder: Path, commit: str) -> bool:
     try:
-        return git(place, "rev-parse", f"refs/registry/{commit}", shown="").strip() == commit
+        return git(folder, "rev-parse", f"refs/registry/{commit}", shown="").strip() == commit
     except UserError:
         return False

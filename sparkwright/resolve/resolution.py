@@ -52,12 +52,12 @@ class Resolution(BaseModel):
 def resolve(
     named: Iterable[References],
     token: str | None,
-    known: Mapping[str, ResolvedModel] = MappingProxyType({}),
+    asked_models: Mapping[str, ResolvedModel] = MappingProxyType({}),
 ) -> Resolution:
     """Ask registries and hubs for everything that the plans name.
 
     Args:
-        known: models that were asked for already in this run.
+        asked_models: models that were asked for already in this run.
 
     Raises:
         UserError: every tag and revision that could not be resolved.
@@ -68,14 +68,16 @@ def resolve(
         for image in item.images:
             images[image.name] = image, account(item.registry_auth, image.pulled.registry)
         models |= {model.key: (item.hub_endpoint, model) for model in item.models}
-    resolution = Resolution(images={}, models={key: known[key] for key in models if key in known})
+    resolution = Resolution(
+        images={}, models={key: asked_models[key] for key in models if key in asked_models}
+    )
     problems = Problems()
     with ThreadPoolExecutor(max_workers=8) as pool:
         jobs: list[tuple[dict[str, Any], str, Any]] = [
             (resolution.images, key, pool.submit(_image, *image)) for key, image in images.items()
         ]
         for key, (hub, model) in models.items():
-            if key not in known:
+            if key not in asked_models:
                 # A token in clear text on the network is nobody's secret any more.
                 shown = token if hub.startswith("https://") else None
                 job = pool.submit(resolve_model, hub, model.repository, model.revision, shown)

@@ -29,15 +29,17 @@ class KeyRow:
     hosts: tuple[str, ...]
 
 
-def rows(settings: Mapping[str, HostSettings], known: Mapping[str, Sequence[str]]) -> list[KeyRow]:
+def rows(
+    settings: Mapping[str, HostSettings], lines_by_host: Mapping[str, Sequence[str]]
+) -> list[KeyRow]:
     """Every value of every key.
 
     Args:
         settings: of each host.
-        known: host -> ``HASH name`` of the keys that open its proxies.
+        lines_by_host: host -> ``HASH name`` of the keys that open its proxies.
     """
     opening: dict[tuple[str, str], list[str]] = {}
-    for host, lines in known.items():
+    for host, lines in lines_by_host.items():
         for line in lines:
             digest, name = line.split()
             if name != OWN:

@@ -99,16 +99,16 @@ def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:
             yield about
 
 
-def table(found: Sequence[Line]) -> list[str]:
+def table(rows: Sequence[Line]) -> list[str]:
     """A heading and a line for each."""
-    return columns([COLUMNS, *map(_cells, found)])
+    return columns([COLUMNS, *map(_cells, rows)])
 
 
-def problems(found: Sequence[Line]) -> list[str]:
+def problems(rows: Sequence[Line]) -> list[str]:
     """Why services and hosts have no figures."""
     return [
         visible(": ".join(filter(None, (line.host, line.service, line.problem))))
-        for line in found
+        for line in rows
         if line.problem
     ]
 

@@ -15,16 +15,16 @@ def line(jobs: Mapping[str, FetchProgress | None], ended: frozenset[str] = froze
         jobs: name -> what the host reports of a fetch; None where it has not begun.
         ended: names of jobs that run no more.
     """
-    known = {name: progress or _BEFORE for name, progress in jobs.items()}
-    total = sum(each.bytes_total for each in known.values())
-    done = sum(each.bytes_done for each in known.values())
-    rate = sum(each.rate for name, each in known.items() if name not in ended)
+    downloads = {name: progress or _BEFORE for name, progress in jobs.items()}
+    total = sum(each.bytes_total for each in downloads.values())
+    done = sum(each.bytes_done for each in downloads.values())
+    rate = sum(each.rate for name, each in downloads.items() if name not in ended)
     sums = [f"{done / 1e9:.2f} of {total / 1e9:.2f} GB at {rate / 1e6:.0f} MB/s"] if total else []
     if total > done and rate >= 1e5:
         sums.append(f"{_time((total - done) / rate)} left")
     parts = [
         f"{name} {'done' if name in ended else _state(each)}".strip()
-        for name, each in known.items()
+        for name, each in downloads.items()
     ]
     return ", ".join(sums) + (": " if sums else "") + ", ".join(parts)
 

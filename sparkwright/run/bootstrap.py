@@ -33,23 +33,23 @@ def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
     )
 
 
-def decided(host: Host, one: HostRun) -> tuple[BootstrapState, Decision] | None:
+def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | None:
     """Remaining bootstrap work; None, and the host is left as it is, if something blocks it."""
-    one.connection = one.connection or addresses(host)
+    host_run.connection = host_run.connection or addresses(host)
     try:
-        state = state_of(host, request_of(one.settings))
+        state = state_of(host, request_of(host_run.settings))
     except HostError as error:
         refuse(host, str(error))
         return None
-    result = decide(one.desired.plan, state, one.lan_addresses)
+    result = decide(host_run.desired.plan, state, host_run.lan_addresses)
     mine = [finding.on(host.name) for finding in result.findings]
     tell(host, mine)
     if bad := errors(mine):
-        one.findings = mine
+        host_run.findings = mine
         names = ", ".join(dict.fromkeys(finding.id for finding in bad))
         refuse(host, f"refused by bootstrap: {names}")
         return None
-    one.cured = result.cures
+    host_run.cured = result.cures
     return state, result
 
 
@@ -77,7 +77,7 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
 
 
 def _reboot(state: State, host: Host) -> bool:
-    known = memory(host)
+    host_memory = memory(host)
     try:
         locks.take(host)
         before = ask(host, reboot, 2, str, timeout=60)
@@ -87,9 +87,9 @@ def _reboot(state: State, host: Host) -> bool:
         _wait(host, before)
     except HostError as error:
         return fail(state, host, str(error).splitlines())
-    known.changes.append("rebooted")
-    known.failure = None
-    asked, known.observation = known.asked, None
+    host_memory.changes.append("rebooted")
+    host_memory.failure = None
+    asked, host_memory.observation = host_memory.asked, None
     if asked:
         observe_anew(host, asked)
     return True

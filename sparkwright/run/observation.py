@@ -18,19 +18,21 @@ from sparkwright.proxy import reachable
 from sparkwright.run.state import HostRun
 
 
-def look(host: Host, one: HostRun) -> Observation:
+def look(host: Host, host_run: HostRun) -> Observation:
     """Observe a host; its load balancers then have addresses that it reaches.
 
     Raises:
         HostError: when it does not answer.
     """
-    if one.planned_proxies is None or not any(reachable.replicas(one.planned_proxies)):
-        return observe_anew(host, one.request)
-    reach = reachable.wanted(one.planned_proxies, _reached_from_here(host))
-    config = one.planned_proxies.config
-    texts = tuple(dict.fromkeys((*one.request.texts, config)))
-    seen = observe_anew(host, replace(one.request, reach=reach, texts=texts))
-    one.reached(reachable.settled(one.planned_proxies, seen.reached, seen.texts.get(config)))
+    if host_run.planned_proxies is None or not any(reachable.replicas(host_run.planned_proxies)):
+        return observe_anew(host, host_run.request)
+    reach = reachable.wanted(host_run.planned_proxies, _reached_from_here(host))
+    config = host_run.planned_proxies.config
+    texts = tuple(dict.fromkeys((*host_run.request.texts, config)))
+    seen = observe_anew(host, replace(host_run.request, reach=reach, texts=texts))
+    host_run.reached(
+        reachable.settled(host_run.planned_proxies, seen.reached, seen.texts.get(config))
+    )
     return seen
 
 
@@ -38,20 +40,20 @@ def _reached_from_here(host: Host) -> dict[str, str]:
     """Where this machine reached each host of the run: not those behind a jump host."""
     direct = {}
     for other in host.state.inventory:
-        known = addresses(other)
-        if known and not ip_address(known[1].partition("%")[0]).is_loopback:
-            direct[other.name] = known[1].partition("%")[0]
+        connection = addresses(other)
+        if connection and not ip_address(connection[1].partition("%")[0]).is_loopback:
+            direct[other.name] = connection[1].partition("%")[0]
     return direct
 
 
-def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
+def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
     """Releases, state and history of the host's services. One remote execution.
 
     Raises:
         HostError: when the answer names what no service has.
     """
-    root = one.settings.services_root
-    ports = {each.name: (each.gate.address, each.gate.port) for each in one.services}
+    root = host_run.settings.services_root
+    ports = {each.name: (each.gate.address, each.gate.port) for each in host_run.services}
     answer = ask(host, status, StatusRequest(root, ports, texts), HostStatus, timeout=60)
     try:
         for name, seen in answer.services.items():
@@ -65,13 +67,13 @@ def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
     return answer
 
 
-def services_of(one: HostRun, answer: HostStatus) -> dict[str, Service]:
+def services_of(host_run: HostRun, answer: HostStatus) -> dict[str, Service]:
     """The services of a host by name: planned, or without a plan those that its status names.
 
     A service whose record is damaged, or of another version of sparkwright, is left out.
     """
-    if one.plan_known:
-        return {service.name: service for service in one.services}
+    if host_run.plan_known:
+        return {service.name: service for service in host_run.services}
     return {
         name: kept.service
         for name, seen in answer.services.items()
@@ -79,6 +81,6 @@ def services_of(one: HostRun, answer: HostStatus) -> dict[str, Service]:
     }
 
 
-def unreadable(one: HostRun, answer: HostStatus) -> list[str]:
+def unreadable(host_run: HostRun, answer: HostStatus) -> list[str]:
     """Services of a host without a plan whose record says nothing."""
-    return sorted(answer.services.keys() - services_of(one, answer).keys())
+    return sorted(answer.services.keys() - services_of(host_run, answer).keys())

@@ -38,7 +38,7 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
         ctx_host.get().noop(f"preflight passed, {warnings} warnings")
 
 
-def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
+def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
     """Observe and judge a host; refuse it when any finding is an error.
 
     Args:
@@ -47,58 +47,58 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
     Returns:
         Whether the host goes on.
     """
-    one.connection = addresses(host)
+    host_run.connection = addresses(host)
     try:
-        asked = _observe(host, one)
-        if set_aside(host, one.observed.maintenance, one.observed.time):
+        asked = _observe(host, host_run)
+        if set_aside(host, host_run.observed.maintenance, host_run.observed.time):
             return False
-        if other := other_format(one.observed):
+        if other := other_format(host_run.observed):
             raise HostError(other)
-        if one.observed.switching and not dry:
+        if host_run.observed.switching and not dry:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("a switch that was begun before is still under way: waiting for its end")
             with suppress(Interrupted):  # what it left is put in order by this run
                 follow(host)
-            asked = _observe(host, one)
+            asked = _observe(host, host_run)
     except HostError as error:
         refuse(host, str(error))
         return False
-    if one.settings.bootstrap and one.cured is None:
+    if host_run.settings.bootstrap and host_run.cured is None:
         host.log(_NOT_CALLED)
-    bad = _judge(host, one, asked, one.cured or frozenset())
+    bad = _judge(host, host_run, asked, host_run.cured or frozenset())
     if bad:
         refuse(host, bad)
     return not bad
 
 
-def judged_again(host: Host, one: HostRun) -> Sequence[str]:
+def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
     """Judge a host by what it is now, bootstrap being done; returns why it can't go on.
 
     Raises:
         HostError: when the host does not answer.
     """
-    bad = _judge(host, one, _observe(host, one), frozenset())
+    bad = _judge(host, host_run, _observe(host, host_run), frozenset())
     return [bad] if bad else []
 
 
-def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str | None:
+def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -> str | None:
     """Findings of the host, told; why it is refused for them, without those that will be cured."""
     # Half of the round trip: about when the host read its clock.
-    result = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
-    result += new_violations(one.desired, one.observed, one.violations)
-    result += reachable.unreached(one.proxies, one.observed.reached)
+    result = judge(host_run.desired, host_run.observed, now=(asked + time.time()) / 2)
+    result += new_violations(host_run.desired, host_run.observed, host_run.violations)
+    result += reachable.unreached(host_run.proxies, host_run.observed.reached)
     later = dict.fromkeys(finding.id for finding in result if finding.id in cured)
-    one.findings = [finding for finding in result if finding.id not in cured]
-    tell(host, one.findings)
+    host_run.findings = [finding for finding in result if finding.id not in cured]
+    tell(host, host_run.findings)
     if later:
         host.log(f"{', '.join(later)}: judged again when bootstrap is done")
-    names = ", ".join(dict.fromkeys(finding.id for finding in errors(one.findings)))
+    names = ", ".join(dict.fromkeys(finding.id for finding in errors(host_run.findings)))
     return f"refused by preflight: {names}" if names else None
 
 
-def _observe(host: Host, one: HostRun) -> float:
+def _observe(host: Host, host_run: HostRun) -> float:
     """Observe the host; when it was asked, seconds since the epoch by this machine's clock."""
     asked = time.time()
-    observation.look(host, one)
+    observation.look(host, host_run)
     return asked

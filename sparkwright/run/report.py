@@ -57,41 +57,41 @@ def _unplanned(run: Run) -> str:
     return "\n".join(["", *(columns(rows) if len(rows) > 1 else []), *failed])
 
 
-def _row(name: str, one: HostRun) -> table.Row:
-    seen = one.memory.observation
+def _row(name: str, host_run: HostRun) -> table.Row:
+    seen = host_run.memory.observation
     gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
     return table.Row(
         host=name,
-        services=tuple(_service_row(one, *both) for both in one.desired.planned_services),
-        refused=one.memory.failure,
-        left=one.left,
-        findings=tuple(one.findings),
-        changes=tuple(one.memory.changes),
-        executions=one.memory.executions,
+        services=tuple(_service_row(host_run, *both) for both in host_run.desired.planned_services),
+        refused=host_run.memory.failure,
+        left=host_run.left,
+        findings=tuple(host_run.findings),
+        changes=tuple(host_run.memory.changes),
+        executions=host_run.memory.executions,
         gpu=gpu.name if gpu else None,
         driver=gpu.driver if gpu else None,
     )
 
 
-def _service_row(one: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
+def _service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
     """Row of a service as planned, or as it runs where the host runs something else."""
-    outcome = one.outcomes.get(service.name)
+    outcome = host_run.outcomes.get(service.name)
     row = table.ServiceRow(
         name=service.name,
         # One that only the host itself reaches is not at the host's address.
-        address=f"{service.client_bind if is_loopback(service.client_bind) else one.address}:"
+        address=f"{service.client_bind if is_loopback(service.client_bind) else host_run.address}:"
         f"{service.client_port}",
         served_names=service.served_names,
         tag=service.image.tag,
         image=rendered.image,
         models=rendered.models,
         release=rendered.release,
-        smoke=one.smoke.get(service.name),
-        scheme=scheme(one.settings, proxied=service.proxy),
-        ca=clients_ca(one.settings),
+        smoke=host_run.smoke.get(service.name),
+        scheme=scheme(host_run.settings, proxied=service.proxy),
+        ca=clients_ca(host_run.settings),
         head=service.rank.hosts[0] if service.rank and service.follower else None,
     )
-    if outcome is None or (outcome.state == "sleeps" and one.memory.failure):
+    if outcome is None or (outcome.state == "sleeps" and host_run.memory.failure):
         return row
     return replace(
         row,

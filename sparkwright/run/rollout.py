@@ -94,9 +94,9 @@ def _when_whole(switch: Switch, host: Host) -> SwitchJournal:
     return switch(host)
 
 
-def apart(run: Run, one: HostRun) -> str | None:
+def apart(run: Run, host_run: HostRun) -> str | None:
     """Why a head's followers can't go with it; None when they can."""
-    ranks = [service.rank for service in one.desired.plan.services]
+    ranks = [service.rank for service in host_run.desired.plan.services]
     heads = [rank for rank in ranks if rank is not None and rank.head]
     absent = {name for rank in heads for name in rank.hosts if name not in run.hosts}
     away = dict.fromkeys(absent, "is not part of this run")
@@ -109,43 +109,50 @@ def apart(run: Run, one: HostRun) -> str | None:
     return next((f"{name} of cluster {rank.cluster} {away[name]}" for name, rank in lost), None)
 
 
-def proxies_of(one: HostRun) -> ProxyRequest | None:
+def proxies_of(host_run: HostRun) -> ProxyRequest | None:
     """Changes to the host's proxies when its services are switched."""
-    return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
+    return proxies.switched(
+        host_run.proxies, host_run.proxy_files, host_run.observed, host_run.settings.services_root
+    )
 
 
-def asleep(one: HostRun) -> set[str]:
+def asleep(host_run: HostRun) -> set[str]:
     """The exclusive services that sleep, as the report says them: nobody asks those."""
     result = {
-        service.name: service for service in one.services if runs_instead(service, one.observed)
+        service.name: service
+        for service in host_run.services
+        if runs_instead(service, host_run.observed)
     }
     for name, service in result.items():
-        one.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
+        host_run.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
     return set(result)
 
 
-def leave(one: HostRun) -> None:
+def leave(host_run: HostRun) -> None:
     """The host's batch does not come: its services stay what they are."""
-    for service in one.services:
-        state = one.observed.services.get(service.name, ServiceState())
-        if changes(service, one.secrets, one.observed):
+    for service in host_run.services:
+        state = host_run.observed.services.get(service.name, ServiceState())
+        if changes(service, host_run.secrets, host_run.observed):
             image = state.container.image if state.container else None
-            one.outcomes[service.name] = Outcome("left", state.current, image)
+            host_run.outcomes[service.name] = Outcome("left", state.current, image)
 
 
-def elsewhere(run: Run, one: HostRun) -> bool:
+def elsewhere(run: Run, host_run: HostRun) -> bool:
     """Whether a service of the host does not run what is planned: by its own outcome, or as a
     follower by its head's."""
-    for service in one.services:
+    for service in host_run.services:
         head = run.hosts.get(service.rank.hosts[0]) if service.rank and service.follower else None
-        outcome = (head or one).outcomes.get(service.name)
+        outcome = (head or host_run).outcomes.get(service.name)
         if (outcome and outcome.state != "sleeps") or (head and head.memory.failure is not None):
             return True
     return False
 
 
 def remember(
-    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, run: Run | None = None
+    host_run: HostRun,
+    services: Sequence[ServiceSwitch],
+    ended: SwitchJournal,
+    run: Run | None = None,
 ) -> None:
     """Have the report say so when a switch did not end as planned.
 
@@ -153,27 +160,27 @@ def remember(
         run: the roll-out that the host is part of: hosts switched before a failure may go back too.
     """
     if ended.result != "good":
-        record(one, services, ended, ended.result or FAILED)
+        record(host_run, services, ended, ended.result or FAILED)
     elif run is not None:
-        run.rollout.switched[one.name] = {
+        run.rollout.switched[host_run.name] = {
             service.name: service.from_release
             for service in services
             if service.from_release and not service.sleeps
         }
 
 
-def to_take_back(host: Host, run: Run, one: HostRun) -> list[ServiceSwitch]:
+def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]:
     """``on_failure = "fleet"``: what was switched on this host before another one failed.
 
     Raises:
         HostError: when the host does not answer, or lacks the record of a release.
     """
-    before = run.rollout.switched.get(one.name)
+    before = run.rollout.switched.get(host_run.name)
     if not run.rollout.stopped or not before:
         return []
-    seen = status_of(host, one, texts=False).services
+    seen = status_of(host, host_run, texts=False).services
     service_switches = []
-    for service in one.services:
+    for service in host_run.services:
         if back := before.get(service.name):
             kept = seen[service.name].releases.get(back) if service.name in seen else None
             if kept is None or kept.service is None:
@@ -185,7 +192,7 @@ def to_take_back(host: Host, run: Run, one: HostRun) -> list[ServiceSwitch]:
 
 
 def remember_taken_back(
-    run: Run, one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
+    run: Run, host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
     """The host runs what it ran before, and that is not what was planned.
 
@@ -193,15 +200,15 @@ def remember_taken_back(
         HostError: saying so; the host is not as planned in either case.
     """
     if ended.result == "good":
-        record(one, services, ended, "taken back")
+        record(host_run, services, ended, "taken back")
         raise HostError(f"taken back, since {run.rollout.stopped}")
     if ended.result == "failed":
-        record(one, services, ended, "failed")
+        record(host_run, services, ended, "failed")
     raise HostError(f"could not be taken back: {why(ended)}")
 
 
 def record(
-    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, state: str
+    host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, state: str
 ) -> None:
     """Have the report say what the services run after a switch that did not end as planned: the
     release that it went to when they were taken or rolled back, else the one before."""
@@ -210,12 +217,12 @@ def record(
             continue  # it was written, and nothing of it ran
         checks = ended.checks.get(service.name)
         # Nothing is observed where the plan is broken.
-        before = one.memory.observation
+        before = host_run.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None
         runs = service.to if state in ("taken back", "rolled back") else service.from_release
         runs = runs if state != "failed" else None
-        one.outcomes[service.name] = Outcome(
+        host_run.outcomes[service.name] = Outcome(
             state=state,
             release=runs,
             image=container.image if container and container.release == runs else None,
@@ -224,15 +231,15 @@ def record(
 
 
 def remember_rolled_back(
-    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
+    host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
     """The host runs an earlier release because of a rollback command."""
     state = "rolled back" if ended.result == "good" else ended.result or FAILED
-    record(one, services, ended, state)
+    record(host_run, services, ended, state)
 
 
 def rollback(
-    host: Host, one: HostRun, _: dict[str, None], *, to: str | None, service: str | None
+    host: Host, host_run: HostRun, _: dict[str, None], *, to: str | None, service: str | None
 ) -> None:
     """Switch each service to the release before, or to a given release, in batches.
 
@@ -240,7 +247,7 @@ def rollback(
         to: a release that the host still has.
         service: only this one.
     """
-    targets = targets_of(host, one, to=to, service=service)
+    targets = targets_of(host, host_run, to=to, service=service)
     if targets is None:
         return
     for title, names in host.loop(named(run_of(host))):
@@ -248,12 +255,12 @@ def rollback(
             name=f"Rollback: {title}",
             targets=partial(list, targets if host.name in names else []),
             turn=partial(in_turn, left=lambda: None),
-            ended=partial(remember_rolled_back, one),
+            ended=partial(remember_rolled_back, host_run),
         )
 
 
 def targets_of(
-    host: Host, one: HostRun, *, to: str | None, service: str | None
+    host: Host, host_run: HostRun, *, to: str | None, service: str | None
 ) -> list[ServiceSwitch] | None:
     """The switches to earlier releases; None when the host is refused, or in maintenance.
 
@@ -262,28 +269,28 @@ def targets_of(
         service: only this one; every one without.
     """
     try:
-        if one.plan_known:
-            observe_anew(host, one.request)
-        answer = status_of(host, one, texts=False)
+        if host_run.plan_known:
+            observe_anew(host, host_run.request)
+        answer = status_of(host, host_run, texts=False)
         if set_aside(host, answer.maintenance, answer.now):
             return None
-        return _targets(one, answer, to, service)
+        return _targets(host_run, answer, to, service)
     except HostError as error:
         refuse(host, str(error))
         return None
 
 
 def _targets(
-    one: HostRun, answer: HostStatus, to: str | None, service: str | None
+    host_run: HostRun, answer: HostStatus, to: str | None, service: str | None
 ) -> list[ServiceSwitch]:
-    services = services_of(one, answer)
+    services = services_of(host_run, answer)
     problems: list[str] = []
-    if not one.plan_known:
+    if not host_run.plan_known:
         if service is not None and service not in answer.services:
             problems.append(f"service {service} was never started here")
         problems += [
             f"the record of service {name} is damaged or of another version of sparkwright"
-            for name in unreadable(one, answer)
+            for name in unreadable(host_run, answer)
             if service in (None, name)
         ]
     service_switches = []
@@ -294,7 +301,7 @@ def _targets(
         if seen is None:
             problems.append(f"service {name} was never started here")
             continue
-        kept = {release: known.at for release, known in seen.releases.items()}
+        kept = {release: release_record.at for release, release_record in seen.releases.items()}
         history = [entry for entry in answer.history if entry.service == name]
         target = to or earlier(seen.current, kept, history)
         record = seen.releases[target].service if target in kept else None

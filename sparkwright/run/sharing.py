@@ -32,19 +32,19 @@ _FETCHING = Lock()
 _USUAL = 24
 
 
-def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
+def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
     """Where a host takes a model or image from, by its settings and by what other hosts have."""
-    settings = one.settings
+    settings = host_run.settings
     limit = settings.download_limit_mb
     return Sources(
         models_root=settings.models_root,
         services_root=settings.services_root,
-        peers=lambda: tuple(_addresses(run, one, content or "")),
+        peers=lambda: tuple(_addresses(run, host_run, content or "")),
         peer_keys=run.peer_keys,
         peer_port=settings.peer_port,
-        addresses=_served_on(one),
-        tls=one.peer_certificate.pem if one.peer_certificate else None,
-        token=one.token,
+        addresses=_served_on(host_run),
+        tls=host_run.peer_certificate.pem if host_run.peer_certificate else None,
+        token=host_run.token,
         bundle=settings.bundle,
         downloader=settings.downloader,
         connections=settings.download_connections,
@@ -52,18 +52,18 @@ def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
         headroom=int(settings.disk_headroom_gib * GIB),
         adopt=tuple(settings.adopt_directories),
         environment=environment(settings),
-        keep_parts=lambda: _is_asked(run, one, content or ""),
+        keep_parts=lambda: _is_asked(run, host_run, content or ""),
     )
 
 
-def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
+def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
     """Fetches the context of an image that is built on the host; None for one that is pulled."""
     planned = image.planned.build
     if planned is None:
         return None
     commit = image.resolved.commit
     assert commit is not None, "a built image is resolved to a commit"
-    bundle = one.settings.bundle
+    bundle = host_run.settings.bundle
     cache = Path(bundle, "build") if bundle else build_context.CACHE
 
     def build() -> ImageBuild:
@@ -82,10 +82,12 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
     return build
 
 
-def asked_for(run: Run, one: HostRun) -> list[str]:
+def asked_for(run: Run, host_run: HostRun) -> list[str]:
     """Content that other hosts will request from this host first."""
     return sorted(
-        content for content in shared(one.desired, one.observed) if _is_asked(run, one, content)
+        content
+        for content in shared(host_run.desired, host_run.observed)
+        if _is_asked(run, host_run, content)
     )
 
 
@@ -96,59 +98,59 @@ def described(run: Run) -> Iterator[str]:
             yield f"{item.name} would serve {content} to other hosts"
 
 
-def _served_on(one: HostRun) -> tuple[str, ...]:
+def _served_on(host_run: HostRun) -> tuple[str, ...]:
     """The addresses of a host on which it serves others; none where it does not share."""
-    if not one.settings.peer_sharing:
+    if not host_run.settings.peer_sharing:
         return ()
-    seen = one.memory.observation
-    more = rails(seen.addresses) if seen and one.lan_addresses else ()
-    return tuple(dict.fromkeys((*one.lan_addresses, *more)))
+    seen = host_run.memory.observation
+    more = rails(seen.addresses) if seen and host_run.lan_addresses else ()
+    return tuple(dict.fromkeys((*host_run.lan_addresses, *more)))
 
 
-def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
-    settings = one.settings
+def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
+    settings = host_run.settings
     if settings.bundle:
-        if one.connection is None:
+        if host_run.connection is None:
             raise HostError(
                 "a bundle is taken from the controller directly, which a jump host prevents: run "
                 "pyinfra on the jump host"
             )
-        if ip_address(one.connection[0].partition("%")[0]).is_link_local:
+        if ip_address(host_run.connection[0].partition("%")[0]).is_link_local:
             raise HostError(
                 "a bundle is taken from the controller, and this host was reached at an address "
                 "of one interface alone (fe80::...): set ssh_hostname to its IPv4 address, or to "
                 "another of IPv6"
             )
         yield bundle_server.serve(
-            settings.bundle, one.connection[0], settings.peer_port, run.peer_keys
+            settings.bundle, host_run.connection[0], settings.peer_port, run.peer_keys
         )
         return
     live = {other.name: other for other in run.live()}
-    for name in _decided(run).get(content, {}).get(one.name, []):
+    for name in _decided(run).get(content, {}).get(host_run.name, []):
         if name in live and (address := live[name].peer_address):
             certificate = live[name].peer_certificate
             identity = certificate.identity if certificate else None
-            for near in _by_rails(one, live[name]):
+            for near in _by_rails(host_run, live[name]):
                 yield Peer(name, near, identity)
             yield Peer(name, address, identity)
 
 
-def _by_rails(one: HostRun, other: HostRun) -> Iterator[str]:
+def _by_rails(host_run: HostRun, other: HostRun) -> Iterator[str]:
     """Where another host serves this one over the fabric; not where its certificate is for
     addresses of the LAN alone."""
     certificate = other.peer_certificate
     if certificate and certificate.identity.name is None:
         return
-    wanted, port = one.settings.fabric_addresses, other.settings.peer_port
+    wanted, port = host_run.settings.fabric_addresses, other.settings.peer_port
     scheme = "https" if certificate else "http"
-    for near in towards(one.observed.addresses, other.observed.addresses, wanted):
+    for near in towards(host_run.observed.addresses, other.observed.addresses, wanted):
         yield f"{scheme}://{at(near, port)}"
 
 
-def _is_asked(run: Run, one: HostRun, content: str) -> bool:
+def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
     """Whether this host is the first choice of another one."""
     leeches = _decided(run).get(content, {}).values()
-    return any(others[:1] == [one.name] for others in leeches)
+    return any(others[:1] == [host_run.name] for others in leeches)
 
 
 def _decided(run: Run) -> dict[str, dict[str, list[str]]]:

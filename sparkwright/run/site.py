@@ -164,12 +164,12 @@ def _planless(
 ) -> Run:
     """The planned run; or a run that goes by what the hosts say: commands of an emergency need
     inventory and connections, and no more of the user's files."""
-    what = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
+    problem = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
     remedy = "check the connection, or lock the fleet"
     try:
         if fault is not None:
             raise fault
-        with Timeout(_PATIENCE, refusal("the internet", what, remedy)):
+        with Timeout(_PATIENCE, refusal("the internet", problem, remedy)):
             return planned()
     except (Exception, SystemExit) as error:
         return unplanned(hosts, invocation, what_is_broken(error))
@@ -220,8 +220,8 @@ def _planned_by_pyinfra(
     if not planned:
         return []
     if not (confirmed or sys.stdin.isatty()):
-        what = "pyinfra would ask before it changes anything, and nobody can answer"
-        raise refusal("command line", what, "add --yes, or --dry to only look")
+        problem = "pyinfra would ask before it changes anything, and nobody can answer"
+        raise refusal("command line", problem, "add --yes, or --dry to only look")
     return [plan(inventory, limit, invocation)]
 
 

@@ -182,11 +182,14 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
     """Make the run known to its hosts."""
     for host in hosts.values():
         host.connector_data[_KEY] = run
-        known, settings = memory(host), run.hosts[host.name].settings
-        known.services_root, known.models_root = settings.services_root, settings.models_root
-        known.break_lock = settings.break_lock
+        host_memory, settings = memory(host), run.hosts[host.name].settings
+        host_memory.services_root, host_memory.models_root = (
+            settings.services_root,
+            settings.models_root,
+        )
+        host_memory.break_lock = settings.break_lock
         # What a user's role changes is under the same lock as all the rest.
-        known.guard = partial(locks.take, host)
+        host_memory.guard = partial(locks.take, host)
 
 
 def run_of(host: Host) -> Run:

@@ -58,10 +58,10 @@ def with_recipes(
             if service.model and _of_catalog(host, name) is None and _gpu(host) is not None:
                 reference = _reference(host, name)
                 wanted[reference.key] = host, reference
-    known = _known(wanted, anew=anew)
+    models = _known(wanted, anew=anew)
     for host in hosts:
         with problems.collected():
-            yield _with_recipes(host, known)
+            yield _with_recipes(host, models)
 
 
 def _gpu(host: ReadHost) -> Gpu | None:
@@ -147,7 +147,7 @@ def _known(
     return result
 
 
-def _with_recipes(host: ReadHost, known: Mapping[str, ResolvedModel | UserError]) -> ReadHost:
+def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserError]) -> ReadHost:
     """The host with a recipe for each service that names a model of its own.
 
     Raises:
@@ -179,7 +179,7 @@ def _with_recipes(host: ReadHost, known: Mapping[str, ResolvedModel | UserError]
             problems.append(
                 _MESSAGES.mistake("unknown-gpu", f"{where}.model", host.given.name, **facts)
             )
-        elif isinstance(resolved := known[key], UserError):
+        elif isinstance(resolved := answers[key], UserError):
             problems.append(resolved.findings[0])
         else:
             subject = Subject(

@@ -50,12 +50,12 @@ def broken(error: BaseException) -> str:
     """Describe in one line why the plan is broken."""
     if isinstance(error, UserError):
         first, *more = error.findings
-        what = f"{first.subject}: {first.observed}" + (f", and {len(more)} more" if more else "")
+        problem = f"{first.subject}: {first.observed}" + (f", and {len(more)} more" if more else "")
     else:
-        what = f"{type(error).__name__}: {error}"
+        problem = f"{type(error).__name__}: {error}"
     return (
-        f"the plan is broken: {visible(what, _LONGEST)} (sparkwright deploy --dry says all of it); "
-        "what follows is what the hosts say"
+        f"the plan is broken: {visible(problem, _LONGEST)} (sparkwright deploy --dry says "
+        "all of it); what follows is what the hosts say"
     )
 
 

@@ -23,8 +23,8 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     for source, group in groups.items():
         token = hub_token(source)
         named = [host.plan.references for host in group]
-        known = {key: model for host in group for key, model in host.known.items()}
-        resolution.add(resolve(named, token.value if token else None, known))
+        models = {key: model for host in group for key, model in host.known.items()}
+        resolution.add(resolve(named, token.value if token else None, models))
     problems = Problems()
     for host in hosts.values():
         problems += known_bad(host.plan.references, host.catalog, resolution)
@@ -41,10 +41,10 @@ def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
 def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[], Resolution]]]:
     """Each locked host, and what resolves everything of it by its lock. That raises UserError for
     what is not locked."""
-    known = locks(hosts)
+    models = locks(hosts)
     for name, host in hosts.items():
         path = host.plan.settings.lock_file
-        if (lock := known[path]) is not None:
+        if (lock := models[path]) is not None:
             yield name, partial(to_resolution, [host.plan.references], lock, path)
 
 

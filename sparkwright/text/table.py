@@ -55,8 +55,8 @@ def folded_rows(
     head, *rest = rows
     alike: dict[tuple[str, ...], list[Sequence[str]]] = {}
     for row in rest:
-        known = slower(row[own]) >= 0
-        key = tuple(cell for at, cell in enumerate(row) if at and not (at == own and known))
+        comparable = slower(row[own]) >= 0
+        key = tuple(cell for at, cell in enumerate(row) if at and not (at == own and comparable))
         alike.setdefault(key, []).append(row)
     folded = [head]
     for group in alike.values():

@@ -28,44 +28,44 @@ _PROSE = re.compile("([\t\u200c\u200d])")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def visible(said: str, longest: int = LONGEST) -> str:
+def visible(text: str, longest: int = LONGEST) -> str:
     """The text on one line, cut to ``longest``, with everything escaped that a terminal obeys."""
-    return _UNSAFE.sub(_escape, cut(said, longest))
+    return _UNSAFE.sub(_escape, cut(text, longest))
 
 
-def log_line(said: str) -> str:
+def log_line(text: str) -> str:
     """A line that a program has logged: its colours are taken off, and nothing else is obeyed."""
-    return visible(_PAINT.sub("", said.expandtabs(4)), 4000)
+    return visible(_PAINT.sub("", text.expandtabs(4)), 4000)
 
 
-def paragraph(said: str, indent: str = "    ") -> str:
+def paragraph(text: str, indent: str = "    ") -> str:
     """The same of several lines: those after the first are indented, so that none of them passes
     for a line of ours."""
-    first, *rest = said.split("\n")
+    first, *rest = text.split("\n")
     return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])
 
 
-def cut(said: str, longest: int) -> str:
+def cut(text: str, longest: int) -> str:
     """A text's beginning, and how much more there is."""
-    more = len(said) - longest
-    return said if more <= 0 else f"{said[:longest]}… ({more} characters more)"
+    more = len(text) - longest
+    return text if more <= 0 else f"{text[:longest]}… ({more} characters more)"
 
 
-def visible_text(said: str) -> str:
+def visible_text(text: str) -> str:
     """Text of any length with its lines, for a page."""
-    return _UNSAFE_BUT_LINES.sub(_escape, said)
+    return _UNSAFE_BUT_LINES.sub(_escape, text)
 
 
-def visible_prose(said: str) -> str:
+def visible_prose(text: str) -> str:
     """The same of what a model writes: tabs and joiners of letters are part of it."""
-    parts = _PROSE.split(said)
+    parts = _PROSE.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)
 
 
-def visible_but_colours(said: str) -> str:
+def visible_but_colours(text: str) -> str:
     """Lines that were painted already: only colours pass."""
-    parts = _COLOUR.split(said)
+    parts = _COLOUR.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)
 

@@ -121,8 +121,8 @@ def subject_names(certificate: x509.Certificate) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Two runs at once make one CA."""
-    for place in (directory.parent, directory):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in (directory.parent, directory):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.chmod(0o700)
     handle = os.open(directory, os.O_RDONLY)
     try:
@@ -159,8 +159,8 @@ def _read(path: Path, now: dt.datetime) -> Authority:
     return Authority(path, certificate, key)
 
 
-def _broken(path: Path, what: str) -> UserError:
-    return _MESSAGES.refusal("broken-ca", str(path), problem=what, folder=path.parent)
+def _broken(path: Path, problem: str) -> UserError:
+    return _MESSAGES.refusal("broken-ca", str(path), problem=problem, folder=path.parent)
 
 
 def _made(now: dt.datetime) -> str:

@@ -119,8 +119,8 @@ def problems(
     if settings is None:
         return
     for service in in_clear:
-        place = f"{where}: {service} has no proxy"
-        yield _MESSAGES.mistake("in-clear", place, host, service=service)
+        path = f"{where}: {service} has no proxy"
+        yield _MESSAGES.mistake("in-clear", path, host, service=service)
     if isinstance(settings, TlsSettings):
         try:
             _users(host, data, settings, where)

@@ -107,8 +107,8 @@ def _time_and_name(
         yield "certificate", f"{file} is valid from {begins} on", "wait, or set this clock right"
     names = subject_names(leaf)
     if not covers(names, address):
-        known = ", ".join(names) or "no name (subjectAltName)"
-        facts = {"file": file, "names": known, "address": address}
+        choices = ", ".join(names) or "no name (subjectAltName)"
+        facts = {"file": file, "names": choices, "address": address}
         yield _MESSAGES.fault("another-name", "certificate", **facts)
 
 
@@ -129,9 +129,9 @@ def _signed(
         yield _MESSAGES.fault("self-signed", "certificate", file=settings.certificate)
 
 
-def _by(one: x509.Certificate, signer: x509.Certificate) -> bool:
+def _by(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
     try:
-        one.verify_directly_issued_by(signer)
+        certificate.verify_directly_issued_by(signer)
     except (ValueError, TypeError, InvalidSignature):
         return False
     return True

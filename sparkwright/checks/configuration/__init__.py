@@ -55,14 +55,14 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
     """Silenced rules that do not exist: nothing would be silenced, without a message."""
-    known = rule_ids(catalog)
+    rules = rule_ids(catalog)
     for planned in plan.services:
         for rule in planned.settings.silenced:
-            if rule not in known:
+            if rule not in rules:
                 yield mistake(
                     f"{origin}: services.{planned.name}.silenced.{rule}",
                     f"there is no rule {rule!r}",
-                    suggest(rule, known),
+                    suggest(rule, rules),
                     plan.host,
                 )
 

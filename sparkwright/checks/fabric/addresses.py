@@ -34,19 +34,19 @@ def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tupl
     In a pair and at a switch, the port that has a cable is found. In a ring, cable ``n`` leads from
     port 0 of host ``n`` to port 1 of the next one.
     """
-    place, number = wanted.hosts.index(host), len(wanted.hosts)
+    position, number = wanted.hosts.index(host), len(wanted.hosts)
     result = []
     for rail in used_rails(state, wanted.shape):
         if wanted.shape == "ring":
-            cable = (place - rail.cage) % number
+            cable = (position - rail.cage) % number
             network = wanted.networks[2 * cable + rail.twin]
-            others = [(place + 1 if rail.cage == 0 else place - 1) % number]
+            others = [(position + 1 if rail.cage == 0 else position - 1) % number]
         else:
             network = wanted.networks[rail.twin]
-            others = [item for item in range(number) if item != place]
+            others = [item for item in range(number) if item != position]
         at = network.network_address + _FIRST
         peers = tuple(str(at + other) for other in others)
-        result.append(Address(rail, f"{at + place}/{network.prefixlen}", peers))
+        result.append(Address(rail, f"{at + position}/{network.prefixlen}", peers))
     return tuple(result)
 
 

@@ -30,8 +30,8 @@ def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
     )
 
 
-def _joined(one: FabricState, other: FabricState) -> Iterator[tuple[Rail, Rail]]:
-    result = [(mine, theirs) for mine in one.rails for theirs in other.rails
+def _joined(state: FabricState, other: FabricState) -> Iterator[tuple[Rail, Rail]]:
+    result = [(mine, theirs) for mine in state.rails for theirs in other.rails
              if _sees(mine, theirs) or _sees(theirs, mine)]  # fmt: skip
     straight = {id(mine) for mine, theirs in result if mine.twin == theirs.twin}
     # Behind a switch, or two cables, a device sees both twins of the other host.

@@ -27,11 +27,11 @@ def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
 
 
 def new_violations(
-    desired: Desired, observed: Observation, known: Sequence[Finding]
+    desired: Desired, observed: Observation, earlier: Sequence[Finding]
 ) -> Iterator[Finding]:
     """Violations that the plan could not know. Silenced rules stay silent."""
     hardware = memory.hardware_of(HostFacts(desired, observed, observed.time))
-    reported = {(finding.id, finding.subject.key) for finding in known}
+    reported = {(finding.id, finding.subject.key) for finding in earlier}
     for finding in check_host(desired.plan, desired.catalog, hardware):
         if finding.silenced is None and (finding.id, finding.subject.key) not in reported:
             silence = f"silenced = {{{finding.id!r}: 'why it does not apply here'}}"

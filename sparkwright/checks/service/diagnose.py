@@ -73,10 +73,10 @@ def _alike(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(item.on(None) for item in findings)
 
 
-def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
+def render(by_host: Mapping[str, list[Finding]], paint: Paint = str) -> str:
     """The heaviest finding in a line; then every host's, those with errors first. Equal hosts are
     one."""
-    ordered = sorted(found.items(), key=lambda item: -len(errors(item[1])))
+    ordered = sorted(by_host.items(), key=lambda item: -len(errors(item[1])))
     every = errors_first(item for _, findings in ordered for item in findings)
     lines = [headline(every), ""] if every else []
     for hosts, findings in folded(ordered, _alike):

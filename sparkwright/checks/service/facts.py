@@ -99,8 +99,8 @@ class Serving:
     @property
     def arguments(self) -> dict[str, str]:
         """Arguments of its container's command line."""
-        words = self.seen.container.words if self.seen.container else ()
-        read = self.engine.read_words(words)
+        parts = self.seen.container.words if self.seen.container else ()
+        read = self.engine.read_words(parts)
         return {name: " ".join(values) for name, values in read.items()}
 
     def last(self, pattern: str) -> str | None:

@@ -65,10 +65,10 @@ def _closing(ports: list[int], needed: list[int], firewall: Firewall) -> Iterato
             yield Symptom(CHECK, "nftables", names=names, command=" && ".join(opened))
 
 
-def _network(said: str | None) -> str:
+def _network(text: str | None) -> str:
     """The LAN, for a command that somebody will paste: nothing but a network."""
     try:
-        return str(ip_network(said or ""))
+        return str(ip_network(text or ""))
     except ValueError:
         return "LAN/24"
 

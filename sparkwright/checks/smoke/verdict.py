@@ -91,7 +91,7 @@ def verdicts(host: str, answer: Mapping[str, DeepResult], now: datetime) -> list
     ]
 
 
-def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
+def render(results: Sequence[DeepVerdict], paint: Paint = str) -> str:
     """Every check in a table, then every failure with what it means and where to look."""
     rows = [("HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL")]
     rows += [
@@ -103,25 +103,25 @@ def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
             "-" if check.verdict == "skipped" else f"{check.seconds:.1f}",
             check.detail if len(check.detail) <= _WIDTH else f"{check.detail[: _WIDTH - 1]}…",
         )
-        for item in found
+        for item in results
         for check in item.checks
     ]
     table = columns(folded_rows(rows, _SECONDS, _number))
-    return "\n".join([*table, *_details(found, paint)])
+    return "\n".join([*table, *_details(results, paint)])
 
 
-def _details(found: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
-    for entry in found:
+def _details(results: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
+    for entry in results:
         if entry.release and entry.release != entry.planned:
             yield ""
             yield (
                 f"{entry.host} {entry.service}: release {visible(entry.release)} runs, and was "
                 f"asked for what {entry.planned} is planned to do: see `sparkwright diff`"
             )
-    if failed := [finding for item in found for finding in item.findings]:
+    if failed := [finding for item in results for finding in item.findings]:
         yield ""
         yield text(failed, paint=paint)
-    for hosts, journal in folded((f"{item.host} {item.service}", item.journal) for item in found):
+    for hosts, journal in folded((f"{item.host} {item.service}", item.journal) for item in results):
         if journal:
             yield f"{', '.join(hosts)}:"
         for line in journal:
@@ -132,10 +132,10 @@ def _number(seconds: str) -> float:
     return -1 if seconds == "-" else float(seconds)
 
 
-def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
+def save(results: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
     """Write ``<host>-<service>.json`` for each; a name is no path."""
     directory.parent.mkdir(mode=0o700, exist_ok=True)
     directory.mkdir(exist_ok=True)
-    for item in found:
+    for item in results:
         path = directory / f"{quote(item.host, safe='@')}-{quote(item.service, safe='')}.json"
         path.write_text(json.dumps(item.model_dump(), indent=1) + "\n", encoding="utf-8")

@@ -81,13 +81,13 @@ def connection_words() -> list[str]:
     return arguments
 
 
-def without_secrets(words: Sequence[str]) -> None:
+def without_secrets(arguments: Sequence[str]) -> None:
     """Judge words that go to pyinfra as they are.
 
     Raises:
         UserError: for each password among them.
     """
-    names = [word.partition("=")[0] for word in words]
+    names = [word.partition("=")[0] for word in arguments]
     if problems := [_secret(name) for name in dict.fromkeys(names) if name in SECRETS]:
         raise UserError(problems)
 

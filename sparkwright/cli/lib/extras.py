@@ -59,22 +59,22 @@ def _tables() -> dict[str, dict[str, Any]]:
 def all_commands() -> dict[str, Command]:
     """Every command by its words, the core's first: none of their modules is loaded."""
     return {
-        words: Command(words, **{**entry, "module": f"{package}.{entry['module']}"})
+        arguments: Command(arguments, **{**entry, "module": f"{package}.{entry['module']}"})
         for package, table in _tables().items()
-        for words, entry in table["commands"].items()
+        for arguments, entry in table["commands"].items()
     }
 
 
-def _object(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _object(path: str) -> Any:
+    module, _, name = path.partition(":")
     return getattr(import_module(module), name or "command")
 
 
 def offered(name: str) -> Iterator[Any]:
     """The objects that extras offer under a name."""
     for package, table in _tables().items():
-        if place := table.get("offers", {}).get(name):
-            yield _object(f"{package}.{place}")
+        if path := table.get("offers", {}).get(name):
+            yield _object(f"{package}.{path}")
 
 
 class ExtensibleGroup(click.Group):

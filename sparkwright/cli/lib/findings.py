@@ -28,8 +28,8 @@ def format_option(command: _Command) -> _Command:
     )
     @click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
     @wraps(command)
-    def formatted(*words: Any, form: str, as_json: bool, **named: Any) -> Any:
-        return command(*words, form="json" if as_json else form, **named)
+    def formatted(*arguments: Any, form: str, as_json: bool, **named: Any) -> Any:
+        return command(*arguments, form="json" if as_json else form, **named)
 
     return cast("_Command", formatted)
 

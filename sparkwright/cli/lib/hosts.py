@@ -110,10 +110,10 @@ def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
     Args:
         answers: by host, with its services as ``known``.
     """
-    known = sorted({name for answer in answers.values() for name in answer.known})
-    unknown = [name for name in services if name not in known] if answers else []
+    names = sorted({name for answer in answers.values() for name in answer.known})
+    unknown = [name for name in services if name not in names] if answers else []
     for name in unknown:
-        line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, known), 400)}"
+        line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, names), 400)}"
         echo(click.style(line, fg="red"), err=True)
     return bool(unknown)
 

@@ -110,7 +110,7 @@ def inventory_argument(command: _Command, kind: type[Selection] = Selection) -> 
 def inventory_and(
     complete: completion.Complete | None = None,
     kind: type[Selection] = Selection,
-    **words: click.ParamType[Any],
+    **arguments: click.ParamType[Any],
 ) -> Callable[[_Command], _Command]:
     """``[INVENTORY]``, as ``hosts``, before words that the command gets by their names, converted
     to a type.
@@ -120,16 +120,16 @@ def inventory_and(
     """
     metavar = " ".join(
         "|".join(kind.choices) if isinstance(kind, click.Choice) else name.upper()
-        for name, kind in words.items()
+        for name, kind in arguments.items()
     )
 
     def parsed(context: click.Context, argument: click.Parameter, given: tuple[str, ...]) -> None:
-        first = given[: -len(words)]
-        if len(given) < len(words):
+        first = given[: -len(arguments)]
+        if len(given) < len(arguments):
             raise click.MissingParameter(f"write [INVENTORY] {metavar}", context, argument)
         if len(first) > 1:
             raise click.BadParameter(f"write [INVENTORY] {metavar}")
-        for (name, kind), word in zip(words.items(), given[-len(words) :], strict=True):
+        for (name, kind), word in zip(arguments.items(), given[-len(arguments) :], strict=True):
             context.params[name] = kind.convert(word, argument, context)
         context.params["inventory"] = Path(*first) if first else site_inventory()
 

@@ -73,15 +73,15 @@ class _Checker:
         for key, value in arguments.items():
             name = key.replace("-", "_").removeprefix("__")
             name = self.table.aliases.get(name, name)
-            known = self.table.arguments.get(name)
+            argument = self.table.arguments.get(name)
             if name in spelt:
                 yield self._symptom("argument-twice", key, first=spelt[name])
-            elif known is None:
+            elif argument is None:
                 yield self._unknown(key, name)
             elif name == "speculative_config":
                 yield from self._speculative(key, value)
             else:
-                yield from self._value(key, name, known, value)
+                yield from self._value(key, name, argument, value)
             spelt.setdefault(name, key)
 
     def _unknown(self, key: str, name: str) -> Symptom:
@@ -100,23 +100,23 @@ class _Checker:
         )  # fmt: skip
 
     def _value(
-        self, key: str, name: str, known: Argument, value: ArgumentValue
+        self, key: str, name: str, argument: Argument, value: ArgumentValue
     ) -> Iterator[Symptom]:
-        if problems := _wrong_type(known, value):
-            right = _type_remedy(name, known)
+        if problems := _wrong_type(argument, value):
+            right = _type_remedy(name, argument)
             yield self._symptom("argument-type", key, value=value, wrong=problems, right=right)
             return
-        choices = [*known.choices, *self.also.get(name, ())]
+        choices = [*argument.choices, *self.also.get(name, ())]
         for choice in value if isinstance(value, list) else [value]:
             text = str(choice)
-            if known.kind == "folded":
+            if argument.kind == "folded":
                 text = text.lower().replace("-", "_")
-            if known.choices and text not in choices:
+            if argument.choices and text not in choices:
                 near = suggest(text, choices)
                 yield self._symptom("argument-choice", key, value=choice, name=name, near=near)
         yield from self._name(key, name, value)
         low, high = DATA["ranges"].get(name, (None, None))
-        number = None if known.kind == "auto-size" and is_auto(value) else amount(value)
+        number = None if argument.kind == "auto-size" and is_auto(value) else amount(value)
         if low is not None and number is not None and not low <= number <= high:
             yield self._symptom("argument-range", key, value=value, low=low, high=high)
 
@@ -124,10 +124,10 @@ class _Checker:
         """Parsers and backends, which argparse takes as any text."""
         if name not in self.table.names or value is None:
             return
-        known = (*self.table.names[name], *self.also.get(name, ()))
+        names = (*self.table.names[name], *self.also.get(name, ()))
         fold: Callable[[str], str] = str.upper if name == "attention_backend" else str
-        if fold(str(value)) not in {fold(own) for own in known}:
-            near = DATA["meant"].get(name, {}).get(str(value)) or suggest(fold(str(value)), known)
+        if fold(str(value)) not in {fold(own) for own in names}:
+            near = DATA["meant"].get(name, {}).get(str(value)) or suggest(fold(str(value)), names)
             kind = name.replace("_", " ")
             yield self._symptom("unknown-name", key, value=value, kind=kind, near=near)
 
@@ -154,19 +154,19 @@ class _Checker:
         return symptom
 
 
-def _wrong_type(known: Argument, value: ArgumentValue) -> str | None:
+def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
     """Fault of a value's type; None where there is none."""
-    if known.kind == "flag":
+    if argument.kind == "flag":
         if not isinstance(value, bool):
             return "a flag takes no value"
-        return None if value or known.negatable else "this flag has no --no- form"
+        return None if value or argument.negatable else "this flag has no --no- form"
     if isinstance(value, bool):
         return "it needs a value"
     if isinstance(value, list):
-        return None if known.kind == "many" else "it takes one value"
+        return None if argument.kind == "many" else "it takes one value"
     if isinstance(value, dict):
-        return None if known.kind == "any" else "it takes no mapping"
-    kind = DATA["kinds"].get(known.kind)
+        return None if argument.kind == "any" else "it takes no mapping"
+    kind = DATA["kinds"].get(argument.kind)
     if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
         return None
     return str(kind["fault"])
@@ -201,10 +201,10 @@ def _number(value: object) -> float | None:
     return number if abs(number) < 1e300 else None  # inf and nan are no numbers here
 
 
-def _type_remedy(name: str, known: Argument) -> str:
-    if known.kind == "flag":
-        return f"{name}: true" + (" or false" if known.negatable else ", or leave it out")
-    kind = DATA["kinds"].get(known.kind, {"remedy": "one value, without brackets"})
+def _type_remedy(name: str, argument: Argument) -> str:
+    if argument.kind == "flag":
+        return f"{name}: true" + (" or false" if argument.negatable else ", or leave it out")
+    kind = DATA["kinds"].get(argument.kind, {"remedy": "one value, without brackets"})
     return str(kind["remedy"])
 
 

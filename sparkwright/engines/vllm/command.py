@@ -80,14 +80,14 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     return result
 
 
-def read_words(words: Sequence[str]) -> dict[str, list[str]]:
+def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
     ``max_model_len: [8192]``. Also of a command that is one word after ``bash -lc``."""
-    if any(" --" in word for word in words):
-        words = [part for word in words for part in split(word)]
+    if any(" --" in word for word in arguments):
+        arguments = [part for word in arguments for part in split(word)]
     result: dict[str, list[str]] = {}
     name = ""
-    for word in words:
+    for word in arguments:
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             name = name.replace("-", "_")

@@ -72,8 +72,8 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
     for mark, name in families().get(facts.model_type or "", {}).get(kind, {}).items():
         if not mark or mark in facts.template:
             version = subject.version
-            known = table(nearest(version)).names[ARGUMENT[kind]] if version else (name,)
-            return name if name in known else None
+            names = table(nearest(version)).names[ARGUMENT[kind]] if version else (name,)
+            return name if name in names else None
     return None
 
 

@@ -72,9 +72,9 @@ def nearest(version: str, listed: Collection[str] = ()) -> str:
     Args:
         listed: versions to choose from; those that have a table where none are given.
     """
-    known = sorted(listed, key=release) if listed else versions()
-    lower = [other for other in known if release(other) <= release(version)]
-    return lower[-1] if lower else known[0]
+    candidates = sorted(listed, key=release) if listed else versions()
+    lower = [other for other in candidates if release(other) <= release(version)]
+    return lower[-1] if lower else candidates[0]
 
 
 @cache

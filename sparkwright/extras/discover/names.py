@@ -78,11 +78,11 @@ def candidates(home: Path, resolve: Resolve, others: Iterable[Candidate]) -> lis
     return chosen[:MOST]
 
 
-def ssh_config(place: Path) -> dict[str, str]:
+def ssh_config(path: Path) -> dict[str, str]:
     """Names of ``Host`` lines -> where they lead; without patterns, and without included files."""
     targets: dict[str, str] = {}
     names: list[str] = []
-    for line in _lines(place):
+    for line in _lines(path):
         key, _, value = line.replace("=", " ", 1).partition(" ")
         if key.lower() in ("host", "match"):
             arguments = value.split() if key.lower() == "host" else []
@@ -94,11 +94,11 @@ def ssh_config(place: Path) -> dict[str, str]:
     return targets
 
 
-def known_hosts(place: Path) -> dict[str, str]:
+def known_hosts(path: Path) -> dict[str, str]:
     """Names of hosts that the user has logged in to; hashed names can't be read."""
     names = (
         name
-        for arguments in map(str.split, _lines(place))
+        for arguments in map(str.split, _lines(path))
         if len(arguments) > 2 and not arguments[0].startswith(("|", "@"))
         for name in arguments[0].split(",")
     )
@@ -117,9 +117,9 @@ def announced(seconds: float) -> list[Candidate]:
     try:
         import zeroconf
     except ImportError:
-        what = "mDNS needs the library zeroconf, which is not installed"
+        problem = "mDNS needs the library zeroconf, which is not installed"
         remedy = "pip install 'sparkwright[discover]', or --no-mdns for ssh_config and known_hosts"
-        raise refusal("command line", what, remedy) from None
+        raise refusal("command line", problem, remedy) from None
     names: set[str] = set()
 
     def changed(*, name: str, **_: Any) -> None:
@@ -160,9 +160,9 @@ def _private(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(private)
 
 
-def _lines(place: Path) -> list[str]:
+def _lines(path: Path) -> list[str]:
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             text = file.read(_FILE).decode(errors="replace")
     except OSError:
         return []

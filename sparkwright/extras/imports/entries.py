@@ -106,8 +106,8 @@ def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
     """A name that no other recipe has: its own, else with that of its folder."""
     names = [options.name] if options.name else [foreign.name, foreign.longer_name]
     for name in map(slug, names):
-        known = catalog.recipes.get(name)
-        if known is None or _place(known.source) == _place(foreign.text.source):
+        recipe = catalog.recipes.get(name)
+        if recipe is None or _place(recipe.source) == _place(foreign.text.source):
             return name
     name = slug(names[0])
     other = catalog.files.get(("recipe", name), "of this import")
@@ -163,18 +163,18 @@ class _Models:
         }  # fmt: skip
         return name
 
-    def _extend(self, known: Model, abilities: list[str]) -> None:
+    def _extend(self, model: Model, abilities: list[str]) -> None:
         """An entry that an import wrote gets what another recipe of the model starts it for."""
-        more = [ability for ability in abilities if ability not in known.capabilities]
-        if more and known.status == "unproven":
-            data = known.model_dump(mode="python", exclude_defaults=True)
-            data |= {"format": known.format, "capabilities": [*known.capabilities, *more]}
-            self.made["model", known.name] = data
+        more = [ability for ability in abilities if ability not in model.capabilities]
+        if more and model.status == "unproven":
+            data = model.model_dump(mode="python", exclude_defaults=True)
+            data |= {"format": model.format, "capabilities": [*model.capabilities, *more]}
+            self.made["model", model.name] = data
 
     def drafter(self, drafts: str, named: str, body: str) -> dict[str, str]:
         """The model that drafts, with its mount."""
         name = self.name(drafts, None, "drafter", [])
         if ("model", name) in self.made:
-            known = self.catalog.models.get(body)
-            self.made["model", name]["family"] = known.family if known else family(named)
+            model = self.catalog.models.get(body)
+            self.made["model", name]["family"] = model.family if model else family(named)
         return {"model": name, "mount": f"/models/{name}"}

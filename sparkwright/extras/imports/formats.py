@@ -38,8 +38,8 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
             title = format_of(data)
             if title is None:
                 if len(texts) == 1:
-                    known = f"known: {', '.join(FORMATS)}"
-                    raise Refused("", "of no format that is known", known)
+                    remedy = f"known: {', '.join(FORMATS)}"
+                    raise Refused("", "of no format that is known", remedy)
                 continue
             recipes = list(FORMATS[title][1](text, data, options))
         except Refused as refused:

@@ -62,7 +62,7 @@ DOCUMENT = list[Found]
 
 
 @click.command("search")
-@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@click.argument("arguments", nargs=-1, required=True, metavar="WORD...")
 @catalog_directories
 @click.option(
     "--inventory", type=click.Path(path_type=Path, dir_okay=False),
@@ -70,7 +70,7 @@ DOCUMENT = list[Found]
 )  # fmt: skip
 @json_option
 def command(
-    words: tuple[str, ...], directories: tuple[Path, ...], inventory: Path | None, as_json: bool
+    arguments: tuple[str, ...], directories: tuple[Path, ...], inventory: Path | None, as_json: bool
 ) -> None:
     """Look for words in the catalog, your own and the registries of recipes.
 
@@ -84,7 +84,7 @@ def command(
     entries = [
         entry
         for entry, more in rows
-        if all(word.lower() in f"{entry.name} {entry.title} {more}".lower() for word in words)
+        if all(word.lower() in f"{entry.name} {entry.title} {more}".lower() for word in arguments)
     ]
     if as_json:
         print_json([vars(entry) for entry in entries])

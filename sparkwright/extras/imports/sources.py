@@ -25,12 +25,12 @@ def texts_of(source: str, inventory: Path | None) -> list[Text]:
         UserError: for what is not there.
     """
     if source.startswith("@"):
-        name, known = source[1:].partition("/")[0], _pinned(inventory)
-        if name not in known:
+        name, registries = source[1:].partition("/")[0], _pinned(inventory)
+        if name not in registries:
             remedy = f'set registries = {{"{name}": "https://…"}} in group_data/all.py'
-            remedy = suggest(name, list(known)) if known else remedy
+            remedy = suggest(name, list(registries)) if registries else remedy
             raise refusal(source, f"there is no registry {name!r}", remedy)
-        return _of_registry(*known[name])
+        return _of_registry(*registries[name])
     path = Path(source)
     bare = (path / "HEAD").is_file() and (path / "objects").is_dir()  # a repository
     if bare or "://" in source or "::" in source:
@@ -46,12 +46,12 @@ def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
             be had.
     """
     try:
-        known = _pinned(inventory)
+        registries = _pinned(inventory)
     except UserError:
         if inventory is not None:
             raise
         return
-    for name, registry in known.items():
+    for name, registry in registries.items():
         yield name, _of_registry(*registry)
 
 

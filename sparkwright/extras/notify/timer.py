@@ -74,11 +74,11 @@ def remove() -> bool:
     return bool(paths)
 
 
-def _systemctl(*words: str) -> None:
-    command = ["systemctl", *([] if os.geteuid() == 0 else ["--user"]), *words]
+def _systemctl(*arguments: str) -> None:
+    command = ["systemctl", *([] if os.geteuid() == 0 else ["--user"]), *arguments]
     try:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         output = str(getattr(error, "stderr", None) or error).strip()
-        facts = {"words": " ".join(words), "output": output}
+        facts = {"words": " ".join(arguments), "output": output}
         raise _MESSAGES.refusal("systemctl", "notify --install", **facts) from None

@@ -84,10 +84,10 @@ def record(step: str, undo: Undo) -> None:
     files.write_record(Path(RECORD), {**earlier, step: Step(undo, before)}, 0o600)
 
 
-def sudoers(place: Path, text: str) -> None:
+def sudoers(path: Path, text: str) -> None:
     """A file of sudo's. A mistake in one stops all of sudo: visudo reads it first."""
-    if place.parent != _SUDOERS or "." in place.name:
-        raise SystemExit(f"{place}: sudo reads no such file")
+    if path.parent != _SUDOERS or "." in path.name:
+        raise SystemExit(f"{path}: sudo reads no such file")
     handle, name = tempfile.mkstemp(prefix="sparkwright-sudoers-")
     try:
         with os.fdopen(handle, "w") as file:
@@ -98,8 +98,8 @@ def sudoers(place: Path, text: str) -> None:
             Path(name).unlink()
     if not checked.ok:
         why = (checked.err.strip() or checked.said).splitlines()
-        raise SystemExit(f"visudo does not accept what would be written to {place}: {why[:1]}")
-    files.write(place, text, 0o440)
+        raise SystemExit(f"visudo does not accept what would be written to {path}: {why[:1]}")
+    files.write(path, text, 0o440)
 
 
 def main(request: PrepareRequest) -> tuple[str, ...]:

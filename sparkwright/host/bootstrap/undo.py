@@ -75,9 +75,9 @@ def packages(step: Step) -> tuple[list[str], str | None]:
     return sorted(before - set(apt.installed())), None
 
 
-def _simulated(*words: str) -> list[str]:
+def _simulated(*arguments: str) -> list[str]:
     """The packages that would go."""
-    return _GOES.findall(run("apt-get", "-s", *words, timeout=120).out)
+    return _GOES.findall(run("apt-get", "-s", *arguments, timeout=120).out)
 
 
 def main(request: None) -> UndoAnswer:

@@ -41,7 +41,7 @@ def missing(work: workspace.Workspace) -> list[FetchFile]:
 
     They are looked for in the target directory, in other revisions, and where the request says.
     """
-    known, adopt, absent = work.known(), work.request.adopt, list(work.request.files)
+    state, adopt, absent = work.known(), work.request.adopt, list(work.request.files)
     others = {
         directory: revision.files
         for directory in sorted(work.destination.parent.glob("*"))
@@ -50,7 +50,7 @@ def missing(work: workspace.Workspace) -> list[FetchFile]:
     }
 
     def keep(file: FetchFile) -> bool:
-        return _keep(work, file, known.get(file.path)) or any(
+        return _keep(work, file, state.get(file.path)) or any(
             _link(work, file, directory, entries) for directory, entries in others.items()
         )
 
@@ -71,7 +71,7 @@ def missing(work: workspace.Workspace) -> list[FetchFile]:
     return sorted(absent, key=lambda file: -file.size)
 
 
-def _keep(work: workspace.Workspace, file: FetchFile, known: ReceiptEntry | None) -> bool:
+def _keep(work: workspace.Workspace, file: FetchFile, record: ReceiptEntry | None) -> bool:
     """Keep a file of the target directory. Returns whether it is good."""
     path = work.base / file.path
     if path.is_symlink():
@@ -85,8 +85,8 @@ def _keep(work: workspace.Workspace, file: FetchFile, known: ReceiptEntry | None
     if reason := trusted.why(path.lstat()):
         log(f"{file.path} {reason}; replacing it by a copy")
         return _use(work, file, [path])
-    if known and workspace.same(file, known) and receipt.fault(str(path), known) is None:
-        work.add(file, known)
+    if record and workspace.same(file, record) and receipt.fault(str(path), record) is None:
+        work.add(file, record)
         return True
     entry = verify.entry(file, path, work.stop)
     if isinstance(entry, str):

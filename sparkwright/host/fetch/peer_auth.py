@@ -29,9 +29,9 @@ def nonce() -> str:
     return secrets.token_hex(16)
 
 
-def mac(key: str, *words: str) -> str:
+def mac(key: str, *parts: str) -> str:
     """HMAC-SHA256 over words, in hex digits. No other words give the same text."""
-    return hmac.new(key.encode(), json.dumps(words).encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key.encode(), json.dumps(parts).encode(), hashlib.sha256).hexdigest()
 
 
 def server_key(secret: str, run: str, host: str) -> str:

@@ -39,7 +39,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     if docker.in_containerd(info):
         blobs = Path(docker.store(info), "io.containerd.content.v1.content/blobs/sha256")
         return {layer for layer in layers if (blobs / layer).is_file()}
-    known: set[str] = set()
+    in_docker: set[str] = set()
     chain = ""
     for layer in layers:
         path = root / "image" / driver / "distribution/diffid-by-digest/sha256" / layer
@@ -49,8 +49,8 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
         chain = diff.strip() if not chain else _sha256(f"{chain} {diff.strip()}")
         if not (root / "image" / driver / "layerdb/sha256" / chain[7:]).is_dir():
             break
-        known.add(layer)
-    return known
+        in_docker.add(layer)
+    return in_docker
 
 
 def _sha256(text: str) -> str:
@@ -59,10 +59,10 @@ def _sha256(text: str) -> str:
 
 def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
     """Return the message of success; raise Failed otherwise."""
-    known = known_layers(request.layers)
-    if known:
-        log(f"{len(known)} of {len(request.layers)} layers are in Docker already")
-    files = tuple(file for file in request.fetch.files if file.path not in known)
+    in_docker = known_layers(request.layers)
+    if in_docker:
+        log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
+    files = tuple(file for file in request.fetch.files if file.path not in in_docker)
     pulled = ThreadPoolExecutor(1).submit(_into_docker, request, stop)
     try:
         message = fetch(replace(request.fetch, files=files), progress, stop)

@@ -99,7 +99,9 @@ class Follower(Thread):
         return gaps[0][0] // self._SETTLED * self._SETTLED if gaps else at
 
 
-def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) -> ReceiptEntry | str:
+def entry(
+    file: FetchFile, path: Path, stop: Event, hashed: str | None = None
+) -> ReceiptEntry | str:
     """Return the receipt entry of a complete file, or what is wrong with it.
 
     known: its sha256, if it was hashed while it arrived.
@@ -107,8 +109,8 @@ def entry(file: FetchFile, path: Path, stop: Event, known: str | None = None) ->
     status = path.lstat()
     if status.st_size != file.size:
         return f"expected {file.size} bytes, got {status.st_size}"
-    digests = [known] if known else []
-    if known is None or known != file.sha256:
+    digests = [hashed] if hashed else []
+    if hashed is None or hashed != file.sha256:
         digests = _digests(path, file.size, file.sha256 is None, stop)
     kind, expected = ("git blob", file.blob_id) if file.sha256 is None else ("sha256", file.sha256)
     if digests[-1] != expected:

@@ -30,13 +30,13 @@ def installed(*names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line.split()[0] for line in lines if line.endswith(" installed")))
 
 
-def get(*words: str, environment: Mapping[str, str]) -> Outcome:
+def get(*arguments: str, environment: Mapping[str, str]) -> Outcome:
     """Run ``apt-get``, once nobody else uses it.
 
     apt itself waits for dpkg's lock alone, not for those of its lists and downloads.
     """
     until = time.monotonic() + PATIENCE
-    command = ("apt-get", "-o", f"DPkg::Lock::Timeout={PATIENCE}", *words)
+    command = ("apt-get", "-o", f"DPkg::Lock::Timeout={PATIENCE}", *arguments)
     while True:
         free()
         done = run(*command, environment={**os.environ, **_QUIET, **environment})
@@ -62,10 +62,10 @@ def free() -> None:
             raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.said}")
 
 
-def _held(place: str) -> bool:
+def _held(path: str) -> bool:
     """Whether a process has apt's or dpkg's lock of a file."""
     try:
-        with Path(place).open("r+b") as file:
+        with Path(path).open("r+b") as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

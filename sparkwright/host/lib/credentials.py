@@ -30,17 +30,17 @@ def handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
 
     with contextlib.ExitStack() as stack:
         # Only root may enter it.
-        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkwright-", dir=RUN))
+        path = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkwright-", dir=RUN))
         for name, text in secrets.items():
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
-            server.bind(str(Path(place, name)))
+            server.bind(str(Path(path, name)))
             server.listen()
             answering = threading.Thread(target=_answer, args=(server, text), daemon=True)
             answering.start()
             stack.callback(answering.join)
             # Wakes the thread, also where nobody came.
             stack.callback(server.shutdown, socket.SHUT_RDWR)
-        yield tuple(f"LoadCredential={name}:{place}/{name}" for name in secrets)
+        yield tuple(f"LoadCredential={name}:{path}/{name}" for name in secrets)
 
 
 def _answer(server: socket.socket, text: str) -> None:

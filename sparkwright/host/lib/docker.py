@@ -199,6 +199,6 @@ def _is_podman(program: str) -> bool:
     return head.startswith(b"#!") and b"podman" in head
 
 
-def docker(*words: str, timeout: float | None = None) -> Outcome:
+def docker(*arguments: str, timeout: float | None = None) -> Outcome:
     """Have Docker's command do something."""
-    return run("docker", *words, timeout=timeout)
+    return run("docker", *arguments, timeout=timeout)

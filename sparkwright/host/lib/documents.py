@@ -9,22 +9,22 @@ from sparkwright.host.lib.annotations import Any, T
 from sparkwright.host.lib.records import decode
 
 
-def text(place: Path | str) -> str | None:
+def text(path: Path | str) -> str | None:
     """A file's text; None when it can't be read."""
     try:
-        return Path(place).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
 
 
-def read(place: Path | str) -> dict[str, Any] | None:
+def read(path: Path | str) -> dict[str, Any] | None:
     """A file that holds a JSON object; None when it is not there or holds none."""
-    return parsed(text(place))
+    return parsed(text(path))
 
 
-def record(cls: type[T], place: Path | str) -> T | None:
+def record(cls: type[T], path: Path | str) -> T | None:
     """The same as a record; None also when it does not make one."""
-    return decoded(cls, text(place))
+    return decoded(cls, text(path))
 
 
 def decoded(cls: type[T], document: str | None) -> T | None:
@@ -35,9 +35,9 @@ def decoded(cls: type[T], document: str | None) -> T | None:
         return None
 
 
-def lines(place: Path | str) -> list[dict[str, Any]]:
+def lines(path: Path | str) -> list[dict[str, Any]]:
     """A file with a JSON object a line; lines that a power cut tore are passed over."""
-    return objects(text(place) or "")
+    return objects(text(path) or "")
 
 
 def objects(content: str) -> list[dict[str, Any]]:
@@ -46,17 +46,17 @@ def objects(content: str) -> list[dict[str, Any]]:
     return [document for document in documents if document is not None]
 
 
-def pairs(said: str) -> dict[str, str]:
+def pairs(output: str) -> dict[str, str]:
     """``Key=value`` lines."""
-    return dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
 
 
-def digest(place: Path | str) -> str | None:
+def digest(path: Path | str) -> str | None:
     """sha256 of a file; None when it is not there."""
     import hashlib  # 5 ms, for those alone who need it
 
     try:
-        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
         return None
 

@@ -20,7 +20,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: bool = True) -> bool:
+def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bool = True) -> bool:
     """Write a file that was never readable by others meanwhile. Returns whether it changed.
 
     Args:
@@ -31,48 +31,48 @@ def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: b
     Raises:
         trusted.Exposed: another user may change a directory that it would lie in.
     """
-    with trusted.directory(place.parent, make=parents) as folder:
-        existing = _opened(place.name, folder)
+    with trusted.directory(path.parent, make=parents) as folder:
+        existing = _opened(path.name, folder)
         if existing is not None:
             with os.fdopen(existing, "rb") as file:
                 same = stat.S_IMODE(os.fstat(existing).st_mode) == mode
                 if same and file.read() == text.encode():
                     return False
-        temporary = _free(f".{place.name}.new", folder)
+        temporary = _free(f".{path.name}.new", folder)
         with os.fdopen(os.open(temporary, _NEW, 0o600, dir_fd=folder), "w") as file:
             file.write(text)
             trusted.give(file.fileno(), mode)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        os.replace(temporary, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         if durable:
             _sync(folder)
     return True
 
 
-def write_record(place: Path, record: object, mode: int = 0o644, *, parents: int = 0o755) -> bool:
+def write_record(path: Path, record: object, mode: int = 0o644, *, parents: int = 0o755) -> bool:
     """Write a record as JSON; see ``write``."""
-    return write(place, json.dumps(encode(record)) + "\n", mode, parents=parents)
+    return write(path, json.dumps(encode(record)) + "\n", mode, parents=parents)
 
 
-def append(place: Path, text: str, mode: int = 0o644) -> None:
+def append(path: Path, text: str, mode: int = 0o644) -> None:
     """Add to a file's end, on the disk when this returns."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
-        trusted.directory(place.parent) as folder,
-        os.fdopen(os.open(place.name, flags, mode, dir_fd=folder), "a") as file,
+        trusted.directory(path.parent) as folder,
+        os.fdopen(os.open(path.name, flags, mode, dir_fd=folder), "a") as file,
     ):
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
 
 
-def read(place: Path) -> str | None:
+def read(path: Path) -> str | None:
     """Text of a file that nobody but root can have written; None for every other, or for none."""
     try:
-        with trusted.directory(place.parent) as folder:
-            existing = _opened(place.name, folder)
+        with trusted.directory(path.parent) as folder:
+            existing = _opened(path.name, folder)
             if existing is None:
                 return None
             with os.fdopen(existing, encoding="utf-8") as file:
@@ -81,9 +81,9 @@ def read(place: Path) -> str | None:
         return None
 
 
-def record(cls: type[T], place: Path) -> T | None:
+def record(cls: type[T], path: Path) -> T | None:
     """The same as a record, from JSON; None also when it does not make one."""
-    return documents.decoded(cls, read(place))
+    return documents.decoded(cls, read(path))
 
 
 def point(link: Path, target: str) -> None:

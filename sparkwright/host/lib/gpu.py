@@ -121,20 +121,20 @@ def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
     )
 
 
-def _gpu(said: dict[str, str]) -> Gpu:
-    capability, driver = said.get("compute_cap", ""), said.get("driver_version", "")
-    index, uuid = said.get("index", ""), said.get("uuid", "")
-    reasons = re.fullmatch(r"0[xX][0-9a-fA-F]+", said.get("clocks_event_reasons.active", ""))
+def _gpu(fields: dict[str, str]) -> Gpu:
+    capability, driver = fields.get("compute_cap", ""), fields.get("driver_version", "")
+    index, uuid = fields.get("index", ""), fields.get("uuid", "")
+    reasons = re.fullmatch(r"0[xX][0-9a-fA-F]+", fields.get("clocks_event_reasons.active", ""))
     return Gpu(
-        name=said["name"],
+        name=fields["name"],
         compute_cap=capability if re.fullmatch(r"\d+\.\d+", capability) else None,
         driver=driver if re.match(r"\d+", driver) else None,
-        memory_mib=_mib(said.get("memory.total", "")),
-        memory_used_mib=_mib(said.get("memory.used", "")),
+        memory_mib=_mib(fields.get("memory.total", "")),
+        memory_used_mib=_mib(fields.get("memory.used", "")),
         event_reasons=int(reasons[0], 16) if reasons else 0,
         index=int(index) if re.fullmatch(r"[0-9]{1,3}", index) else None,
         uuid=uuid if re.fullmatch(r"GPU-[0-9a-fA-F-]{36}", uuid) else None,
-        **{ours: _number(said.get(name, "")) for name, ours in _NUMBERS.items()},
+        **{ours: _number(fields.get(name, "")) for name, ours in _NUMBERS.items()},
     )
 
 

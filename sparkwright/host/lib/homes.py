@@ -52,10 +52,10 @@ def services(services_root: str | Path) -> dict[str, Path]:
     return {home.name: home for home in homes if (home / "current").is_symlink()}
 
 
-def chosen(named: Iterable[str] | None, known: Mapping[str, Path]) -> dict[str, Path]:
+def chosen(named: Iterable[str] | None, homes: Mapping[str, Path]) -> dict[str, Path]:
     """The named services that are here, every one without names: only what lies here is a name."""
-    wanted = known if named is None else set(named)
-    return {name: home for name, home in known.items() if name in wanted}
+    wanted = homes if named is None else set(named)
+    return {name: home for name, home in homes.items() if name in wanted}
 
 
 def unit(name: str) -> str:

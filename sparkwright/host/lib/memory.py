@@ -32,5 +32,5 @@ def swappiness() -> int | None:
 def desktop() -> bool:
     """Whether a desktop runs, be it only its login screen."""
     return any(
-        any(path.is_socket() for path in Path(place).glob(name)) for place, name in _DISPLAYS
+        any(path.is_socket() for path in Path(location).glob(name)) for location, name in _DISPLAYS
     )

@@ -72,9 +72,9 @@ def texts(text: str, names: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def progress(found: dict[str, float]) -> float:
+def progress(figures: dict[str, float]) -> float:
     """All that the engines did so far, by its counters."""
-    return sum(found.get(name, 0.0) for name in PROGRESS)
+    return sum(figures.get(name, 0.0) for name in PROGRESS)
 
 
 def ask(server: Server, names: Mapping[str, str]) -> dict[str, float] | None:

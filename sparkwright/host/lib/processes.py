@@ -52,15 +52,15 @@ class Running:
 
     def __init__(
         self,
-        *words: str,
+        *arguments: str,
         timeout: float | None = 10,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._words, self._timeout = words, timeout
+        self._words, self._timeout = arguments, timeout
         self._process: subprocess.Popen[bytes] | None = None
-        if shutil.which(words[0]) is not None:
+        if shutil.which(arguments[0]) is not None:
             self._process = subprocess.Popen(
-                words,
+                arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -114,12 +114,12 @@ def _said(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[byte
 
 
 def run(
-    *words: str,
+    *arguments: str,
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
     """A command's outcome. By default it may take as long as it needs."""
-    return Running(*words, timeout=timeout, environment=environment).outcome()
+    return Running(*arguments, timeout=timeout, environment=environment).outcome()
 
 
 def runs(pid: object, program: str) -> bool:

@@ -66,8 +66,8 @@ def _fields(cls: Any) -> dict[str, tuple[Any, Any]]:
 
 def _resolved(annotation: object, module: str) -> Any:
     """Not by typing.get_type_hints: that alone costs as much as all the rest."""
-    known = vars(sys.modules[module])
-    return eval(annotation, known) if isinstance(annotation, str) else annotation
+    namespace = vars(sys.modules[module])
+    return eval(annotation, namespace) if isinstance(annotation, str) else annotation
 
 
 def _decode(kind: Any, data: Any, where: str) -> Any:
@@ -98,8 +98,8 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         try:
             return kind(data)
         except ValueError:
-            known = ", ".join(kind)
-            raise Malformed(f"{where}: {_shown(data, quoted=True)} is not one of {known}") from None
+            names = ", ".join(kind)
+            raise Malformed(f"{where}: {_shown(data, quoted=True)} is not one of {names}") from None
     return _typed(kind, data, where) if kind in (str, int, float, bool) else data
 
 

@@ -61,5 +61,5 @@ def arguments(others: Iterable[str]) -> list[str]:
     return [f"--property={item}" for item in properties(*others)]
 
 
-def _name(one: str) -> str:
-    return one.partition("=")[0]
+def _name(setting: str) -> str:
+    return setting.partition("=")[0]

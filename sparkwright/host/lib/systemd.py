@@ -41,9 +41,9 @@ def unit(name: str, timeout: float | None = None) -> dict[str, str]:
     return pairs(showing(name, timeout=timeout).outcome().out)
 
 
-def systemctl(*words: str) -> Outcome:
+def systemctl(*arguments: str) -> Outcome:
     """Have systemd do something, as long as it takes."""
-    return run("systemctl", *words)
+    return run("systemctl", *arguments)
 
 
 def reload() -> None:

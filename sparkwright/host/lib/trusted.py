@@ -37,7 +37,7 @@ class Exposed(PermissionError):
     """Another user may change this path; ``filename`` is where, ``strerror`` why."""
 
 
-def why(found: os.stat_result, *, shared: bool = False) -> str | None:
+def why(status: os.stat_result, *, shared: bool = False) -> str | None:
     """Why something is not root's alone; None if it is, or this process is not root.
 
     shared: whether a directory like /tmp will do, in which everybody makes names of their own but
@@ -45,13 +45,13 @@ def why(found: os.stat_result, *, shared: bool = False) -> str | None:
     """
     if os.geteuid() != 0:
         return None
-    if found.st_uid != 0:
-        return f"belongs to user {_name(found.st_uid)}"
-    if not found.st_mode & 0o022 or stat.S_ISLNK(found.st_mode):
+    if status.st_uid != 0:
+        return f"belongs to user {_name(status.st_uid)}"
+    if not status.st_mode & 0o022 or stat.S_ISLNK(status.st_mode):
         return None
-    if shared and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
+    if shared and stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None
-    return f"can be written to by others (mode {stat.S_IMODE(found.st_mode):04o})"
+    return f"can be written to by others (mode {stat.S_IMODE(status.st_mode):04o})"
 
 
 @contextmanager
@@ -137,33 +137,33 @@ def _set(handle: int, uid: int, mode: int) -> None:
 
 def _walk(path: str, make: int | None, own: bool) -> int:
     """Open a directory from the root on, name by name."""
-    at, place, links = os.open("/", _HANDLE | os.O_DIRECTORY), "/", 0
+    at, location, links = os.open("/", _HANDLE | os.O_DIRECTORY), "/", 0
     left = _names(path if path.startswith("/") else f"{os.getcwd()}/{path}")  # noqa: PTH109
     try:
         while True:
             reason = why(os.fstat(at), shared=bool(left)) if own or left else None
             if reason:
-                raise Exposed(1, reason, place)
+                raise Exposed(1, reason, location)
             if not left:
                 return at
             name = left.pop()
-            place = f"{place.rstrip('/')}/{name}"
+            location = f"{location.rstrip('/')}/{name}"
             below = _open(at, name, None if make is None else (0o755 if left else make))
             result = os.fstat(below)
             if stat.S_ISLNK(result.st_mode):
                 target, reason, links = os.readlink("", dir_fd=below), why(result), links + 1
                 os.close(below)
                 if reason or links > _LINKS:
-                    raise Exposed(1, f"is a link that {reason or 'leads in circles'}", place)
+                    raise Exposed(1, f"is a link that {reason or 'leads in circles'}", location)
                 left += _names(target)
-                place = place.rpartition("/")[0] or "/"
+                location = location.rpartition("/")[0] or "/"
                 if target.startswith("/"):
-                    below, place = os.open("/", _HANDLE | os.O_DIRECTORY), "/"
+                    below, location = os.open("/", _HANDLE | os.O_DIRECTORY), "/"
                 else:
                     continue
             elif not stat.S_ISDIR(result.st_mode):
                 os.close(below)
-                raise NotADirectoryError(20, "is not a directory", place)
+                raise NotADirectoryError(20, "is not a directory", location)
             os.close(at)
             at = below
     except BaseException:

@@ -46,10 +46,10 @@ def _brought(packages: dict[str, str]) -> Outcome:
         return apt.get(*_INSTALL, "--no-download", *wanted, environment={})
 
 
-def _newer_is_there(place: Path) -> bool:
+def _newer_is_there(path: Path) -> bool:
     """Whether a package is installed in this version or a later one."""
-    lines = run("dpkg-deb", "-f", str(place), "Package").out.split()
-    version = run("dpkg-deb", "-f", str(place), "Version").out.strip()
+    lines = run("dpkg-deb", "-f", str(path), "Package").out.split()
+    version = run("dpkg-deb", "-f", str(path), "Version").out.strip()
     name = lines[-1] if lines else ""
     form = "${db:Status-Status} ${Version}"
     state, _, present = run("dpkg-query", "-W", "-f", form, name).out.partition(" ")

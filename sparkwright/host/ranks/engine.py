@@ -27,8 +27,8 @@ class Rank:
         self._service, self._rank, self._key, self._release = service, rank, key, release
         self._process: subprocess.Popen[bytes] | None = None
         self._file = Path(service.home, STATE)
-        known = documents.record(RankState, self._file)
-        failures = known.failures if known and known.release == release else 0
+        state = documents.record(RankState, self._file)
+        failures = state.failures if state and state.release == release else 0
         self._state = RankState(rank.number, release, failures=failures)
 
     def start_engine(self) -> None:
@@ -73,6 +73,6 @@ class Rank:
 
 def ended(service: Service, rank: RankConfig) -> None:
     """Nothing runs: a rank that served does not any more, and one that waited says for what."""
-    known = documents.record(RankState, Path(service.home, STATE))
-    if known is not None and known.step == SERVING:
-        Rank(service, rank, "", known.release).say(WAITING, "its unit has ended")
+    state = documents.record(RankState, Path(service.home, STATE))
+    if state is not None and state.step == SERVING:
+        Rank(service, rank, "", state.release).say(WAITING, "its unit has ended")

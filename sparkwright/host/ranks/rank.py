@@ -45,11 +45,11 @@ def write_environment(home: str, rank: RankConfig) -> None:
     files.write(Path(home, FABRIC), text, 0o644)
 
 
-def main(action: str, place: str) -> int:
+def main(action: str, path: str) -> int:
     """Do it; the exit code of a run is 0 where it is no failure of this rank."""
-    service = documents.record(Service, place)
+    service = documents.record(Service, path)
     if service is None or service.rank is None:
-        raise SystemExit(f"{place} can't be read")
+        raise SystemExit(f"{path} can't be read")
     if action == "close":
         ended(service, service.rank)  # it may have lost power as it was
         write_environment(service.home, service.rank)

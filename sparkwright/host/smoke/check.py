@@ -179,14 +179,14 @@ def proxy_fault(request: SmokeRequest) -> str | None:
 
     def fault() -> str | None:
         try:
-            known, unknown = (
+            with_key, without_key = (
                 server.ask("GET", "/v1/models", key=key).status for key in (True, False)
             )
         except NoAnswer as error:
             return f"port {port} does not answer: {error}"
-        if (known, unknown) == (200, 401):
+        if (with_key, without_key) == (200, 401):
             return None
-        return f"HTTP {known} with the key, {unknown} without it, and it must be 200 and 401"
+        return f"HTTP {with_key} with the key, {without_key} without it, and it must be 200 and 401"
 
     return remaining(fault, _PROXY_SECONDS, 0.5)
 

@@ -56,9 +56,9 @@ class Skip(Exception):
     """A check that does not apply to this service; the text says why."""
 
 
-def fail_if(wrong: object, cause: str, observed: str) -> None:
+def fail_if(failed: object, cause: str, observed: str) -> None:
     """Fail the check where something is wrong: the same as ``if wrong: raise Fault``."""
-    if wrong:
+    if failed:
         raise Fault(cause, observed)
 
 

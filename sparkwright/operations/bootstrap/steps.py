@@ -91,13 +91,17 @@ def done(
         )
 
 
-def _repository(found: Repository | None, key: Callable[[Repository], str]) -> dict[str, str]:
+def _repository(repository: Repository | None, key: Callable[[Repository], str]) -> dict[str, str]:
     """Its files: the key before the list that names it.
 
     As files instead of apt.key and apt.sources_file: those need gnupg on the host, which a bare one
     lacks, and know nothing of a fingerprint.
     """
-    return {found.key_file: key(found), found.list_file: found.text} if found else {}
+    return (
+        {repository.key_file: key(repository), repository.list_file: repository.text}
+        if repository
+        else {}
+    )
 
 
 def _file(path: str, text: str) -> Commands:

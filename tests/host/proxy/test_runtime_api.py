@@ -25,8 +25,8 @@ class Master:
     """Answers as the master of HAProxy 3.0.11 was seen to: the connection stays open for more
     commands until the other side has closed its half."""
 
-    def __init__(self, place: Path, running: list[int]) -> None:
-        self.place = str(place)
+    def __init__(self, path: Path, running: list[int]) -> None:
+        self.place = str(path)
         self.running = running
         self.asked: list[str] = []
         self._listening = socket.socket(socket.AF_UNIX)

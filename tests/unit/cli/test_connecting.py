@@ -33,9 +33,9 @@ ASKING = {
 
 def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(ASKING)
-    for words, command in all_commands().items():
+    for arguments, command in all_commands().items():
         reaches = hasattr(import_module(command.module.partition(":")[0]), "Hosts")
-        assert all_commands()[words.split()[0]].asks_hosts or not reaches
+        assert all_commands()[arguments.split()[0]].asks_hosts or not reaches
 
 
 def test_a_command_that_loads_ssl_is_patched_first() -> None:
@@ -51,9 +51,9 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
     assert done.stdout.splitlines()[-1] == "True"
 
 
-@pytest.mark.parametrize("words", ASKING)
-def test_every_command_that_goes_to_hosts_takes_them(words: str) -> None:
-    named = {name for param in ASKING[words].params for name in param.opts}
+@pytest.mark.parametrize("arguments", ASKING)
+def test_every_command_that_goes_to_hosts_takes_them(arguments: str) -> None:
+    named = {name for param in ASKING[arguments].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 

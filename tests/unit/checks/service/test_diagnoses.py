@@ -271,8 +271,8 @@ def test_errors_come_first_and_are_counted() -> None:
 
 def test_arguments_of_every_form_of_command() -> None:
     shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
-    for words in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
-        ((_, service),) = services(_running(words=words))
+    for arguments in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
+        ((_, service),) = services(_running(words=arguments))
         assert "max_num_seqs" in service.arguments
     ((_, service),) = services(_running(words=shell))
     assert service.limits.sequences == 32

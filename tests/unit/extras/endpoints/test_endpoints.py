@@ -86,11 +86,11 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
 
 
 def test_hosts_without_an_address_are_reported_all_at_once() -> None:
-    known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
-    for host, address in zip(known, ("@local", "@docker/x"), strict=True):
-        known[host] = replace(known[host], data={"ssh_hostname": address})
+    hosts = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
+    for host, address in zip(hosts, ("@local", "@docker/x"), strict=True):
+        hosts[host] = replace(hosts[host], data={"ssh_hostname": address})
     with pytest.raises(UserError) as caught:
-        export(known)
+        export(hosts)
     assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
 
 
