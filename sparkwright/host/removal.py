@@ -77,16 +77,13 @@ def weights(root: Path) -> tuple[list[str], list[str]]:
 
 def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
     """Remove some services."""
-    done, left = [], []
-    for name in names:
-        home = root / "services" / name
-        if not _NAME.fullmatch(name) or not home.is_dir():
-            left.append(f"service {name!r}: there is none")
-            continue
+    homes = {name: root / "services" / name for name in names if _NAME.fullmatch(name)}
+    there = [name for name, home in homes.items() if home.is_dir()]
+    for name in there:
         systemd.remove([f"sparkwright-{name}.service"])
-        shutil.rmtree(home, ignore_errors=True)
-        done.append(f"service {name}")
-    return RemovalAnswer(tuple(done), tuple(left))
+        shutil.rmtree(homes[name], ignore_errors=True)
+    left = [f"service {name!r}: there is none" for name in names if name not in there]
+    return RemovalAnswer(tuple(f"service {name}" for name in there), tuple(left))
 
 
 def main(request: RemovalRequest) -> RemovalAnswer:
@@ -98,8 +95,8 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     back = unmanaged(root)
     units = sorted(path.name for path in systemd.UNITS.glob("sparkwright-*.*") if path.is_file())
     done = [f"unit {unit}" for unit in units]
-    systemd.systemctl("stop", "sparkwright-switch.service", "sparkwright-fetch*")
-    systemd.systemctl("stop", "sparkwright-pull*", "sparkwright-share*")
+    jobs = (f"sparkwright-{kind}*" for kind in ("fetch", "pull", "share"))
+    systemd.systemctl("stop", "sparkwright-switch.service", *jobs)
     for unit in systemd.TRANSIENT.glob("sparkwright-share-*"):
         unit.unlink()
     shutil.rmtree("/run/sparkwright", ignore_errors=True)

@@ -9,13 +9,13 @@ from sparkwright.facts.memory import MODELS_ROOT
 from sparkwright.facts.observation import observed
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest, document
 from sparkwright.host.jobs import WatchedJob, credential
-from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import fetching, jobs, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, Sources, defaults
 from sparkwright.resolve.hub import resolve_model
+from sparkwright.resolve.pickles import is_pickle
 from sparkwright.text.sizes import GIB
 
 

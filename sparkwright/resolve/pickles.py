@@ -6,10 +6,18 @@ from fnmatch import fnmatchcase
 
 from sparkwright.findings.check import Symptom
 from sparkwright.findings.finding import Severity
-from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.resolve.hub import ResolvedModel
 
 _WEIGHTS = (".safetensors", ".gguf")
+SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
+
+
+def is_pickle(path: str) -> bool:
+    """Whether a file of a model's repository is a pickle, by its name.
+
+    A pickle that is called .safetensors is found by its header, once it is fetched (contents.py).
+    """
+    return path.lower().endswith(SUFFIXES)
 
 
 def pickles(model: ResolvedModel, allowed: Mapping[str, str]) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: st
     assert "No changes" in again.output
     text = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
     assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", text)
-    assert text.endswith("freed: 0 B\n")
+    assert text.endswith("freed: 0 bytes\n")
 
 
 def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:

@@ -61,7 +61,8 @@ def missing(work: workspace.Workspace) -> list[FetchFile]:
         return [file for file, done in zip(absent, pool.map(task, absent), strict=True) if not done]
 
     work.progress.state = "verifying"
-    with ThreadPoolExecutor(verify.cpus()) as pool:
+    # Not every CPU hashes: the host may be serving.
+    with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
         absent = failing(keep)
         if absent and adopt:
             work.progress.state = "looking for earlier downloads"

@@ -124,8 +124,3 @@ def is_pointer(path: Path) -> bool:
     """Return whether a file is a Git LFS pointer instead of the large file itself."""
     with path.open("rb") as file:
         return path.stat().st_size < 1024 and file.read(len(_POINTER)) == _POINTER
-
-
-def cpus() -> int:
-    """Return how many files are hashed at once: the host may be serving."""
-    return max(1, min(4, os.cpu_count() or 1))

@@ -9,11 +9,10 @@ import pytest
 from sparkwright.checks.host.judge import CHECKS, judge
 from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
-from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.plan.desired import Desired
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
-from sparkwright.resolve.pickles import fetched, pickle_symptom
+from sparkwright.resolve.pickles import fetched, is_pickle, pickle_symptom
 from sparkwright.resolve.resolution import Resolution
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, SPARK, plan, probe, resolution, wanted
