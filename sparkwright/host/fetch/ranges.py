@@ -93,18 +93,22 @@ class RangeFetch:
     limit: Limit
     _abort: Event = field(default_factory=Event)
 
-    def run(self, location: Location, connections: int) -> None:
-        """Fetch what is missing. Raises Failed; what arrived is in the part."""
+    def run(self, location: Location, connections: int) -> bool:
+        """Fetch what is missing. Raises Failed; what arrived is in the part.
+
+        Returns whether every byte was written once: of others, an earlier hash proves nothing.
+        """
         self._location, self._file = location, self.part.file
-        missing, size = self.part.missing(), self._file.size
-        pieces = list(_pieces(missing, connections, self.request.chunk_size))
+        pieces = _pieces(self.part.missing(), connections, self.request.chunk_size)
         try:
             side_by_side(self._piece, pieces, connections, self._abort)
+            return True
         except _NoRanges:
             log(f"{self._file.path}: the server supports no ranges; fetching the whole file")
             self._abort.clear()
-            self.part.received(_NAME, holes.total(self.part.missing()) - size)
-            self._piece(0, size, whole=True)
+            self.part.received(_NAME, holes.total(self.part.missing()) - self._file.size)
+            self._piece(0, self._file.size, whole=True)
+            return False
 
     def _piece(self, start: int, end: int, *, whole: bool = False) -> None:
         """Fetch one range, with retries."""

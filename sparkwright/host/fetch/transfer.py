@@ -112,9 +112,10 @@ class Transfer:
         corrupt = part.path.with_suffix(".corrupt")
         for again in (False, True):
             with verify.Follower(part, self._stop) as follower:
-                self._fill(part, again)
+                once = self._fill(part, again)
             work.progress.present(file.path, file.size)
-            entry = verify.entry(file, part.path, self._stop, follower.sha256())
+            hashed = follower.sha256() if once else None
+            entry = verify.entry(file, part.path, self._stop, hashed)
             if not isinstance(entry, str):
                 work.put(part.path, file, entry)
                 part.map.unlink(missing_ok=True)
@@ -123,34 +124,35 @@ class Transfer:
                     log(f"{file.path}: {size(file.size)} fetched and verified")
                 return
             if again:
-                break
+                part.path.unlink()
+                raise Failed("corrupt", file=file.path, fault=entry)
             log(f"{file.path}: {entry}; set aside, fetching it once more")
             part.path.replace(corrupt)
             if work.free() < file.size + self._request.headroom:
                 corrupt.unlink()
             part.prepare(mapped=work.mapped)
             work.progress.present(file.path, 0)
-        part.path.unlink()
-        raise Failed("corrupt", file=file.path, fault=entry)
 
-    def _fill(self, part: Part, again: bool) -> None:
-        """Fetch what a part lacks: from peers, then from the source."""
+    def _fill(self, part: Part, again: bool) -> bool:
+        """Fetch what a part lacks: from peers, then from the source.
+
+        Returns whether every byte was written once.
+        """
         # After wrong content, the same peers are only asked again if there is nobody else.
         if not again or self._request.offline:
             self._peers.fill(part)
         if not part.missing():
-            return
+            return True
         source, file = self._connected(), part.file
         fetch = RangeFetch(self._request, source, part, self._stop, self._limit)
         if not self._is_large(file):
-            fetch.run(source.direct(file.path), 1)
-            return
+            return fetch.run(source.direct(file.path), 1)
         location = source.locate(file)
         # After wrong content, the second try goes by plain HTTP.
         # Where parts have maps too: the libraries write past them.
         if not again and self._libraries is not None and not self._work.mapped:
             self._libraries.fetch(part, location, self._connections)
-        fetch.run(location, self._connections)
+        return fetch.run(location, self._connections)
 
 
 @dataclass(frozen=True)

@@ -104,14 +104,13 @@ def entry(
 ) -> ReceiptEntry | str:
     """Return the receipt entry of a complete file, or what is wrong with it.
 
-    known: its sha256, if it was hashed while it arrived.
+    hashed: its sha256, if it was hashed while it arrived.
     """
     status = path.lstat()
     if status.st_size != file.size:
         return f"expected {file.size} bytes, got {status.st_size}"
-    digests = [hashed] if hashed else []
-    if hashed is None or hashed != file.sha256:
-        digests = _digests(path, file.size, file.sha256 is None, stop)
+    ready = [hashed] if hashed and hashed == file.sha256 else None
+    digests = ready or _digests(path, file.size, file.sha256 is None, stop)
     kind, expected = ("git blob", file.blob_id) if file.sha256 is None else ("sha256", file.sha256)
     if digests[-1] != expected:
         return f"expected {kind} {expected}, got {digests[-1]}"

@@ -136,19 +136,22 @@ def test_server_without_ranges(fetch: Fetch) -> None:
     assert fetch.progress()["bytes_done"] == fetch.progress()["bytes_total"]
 
 
+def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
+    """A hub that sends good bytes, ends, and sends the file anew with others at its start."""
+    fetch.hub.ranges, name = False, "large.safetensors"
+    fetch.hub.add(name, random.Random(1).randbytes(4 * MIB), lfs=True)
+    fetch.hub.faults = [Fault(name, cut_after=3 * MIB), Fault(name), Fault(name, corrupt_at=200)]
+    fetch.complete(f"{name}: expected sha256", chunk_size=4 * MIB, backoff=0.3)
+
+
 def test_endless_503_is_temporary(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, status=503)]
     fetch.fail("answers HTTP 503, after 2 tries", retries=1)
 
 
 def test_hub_out_of_reach_is_temporary(fetch: Fetch) -> None:
-    output = fetch.fail(
-        "http://127.0.0.1:9 is unreachable",
-        apart=True,
-        endpoint="http://127.0.0.1:9",
-        retries=1,
-    )
-    assert "Traceback" not in output
+    nowhere = "http://127.0.0.1:9"
+    fetch.fail(f"{nowhere} is unreachable", apart=True, endpoint=nowhere, retries=1)
 
 
 # Who may fetch
