@@ -65,6 +65,8 @@ class Transfer:
 
     def run(self, missing: list[FetchFile]) -> None:
         """Fetch the files; the first final error ends the run."""
+        if not self._peers.left:
+            self._connected()
         large = min(sum(map(self._is_large, missing)), _LARGE_AT_ONCE)
         self._connections = max(1, self._request.max_connections // max(1, large))
         pools = ThreadPoolExecutor(_SMALL_AT_ONCE), ThreadPoolExecutor(_LARGE_AT_ONCE)
@@ -81,11 +83,11 @@ class Transfer:
                     raise Failed("room_gone", parent=parent, free=size(free), headroom=required)
         except BaseException:
             self._stop.set()
-            wait(running, timeout=_GRACE)
             raise
         finally:
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
+            wait({future for future in running if future.running()}, timeout=_GRACE)
 
     def _connected(self) -> Source:
         """Return the source, once it is seen to have the commit and to let this host read it.
@@ -93,6 +95,7 @@ class Transfer:
         A host that gets everything from its peers queries nobody else.
         """
         with self._connecting:
+            check(self._stop)
             if self._source is None:
                 if self._request.offline:
                     raise Failed("bundle_incomplete", repo=self._request.repo)
@@ -114,8 +117,7 @@ class Transfer:
             with verify.Follower(part, self._stop) as follower:
                 once = self._fill(part, again)
             work.progress.present(file.path, file.size)
-            hashed = follower.sha256() if once else None
-            entry = verify.entry(file, part.path, self._stop, hashed)
+            entry = verify.entry(file, part.path, self._stop, follower.sha256() if once else None)
             if not isinstance(entry, str):
                 work.put(part.path, file, entry)
                 part.map.unlink(missing_ok=True)

@@ -71,7 +71,7 @@ class Follower(Thread):
         """Hash the part until it is filled, or never will be."""
         digest, size = hashlib.sha256(), self._part.file.size
         buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
-        at = flushed = 0
+        at = synced = 0
         with suppress(OSError), self._part.path.open("rb", buffering=0) as file:
             while at < size:
                 end = self._settled(at)
@@ -83,12 +83,11 @@ class Follower(Thread):
                         return
                     digest.update(buffer[:count])
                     at += count
-                    if at - flushed >= self._STEP:
+                    if at - synced >= self._STEP:
                         # Starts writing to the disk now, so that the last sync is short, and frees
                         # the page cache, which on a Spark shares its memory with the GPU.
-                        handle, length = file.fileno(), at - flushed
-                        os.posix_fadvise(handle, flushed, length, os.POSIX_FADV_DONTNEED)
-                        flushed = at
+                        os.posix_fadvise(file.fileno(), synced, at - synced, os.POSIX_FADV_DONTNEED)
+                        synced = at
             self._sha256 = digest.hexdigest()
 
     def _settled(self, at: int) -> int:

@@ -108,8 +108,7 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, cut_after=100_001)]
     assert fetch.here(downloader="http", retries=0)[0] == 1
     fetch.hub.faults = []
-    output = fetch.complete(downloader="http")
-    assert "set aside" not in output
+    assert "set aside" not in fetch.complete(downloader="http")
 
 
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
@@ -179,6 +178,7 @@ def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
 
 def test_unknown_commit_and_file(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
+    assert len(fetch.hub.hits) == 1  # nobody asks again for each file
     files = fetch.hub.listing()
     files[0]["path"] = "gone.json"
     fetch.fail("org/model/gone.json does not exist at commit", files=files)
