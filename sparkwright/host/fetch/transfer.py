@@ -21,7 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any
 
 from sparkwright.host.fetch import sources, verify
@@ -33,8 +33,7 @@ from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
 from sparkwright.host.fetch.workspace import Workspace
 
-_LARGE_AT_ONCE = 2
-_SMALL_AT_ONCE = 4
+_AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
 _GRACE = 3.0  # seconds that threads have to notice that the run ends
 _WORKER = Path(__file__).with_name("worker.py")
 #: These threads wait, they do not compute. With two of them the chunks of hf_transfer lose their
@@ -60,6 +59,7 @@ class Transfer:
         self._source: Source | None = None
         self._libraries = libraries
         self._connecting = Lock()
+        self._filling = [Semaphore(count) for count in _AT_ONCE]
         self._limit = Limit(work.request.limit)
         self._peers = Peers(work.request, work.stop, self._limit)
 
@@ -67,9 +67,9 @@ class Transfer:
         """Fetch the files; the first final error ends the run."""
         if not self._peers.left:
             self._connected()
-        large = min(sum(map(self._is_large, missing)), _LARGE_AT_ONCE)
+        large = min(sum(map(self._is_large, missing)), _AT_ONCE[True])
         self._connections = max(1, self._request.max_connections // max(1, large))
-        pools = ThreadPoolExecutor(_SMALL_AT_ONCE), ThreadPoolExecutor(_LARGE_AT_ONCE)
+        pools = [ThreadPoolExecutor(2 * count) for count in _AT_ONCE]
         running = {pools[self._is_large(file)].submit(self._fetch, file) for file in missing}
         try:
             while running:
@@ -114,7 +114,7 @@ class Transfer:
         work, part = self._work, self._work.part(file)
         corrupt = part.path.with_suffix(".corrupt")
         for again in (False, True):
-            with verify.Follower(part, self._stop) as follower:
+            with self._filling[self._is_large(file)], verify.Follower(part, self._stop) as follower:
                 once = self._fill(part, again)
             work.progress.present(file.path, file.size)
             entry = verify.entry(file, part.path, self._stop, follower.sha256() if once else None)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.host.fetch import verify
 from tests.host.fetch.conftest import MIB, Fetch
 from tests.host.fetch.fake_hub import COMMIT, TOKEN, Fault
 
@@ -44,10 +45,7 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
     """Its queue keeps its order, or hashing, which follows in order, begins when it should end."""
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
-    code, output = fetch.here(
-        downloader="hf_transfer", chunk_size=chunk, max_connections=2 * connections
-    )
-    assert code == 0, output
+    fetch.complete(downloader="hf_transfer", chunk_size=chunk, max_connections=2 * connections)
     starts = [
         int(hit.headers["range"].removeprefix("bytes=").partition("-")[0])
         for hit in fetch.hub.hits
@@ -55,9 +53,7 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
     ]
     assert len(starts) > 12 * MIB // chunk
     near = 4 * connections * chunk
-    late = [
-        position for position, start in enumerate(starts) if abs(position * chunk - start) > near
-    ]
+    late = [at for at, start in enumerate(starts) if abs(at * chunk - start) > near]
     assert len(late) <= len(starts) // 20, starts
 
 
@@ -125,7 +121,17 @@ def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
     # What else this machine receives meanwhile is taken for a slow line, five times.
     busy = downloader == "hf_transfer" and "arrived for 2.5 s" in output
     assert busy or "arrived for 0.5 s" in output
-    fetch.assert_whole()
+
+
+def test_hashing_holds_no_line(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry(*args: Any) -> Any:
+        fetch.hub.wait_for(lambda: "/last.safetensors" in {hit.path for hit in fetch.hub.hits})
+        return real(*args)
+
+    fetch.hub.add("last.safetensors", random.Random(1).randbytes(MIB // 2), lfs=True)
+    real = verify.entry
+    monkeypatch.setattr(verify, "entry", entry)
+    fetch.complete()
 
 
 def test_server_without_ranges(fetch: Fetch) -> None:

@@ -67,8 +67,7 @@ def test_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
     with tarfile.open(_build(arch).path) as archive:
         archive.extractall(tmp_path / "tree")
     fetch.runtime = tmp_path / "tree"
-    output = fetch.complete(apart=True, downloader="hf_transfer")
-    assert "hf_transfer ended" not in output
+    assert "hf_transfer ended" not in fetch.complete(apart=True, downloader="hf_transfer")
 
 
 def test_unknown_host_is_refused(tmp_path: Path) -> None:
