@@ -41,7 +41,7 @@ class Entrance:
     Attributes:
         name: of the service; ``load balancer NAME`` for a fleet's.
         bind, port: where clients connect; port None where only the host itself does.
-        closed: ports that are the host's alentrance.
+        closed: ports that are the host's alone.
         https: whether clients connect by https.
     """
 
@@ -149,7 +149,7 @@ def _look(
 def _opened(
     address: str, port: int, until: float, route: tuple[str, str, str | None], *, https: bool
 ) -> str | None:
-    """Fault in the answer to a request that must be refused; None if there is nentrance.
+    """Fault in the answer to a request that must be refused; None if there is none.
 
     However slowly the answer comes, nothing is waited for beyond ``until``.
     """
