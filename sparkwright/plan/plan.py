@@ -380,9 +380,10 @@ def _twice(
     names: dict[str, str] = {}
     for service in services:
         for alias in service.served_names:
-            if (former := names.setdefault(alias, service.name)) != service.name:
+            if alias in names:
                 key = f"services.{service.name}.served_names"
-                yield MESSAGES.fault("name-twice", key, alias=alias, other=former)
+                yield MESSAGES.fault("name-twice", key, alias=alias, other=names[alias])
+            names[alias] = service.name
 
 
 def _woken(settings: HostSettings) -> Iterator[Fault]:
