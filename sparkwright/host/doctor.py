@@ -298,9 +298,8 @@ def moved(before: Look, now: Look) -> bool:
 
 def pressure() -> dict[str, dict[str, float]]:
     """``{"memory": {"some": share of the last minute in percent, "full": ...}}``."""
-    texts = {
-        name: documents.text(f"/proc/pressure/{name}") or "" for name in ("cpu", "memory", "io")
-    }
+    names = ("cpu", "memory", "io")
+    texts = {name: documents.text(f"/proc/pressure/{name}") or "" for name in names}
     average = re.compile(r"^(some|full) .*avg60=([\d.]+)", re.MULTILINE)
     return {
         name: {match[1]: float(match[2]) for match in average.finditer(text)}
@@ -360,9 +359,8 @@ def ports() -> dict[str, int]:
 
 def keys(services_root: str) -> list[str]:
     """Every secret of the services, the longest first."""
-    texts = (
-        documents.text(path) or "" for path in Path(services_root).glob("services/*/secrets.env")
-    )
+    paths = Path(services_root).glob("services/*/secrets.env")
+    texts = (documents.text(path) or "" for path in paths)
     result = {key.strip() for text in texts for key in documents.pairs(text).values()}
     return sorted((key for key in result if len(key) >= 6), key=len, reverse=True)
 
@@ -384,11 +382,8 @@ def struck(value: Any, secrets: list[str]) -> Any:
 
 def hidden(arguments: list[str]) -> tuple[str, ...]:
     """A command line without the values of options like ``--api-key``."""
-    after = ["", *arguments]
-    return tuple(
-        _HIDDEN if _OPTION.fullmatch(before) else word
-        for before, word in zip(after, arguments, strict=False)
-    )
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return tuple(_HIDDEN if _OPTION.fullmatch(before) else word for before, word in pairs)
 
 
 def main(request: ExaminationRequest) -> Examination:

@@ -356,8 +356,11 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
     services = Path(request.services_root, "services")
     runtimes = Path(request.services_root, "runtime").glob("*")
     units = systemd.UNITS.glob("sparkwright-*.service")
+    models = {model.directory: model.commit for model in request.models}
     info = docker.get("/info")
     last_owner = documents.record(Owner, state / "lock-last.json")
+    # Images whose parts are kept for other hosts.
+    stores = (at for at, digest in request.stores.items() if receipt.check(at, digest) is None)
     # What another user may change above the roots that root writes to.
     roots = (request.models_root, request.services_root, str(systemd.UNITS))
     exposed = [path for root in roots if (path := trusted.exposed(root))]
@@ -366,17 +369,9 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "docker_disk": info and disks.disk(docker.store(info)),
         "docker_kind": docker.kind(info),
         "images": {name: docker.image(name) is not None for name in request.images},
-        "models": {
-            model.directory: receipt.check(model.directory, model.commit)
-            for model in request.models
-        },
-        "partial": {model.directory: partial(Path(model.directory)) for model in request.models},
-        # Images whose parts are kept for other hosts.
-        "stores": tuple(
-            store
-            for store, digest in request.stores.items()
-            if receipt.check(store, digest) is None
-        ),
+        "models": {path: receipt.check(path, commit) for path, commit in models.items()},
+        "partial": {path: partial(Path(path)) for path in models},
+        "stores": tuple(stores),
         "runtimes": tuple(sorted(path.name for path in runtimes if trusted.exposed(path) is None)),
         "exposed": tuple({path.path: path for path in exposed}.values()),
         "ports": ports(request.ports),

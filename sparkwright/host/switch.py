@@ -303,10 +303,8 @@ class Switch:
 
     def _answers(self, services: list[ServiceSwitch], which: str) -> list[str]:
         problems = self._asked(services, which)
-        states = [
-            systemd.systemctl("is-active", item.service.unit) for item in services if problems
-        ]
-        if any(state.out.strip() == "inactive" for state in states):
+        units = [item.service.unit for item in services if problems]
+        if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
             problems = self._asked(services, which)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -177,17 +177,15 @@ def plan_host(
     catalog: Catalog,
     origin: Callable[[str], str],
     derivations: Mapping[str, Derivation] = MappingProxyType({}),
-    ssh_port: object = None,
 ) -> HostPlan:
     """Join settings and catalog.
 
     Args:
         derivations: service -> where the values of its recipe come from, which was derived.
         origin: file that a top-level key of the settings comes from, for messages.
-        ssh_port: by which the controller reaches it, as the user gives it.
 
     Raises:
-        UserError: every problem of this host.
+        UserError: every problem of this host that leaves it without a plan.
     """
     problems = Problems()
     services: list[ServicePlan] = []
@@ -217,13 +215,24 @@ def plan_host(
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
         problems += _misuses(host, services[-1], program)
-    for key, problem, remedy in _twice(services, settings, ssh_port):
-        problems.append(mistake(f"{origin(key.partition('.')[0])}: {key}", problem, remedy, host))
     problems += mistakes(where, _woken(settings), host)
     faults = schedule.problems(settings)
     problems += mistakes(f"{origin('schedule')}: schedule", faults, host)
     problems.stop()
     return HostPlan(host, settings, tuple(services))
+
+
+def taken(
+    plan: HostPlan, origin: Callable[[str], str], ssh_port: object = None
+) -> Iterator[Finding]:
+    """Ports and served names that two services of a host, or something else of it, both want.
+
+    Args:
+        ssh_port: by which the controller reaches it, as the user gives it.
+    """
+    for key, problem, remedy in _twice(plan.services, plan.settings, ssh_port):
+        where = f"{origin(key.partition('.')[0])}: {key}"
+        yield mistake(where, problem, remedy, plan.host)
 
 
 def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Finding]:
@@ -341,7 +350,7 @@ def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelR
 
 
 def _listeners(
-    services: list[ServicePlan], settings: HostSettings
+    services: Sequence[ServicePlan], settings: HostSettings
 ) -> Iterator[tuple[str, int, str, str]]:
     """Every port that something of the host listens on: its key, what it is for, and whose."""
     for service in services:
@@ -360,9 +369,8 @@ def _listeners(
 
 
 def _twice(
-    services: list[ServicePlan], settings: HostSettings, ssh_port: object
+    services: Sequence[ServicePlan], settings: HostSettings, ssh_port: object
 ) -> Iterator[Fault]:
-    """Ports and served names that two services of one host, or something else of it, both want."""
     users = {_SSH: "SSH", **({ssh_port: "SSH (ssh_port)"} if isinstance(ssh_port, int) else {})}
     if settings.peer_sharing:
         users[settings.peer_port] = "hosts that serve each other (peer_port)"
@@ -380,9 +388,10 @@ def _twice(
     names: dict[str, str] = {}
     for service in services:
         for alias in service.served_names:
-            if (former := names.setdefault(alias, service.name)) != service.name:
+            if alias in names:
                 key = f"services.{service.name}.served_names"
-                yield MESSAGES.fault("name-twice", key, alias=alias, other=former)
+                yield MESSAGES.fault("name-twice", key, alias=alias, other=names[alias])
+            names[alias] = service.name
 
 
 def _woken(settings: HostSettings) -> Iterator[Fault]:

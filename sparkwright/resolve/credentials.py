@@ -66,10 +66,10 @@ def account(source: Source | None, registry: str) -> str | None:
 @cache
 def _accounts(source: Source) -> dict[str, str]:
     try:
-        if isinstance(source, str):
-            text = files.read(Path(source))
-        else:
+        if not isinstance(source, str):
             text = printed(source, "registry_auth_command")
+        else:
+            text = files.read(Path(source))
     except Unusable as error:
         raise _unusable(source, "no-accounts", problem=error.what) from None
     try:

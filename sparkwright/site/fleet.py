@@ -16,7 +16,7 @@ from sparkwright.config.settings import is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems
-from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
@@ -90,14 +90,10 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
         given = recipe.given
         with problems.collected():
             plan = plan_host(
-                given.name,
-                recipe.settings,
-                recipe.catalog,
-                given.origin,
-                recipe.derivations,
-                given.data.get("ssh_port"),
+                given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
             )
             plan = replace(plan, locked=Path(recipe.settings.lock_file).is_file())
+            problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login, given.data)

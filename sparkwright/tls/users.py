@@ -53,11 +53,10 @@ def user_certificate(
     with problems.collected():
         key = _key(settings.key, f"{where}.key", host)
     if chain:
-        problems += mistakes(
-            where, _time_and_name(settings.certificate, chain[0], address, now), host
-        )
-        if not problems:
-            problems += mistakes(where, _signed(settings, chain, roots), host)
+        faults = [*_time_and_name(settings.certificate, chain[0], address, now)]
+        if not problems and not faults:
+            faults += _signed(settings, chain, roots)
+        problems += mistakes(where, faults, host)
         if key is not None and key.public_key() != chain[0].public_key():
             facts = {"key": settings.key, "certificate": settings.certificate}
             problems.append(_MESSAGES.mistake("another-key", f"{where}.key", host, **facts))

@@ -35,11 +35,8 @@ class Host:
         if name == control.SWITCH:
             return {"ActiveState": "active" if self.switching else "inactive"}
         service = name.removeprefix("sparkwright-").removesuffix(".service")
-        up = service in self.running
-        return {
-            "ActiveState": "active" if up else "inactive",
-            "ActiveEnterTimestamp": SINCE,
-        }
+        state = "active" if service in self.running else "inactive"
+        return {"ActiveState": state, "ActiveEnterTimestamp": SINCE}
 
     def systemctl(self, verb: str, *units: str) -> Any:
         self.said.append(" ".join((verb, *units)))
@@ -70,6 +67,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path)
+    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
     for name in ("a", "b"):
         home = tmp_path / "services" / name
         kept = kept_service("r", name, tmp_path, proxy=("127.0.0.1", 1))
@@ -77,8 +75,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
         files.point(home / "current", "releases/r")
         unit = "[Install]\nWantedBy=multi-user.target docker.service\n"
         files.write(tmp_path / "units" / homes.unit(name), unit, 0o644)
+        systemd.want_at_boot(homes.unit(name), wanted=True)
     (tmp_path / "services/never-started").mkdir()
-    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
     monkeypatch.setattr(systemd, "unit", host.unit)
     monkeypatch.setattr(systemd, "systemctl", host.systemctl)
     monkeypatch.setattr(
@@ -87,8 +85,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(check, "run", host.check)
     monkeypatch.setattr(place, "ask", host.haproxy)
     monkeypatch.setattr(place, "busy", lambda *_: 0)
-    for name in ("a", "b"):
-        systemd.want_at_boot(homes.unit(name), wanted=True)
     return host
 
 

@@ -11,16 +11,16 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.load import LoadRequest
 from sparkwright.host.watch.state import WatchConfig, WatchedService
 from tests.host.lab.fake_server import launched, make_model
+from tests.host.programs import program
 
-SMI = """#!/bin/sh
+SMI = """\
 echo "NVIDIA GeForce RTX 5090, 580.95.05, 61, 402.10 W, 93 %, 2500 MHz, 3000 MHz, 0x0, 32607 MiB, \
 29000 MiB"
 """
 
 
 def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "nvidia-smi").write_text(SMI)
-    (tmp_path / "nvidia-smi").chmod(0o755)
+    program(tmp_path, "nvidia-smi", SMI)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with launched(make_model(tmp_path / "model")) as server:
         body = {"model": "tiny", "prompt": "1 2 3", "max_tokens": 7}
@@ -30,8 +30,7 @@ def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         at = ("127.0.0.1", server.port)
         names = metric_names()
         result = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
-        watched = WatchedService("seen", *at, 60.0)
-        config = WatchConfig((watched,), "", ())
+        config = WatchConfig((WatchedService("seen", *at, 60.0),), "", ())
         (tmp_path / "config.json").write_text(json.dumps(encode(config)))
         planless = load.main(LoadRequest(watch=str(tmp_path / "config.json"), metric_names=names))
     tiny = result.services["tiny"]

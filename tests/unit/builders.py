@@ -9,13 +9,14 @@ from typing import Any
 
 from sparkwright.catalog import Catalog, Recipe, load_catalog
 from sparkwright.config.parse import parse_settings
+from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observe import Observation
 from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
-from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
@@ -59,7 +60,9 @@ def origin(key: str) -> str:
 def plan(services: Mapping[str, Any] = SPARK, host: str = "spark-1", **data: Any) -> HostPlan:
     """A host's plan from settings as group_data gives them."""
     settings = parse_settings(host, {"services": services, **data}, origin)
-    return plan_host(host, settings, catalog(), origin)
+    result = plan_host(host, settings, catalog(), origin)
+    Problems(taken(result, origin)).stop()
+    return result
 
 
 def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64",)) -> Resolution:

@@ -41,7 +41,7 @@ class Entrance:
     Attributes:
         name: of the service; ``load balancer NAME`` for a fleet's.
         bind, port: where clients connect; port None where only the host itself does.
-        closed: ports that are the host's alentrance.
+        closed: ports that are the host's alone.
         https: whether clients connect by https.
     """
 
@@ -141,15 +141,14 @@ def _look(
             opened = partial(_opened, at, entrance.port, until, https=entrance.https)
             problems += filter(None, pool.map(opened, routes))
     detail = ", ".join(problems) or "nothing without the key"
-    return Outside(
-        entrance.name, CheckResult(CHECK, not problems, time.monotonic() - began, detail)
-    )
+    seconds = time.monotonic() - began
+    return Outside(entrance.name, CheckResult(CHECK, not problems, seconds, detail))
 
 
 def _opened(
     address: str, port: int, until: float, route: tuple[str, str, str | None], *, https: bool
 ) -> str | None:
-    """Fault in the answer to a request that must be refused; None if there is nentrance.
+    """Fault in the answer to a request that must be refused; None if there is none.
 
     However slowly the answer comes, nothing is waited for beyond ``until``.
     """
@@ -166,7 +165,9 @@ def _opened(
         connection.request(method, path, "{}" if method == "POST" else "", headers)
         status = connection.getresponse().status
     except (OSError, HTTPException) as error:
-        return f"{method} {path} {how}: {error}"
+        # The text of what is no HTTP may be all that was sent, with what a terminal obeys.
+        why = error if isinstance(error, OSError) else "no HTTP answer"
+        return f"{method} {path} {how}: {why}"
     finally:
         connection.close()
     return None if status in _REFUSALS else f"{method} {path} answers HTTP {status} {how}"

@@ -39,7 +39,7 @@ def _speculative(value: Any) -> Mapping[str, Any] | None:
         return None
     try:
         config = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+    except (ValueError, RecursionError):
         config = {}
     return config if isinstance(config, dict) else {}
 

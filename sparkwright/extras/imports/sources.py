@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkwright.cli.lib.options import site_inventory
-from sparkwright.config.inventory import read_inventory
+from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.config.registries import named_registries
 from sparkwright.findings.user_error import Problems, UserError, mistake, refusal, suggest
 from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_registry
@@ -25,7 +25,7 @@ def texts_of(source: str, inventory: Path | None) -> list[Text]:
         UserError: for what is not there.
     """
     if source.startswith("@"):
-        name, registries = source[1:].partition("/")[0], _pinned(inventory)
+        name, registries = source[1:].partition("/")[0], _pinned(_hosts(inventory))
         if name not in registries:
             remedy = f'set registries = {{"{name}": "https://…"}} in group_data/all.py'
             remedy = suggest(name, list(registries)) if registries else remedy
@@ -46,22 +46,26 @@ def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
             be had.
     """
     try:
-        registries = _pinned(inventory)
+        hosts = _hosts(inventory)
     except UserError:
         if inventory is not None:
             raise
         return
-    for name, registry in registries.items():
+    for name, registry in _pinned(hosts).items():
         yield name, _of_registry(*registry)
 
 
-def _pinned(inventory: Path | None) -> dict[str, tuple[str, str | None]]:
+def _hosts(inventory: Path | None) -> list[HostInput]:
+    return read_inventory(inventory or site_inventory())
+
+
+def _pinned(hosts: list[HostInput]) -> dict[str, tuple[str, str | None]]:
     """Registries of the site by name: the address, and the commit that its lock pins it to."""
-    hosts = read_inventory(inventory or site_inventory())
-    files = sorted({str(host.data.get("lock_file") or "fleet.lock") for host in hosts})
+    named = named_registries(hosts)
+    files = sorted({str(host.data.get("lock_file") or "fleet.lock") for host in hosts if named})
     locks = [lock.registries or {} for file in files if (lock := read_lock(Path(file)))]
     pins = {address: commit for lock in reversed(locks) for address, commit in lock.items()}
-    return {name: (at, pins.get(at)) for name, at in named_registries(hosts).items()}
+    return {name: (at, pins.get(at)) for name, at in named.items()}
 
 
 def _of_registry(address: str, commit: str | None = None) -> list[Text]:

@@ -62,7 +62,7 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
         if address is None:
             targets.append(_target(own_address(service), service.port, **labels))
             continue
-        if scheme(plan.settings, proxied=service.proxy is not None) == "https":
+        if scheme(plan.settings, proxied=service.proxy) == "https":
             labels["__scheme__"] = "https"
         targets.append(_target(address, service.client_port, **labels))
     return targets

@@ -214,11 +214,8 @@ class Handler(BaseHTTPRequestHandler):
         if self._begun:
             self.wfile.write(b"data: " + text + b"\n\ndata: [DONE]\n\n")
             return
-        length, after = str(len(text)), str(why.seconds)
-        self._head(
-            503, ("Content-Type", "application/json"), ("Content-Length", length),
-            ("Retry-After", after),
-        )  # fmt: skip
+        headers = {"Content-Type": "application/json", "Retry-After": str(why.seconds)}
+        self._head(503, *headers.items(), ("Content-Length", str(len(text))))
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:

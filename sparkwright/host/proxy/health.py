@@ -20,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from sparkwright.host.lib import documents, homes, metrics
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
 
 #: Seconds without a token after which one is requested from a service.
@@ -173,7 +174,8 @@ def main(path: str) -> None:
     config = documents.record(HealthConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")
-    for health_service in config.services:
-        service = Service(health_service, _IDLE, config.metric_names)
-        serve(service, health_service.health_port)
-        threading.Thread(target=service.watch).start()
+    services = [Service(each, _IDLE, config.metric_names) for each in config.services]
+    for service in services:
+        serve(service, service.config.health_port)
+    # Its end is waited for: Python 3.12.0 to 3.12.2 starts no thread, for an answer, after main's.
+    at_once(Service.watch, services)

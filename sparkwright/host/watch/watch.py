@@ -104,11 +104,9 @@ def look(config: WatchConfig, now: float) -> list[str]:
     files.write(Path(config.report), text, 0o600, durable=False)
     exports = Path(config.services_root, "watch/metrics/sparkwright.prom")
     files.write(exports, exported(result, round(now)), 0o644, durable=False)
-    earlier, now_wrong = (
-        {item.subject: item for item in part} for part in (before.findings, result)
-    )
-    begun = [_line(now_wrong[subject]) for subject in now_wrong if subject not in earlier]
-    over = [_line(earlier[subject]) for subject in earlier if subject not in now_wrong]
+    earlier, now_wrong = ({item.subject for item in part} for part in (before.findings, result))
+    begun = [_line(item) for item in result if item.subject not in earlier]
+    over = [_line(item) for item in before.findings if item.subject not in now_wrong]
     return [*begun, *(f"over: {line}" for line in over)]
 
 
@@ -124,7 +122,8 @@ def exported(findings: Iterable[WatchFinding], now: int) -> str:
     for item in findings:
         labels = f'diagnosis="{item.name}",service="{item.service or ""}"'
         lines.append(f'sparkwright_finding{{{labels},severity="{item.severity}"}} 1')
-    return "\n".join([*lines, ""])
+    # Two disks may have one finding, and node_exporter refuses a file with a line twice.
+    return "\n".join([*dict.fromkeys(lines), ""])
 
 
 def _line(finding: WatchFinding) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
-from sparkwright.host.lib import systemd
+from sparkwright.host.lib import disks, systemd
+from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import install
 from sparkwright.host.watch import watch as program
@@ -77,15 +78,11 @@ def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
     texts = []
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
-        server.step = 50.0
         server.values["num_requests_running"] = 3.0
         for minute in range(12):
-            if minute == 5:
-                server.step = 0.0
+            server.step = 0.0 if 5 <= minute < 10 else 50.0
             if minute == 9:
                 exported = (tmp_path / "watch/metrics/sparkwright.prom").read_text()
-            if minute == 10:
-                server.step = 50.0
             texts += program.look(config, NOW + 60 * minute)
     state = json.loads((tmp_path / "state/watch.json").read_text())
     assert (tmp_path / "state/watch.json").stat().st_mode & 0o777 == 0o600
@@ -108,16 +105,25 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
         (home / "current/compose.yaml").write_text("services: {}\n")
         (tmp_path / f"units/{release.unit}").write_text("[Unit]\n")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
-        assert drift == [
-            "compose.yaml was changed by hand", "sparkwright-qwen36.service was changed by hand",
-        ]  # fmt: skip
+        assert drift == [f"{name} was changed by hand" for name in ("compose.yaml", release.unit)]
         (home / "current").unlink()
         (home / "current").symlink_to("releases/other")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
-        assert drift == [
-            f"release other instead of {release.release}",
-            f"the container is of release {release.release}",
-        ]
+        parts = ("release other instead of", "the container is of release")
+        assert drift == [f"{part} {release.release}" for part in parts]
+
+
+def test_of_two_full_disks_each_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Desired
+) -> None:
+    """node_exporter refuses a file that has a line twice."""
+    full = Disk(1, 1, exists=True, read_only=False, total=100)
+    monkeypatch.setattr(disks, "file_systems", lambda _: {"/": full, "/opt": full})
+    lines = "".join(program.look(_config(tmp_path, 9, run), NOW))
+    assert "disk-full: /:" in lines
+    assert "disk-full: /opt:" in lines
+    exported = (tmp_path / "watch/metrics/sparkwright.prom").read_text()
+    assert exported.count("disk-full") == 1
 
 
 def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
@@ -135,13 +141,9 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
     units = tmp_path / "units"
     monkeypatch.setattr(systemd, "UNITS", units)
     timer = "[Timer]\n[Install]\nWantedBy=timers.target\n"
-    request = WatchInstallRequest(
-        str(tmp_path / "watch"), TIMER, SERVICE,
-        {
-            str(tmp_path / "watch/config.json"): ("{}", 0o644),
-            str(units / TIMER): (timer, 0o644),
-        },
-    )  # fmt: skip
+    texts = {tmp_path / "watch/config.json": "{}", units / TIMER: timer}
+    files = {str(path): (text, 0o644) for path, text in texts.items()}
+    request = WatchInstallRequest(str(tmp_path / "watch"), TIMER, SERVICE, files)
 
     def asked() -> list[str]:
         lines = (tmp_path / "asked").read_text().splitlines()

@@ -31,7 +31,7 @@ def test_addresses_of_the_settings() -> None:
 
 def test_addresses_of_a_file_and_of_a_command(tmp_path: Path) -> None:
     file = tmp_path / "addresses"
-    file.write_text("# mine\n\nntfy:https://tk_0123@ntfy.lab/fleet\ntgram://1234:abc/5678\n")
+    file.write_text("# mine\n\nntfy:https://me:p@ss@ntfy.lab/fleet\ntgram://1234:abc/5678\n")
     file.chmod(0o600)
     arguments = [sys.executable, "-c", "print('webhook:https://h.example/x?key=1')"]
     assert [shown for shown, _ in _of(notify_file=str(file), notify_command=arguments)] == [

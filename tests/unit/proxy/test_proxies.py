@@ -5,19 +5,16 @@ from typing import Any
 
 import pytest
 
-from sparkwright.catalog import load_catalog
-from sparkwright.config.parse import parse_settings
-from sparkwright.config.places import CATALOG
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.pools import with_others
 from sparkwright.proxy.proxies import health_file, proxies_of
 from tests.tables import Tables
+from tests.unit import builders
 
 cases = Tables(__file__)
 
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
-SHIPPED = load_catalog([CATALOG])
 EVERYONE = {
     "spark-1": {"services": {"qwen36": {**RECIPE, "port": 8000}}, "ssh_hostname": "10.0.0.1"},
     "spark-2": {"services": {"qwen36": {**RECIPE, "port": 8100}}, "lan_address": "10.0.1.2"},
@@ -25,11 +22,7 @@ EVERYONE = {
 
 
 def plan(**data: Any) -> HostPlan:
-    def origin(_: str) -> str:
-        return "group_data/all.py"
-
-    settings = parse_settings("spark-1", {"services": {}, **data}, origin)
-    return plan_host("spark-1", settings, SHIPPED, origin)
+    return builders.plan(**{"services": {}, **data})
 
 
 def test_no_door_is_none() -> None:

@@ -1,6 +1,5 @@
 """What a neighbour gets without the key: asked of servers that let everybody in, or hang."""
 
-import socket
 import ssl
 import subprocess
 import threading
@@ -18,7 +17,7 @@ from sparkwright.checks.smoke import outside
 from sparkwright.checks.smoke.outside import Entrance, look
 from sparkwright.engines import inference_routes
 from sparkwright.host.service import CheckResult
-from tests.host.serving import listening
+from tests.host.serving import free_port, listening
 
 HERE = "127.0.0.1"
 
@@ -47,11 +46,6 @@ def server(
         yield port, asked
 
 
-def _free() -> int:
-    with socket.create_server((HERE, 0)) as item:
-        return int(item.getsockname()[1])
-
-
 def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> CheckResult:
     """Result of the entrance of a service."""
     (result,) = look(
@@ -63,7 +57,7 @@ def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> 
 
 def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
     with server({}) as (port, asked):
-        assert _looked(port, (_free(),), bind="0.0.0.0").ok
+        assert _looked(port, (free_port(),), bind="0.0.0.0").ok
     arguments = [line.split(maxsplit=2) for line in asked]
     for method, path in inference_routes():
         keys = [key for how, where, key in arguments if (how, where) == (method, path)]
@@ -105,7 +99,7 @@ def test_a_port_of_the_hosts_own_that_takes_connections_fails_the_service() -> N
 
 
 def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
-    entrance = Entrance("qwen36", "*", _free(), (_free(),))
+    entrance = Entrance("qwen36", "*", free_port(), (free_port(),))
     for address, note in ((HERE, "does not answer here"), (None, "through a tunnel")):
         (result,) = look([entrance], address)
         assert result.result is None
@@ -113,11 +107,12 @@ def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
 
 
 def test_a_loopback_service_that_is_not_reached_is_well() -> None:
-    assert _looked(None, (_free(),), bind=HERE).ok
+    assert _looked(None, (free_port(),), bind=HERE).ok
 
 
-def test_a_host_that_trickles_its_answers_does_not_hold_the_run(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("text", [b"H", b"X" * 60_000 + b"\x1b[2J\n"])
+def test_a_host_that_trickles_its_answers_or_says_no_http_does_not_hold_the_run(
+    monkeypatch: pytest.MonkeyPatch, text: bytes
 ) -> None:
     monkeypatch.setattr(outside, "_ALL", 1.0)
     over = threading.Event()
@@ -126,7 +121,7 @@ def test_a_host_that_trickles_its_answers_does_not_hold_the_run(
         def handle(self) -> None:
             with suppress(OSError):
                 while not over.wait(0.1):
-                    self.wfile.write(b"H")
+                    self.wfile.write(text)
 
     with listening(Trickle, HERE) as port:
         began = time.monotonic()
@@ -135,3 +130,4 @@ def test_a_host_that_trickles_its_answers_does_not_hold_the_run(
         over.set()
     assert took < 4
     assert not result.ok
+    assert "XX" not in result.detail

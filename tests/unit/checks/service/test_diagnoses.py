@@ -277,8 +277,9 @@ def test_arguments_of_every_form_of_command() -> None:
     ((_, service),) = services(_running(words=shell))
     assert service.limits.sequences == 32
     assert service.arguments["speculative_config"] == "{}"
-    ((_, service),) = services(_running(words=["--max-num-seqs", "x"]))
-    assert service.limits.sequences is None
+    for arguments in (["--max-num-seqs", "x"], ["--speculative-config", "[" * 100_000]):
+        ((_, service),) = services(_running(words=arguments))
+        assert service.limits.sequences is None
 
 
 @pytest.mark.parametrize(

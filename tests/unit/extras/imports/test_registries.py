@@ -86,6 +86,8 @@ def test_search_looks_through_catalog_and_registries(site: Path) -> None:
     ):  # fmt: skip
         result = _run("catalog", "search", *query.split())
         assert (result.exit_code, findings in result.output) == (0, True), result.output
+    (site / "fleet.lock").write_text("[")
+    assert "fleet.lock" in _refused("catalog", "search", "small-4b")
 
 
 def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:

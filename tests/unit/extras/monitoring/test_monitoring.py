@@ -86,6 +86,12 @@ def test_services_are_scraped_with_the_key_or_by_their_own_host(
     compare(f"monitoring/{case}.txt", text)
 
 
+def test_a_service_without_a_proxy_is_scraped_in_clear() -> None:
+    service = {**SPARK["qwen36"], "proxy": False, "bind": "0.0.0.0"}
+    result = files([("10.0.0.5", plan({"qwen36": service}, tls="own"))], 9100)
+    assert "__scheme__" not in result["targets/services.json"]
+
+
 def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None:
     board = dashboard()
     panels = board["panels"]
