@@ -77,7 +77,7 @@ class Part:
         if _size(self.path) == size and _size(self.map) == (pages if mapped else None):
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        for path, length in ((self.path, size), (self.map, pages if mapped else None)):
+        for path, length in ((self.map, pages if mapped else None), (self.path, size)):
             path.unlink(missing_ok=True)
             if length is not None:
                 with _open(path, os.O_CREAT | os.O_EXCL) as file:

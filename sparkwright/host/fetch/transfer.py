@@ -152,9 +152,10 @@ class Transfer:
         location = source.locate(file)
         # After wrong content, the second try goes by plain HTTP.
         # Where parts have maps too: the libraries write past them.
-        if not again and self._libraries is not None and not self._work.mapped:
-            self._libraries.fetch(part, location, self._connections)
-        return fetch.run(location, self._connections)
+        once = again or self._libraries is None or self._work.mapped
+        if self._libraries is not None and not once:
+            once = self._libraries.fetch(part, location, self._connections)
+        return fetch.run(location, self._connections) and once
 
 
 @dataclass(frozen=True)
@@ -170,20 +171,23 @@ class Libraries:
     runtime: Path
     lock: int
 
-    def fetch(self, part: Part, location: Location, connections: int) -> None:
-        """Fetch a file, or some of it."""
-        names, file = ["hf_transfer"], part.file
+    def fetch(self, part: Part, location: Location, connections: int) -> bool:
+        """Fetch a file, or some of it. Returns whether no byte can have been written twice:
+        hf_transfer writes all of an answer, also what is longer than the range (0.1.9)."""
+        names, file, once = ["hf_transfer"], part.file, True
         if location.xet is not None:
             names = ["Xet"] if self.work.request.downloader == "xet" else ["hf_transfer", "Xet"]
         for name in names:
             if name == "hf_transfer" and part.missing() != [(0, file.size)]:
                 continue  # it fetches whole files only
+            once = once and name != "hf_transfer"
             reason = self._fetch(name, part, location, connections)
             self.work.progress.present(file.path, file.size - total(part.missing()))
             if reason is None:
-                return
+                break
             rest = "Xet" if name != names[-1] else "plain HTTP"
             log(f"{file.path}: {name} ended ({reason}); fetching the rest by {rest}")
+        return once
 
     def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
         """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.

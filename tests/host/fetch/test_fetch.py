@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.fetch import verify
+from sparkwright.host.fetch import transfer, verify
+from sparkwright.host.fetch.holes import Part
 from tests.host.fetch.conftest import MIB, Fetch
 from tests.host.fetch.fake_hub import COMMIT, TOKEN, Fault
 
@@ -139,6 +140,22 @@ def test_server_without_ranges(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, cut_after=100_000)]
     fetch.complete("supports no ranges", downloader="hf_transfer")
     assert fetch.progress()["bytes_done"] == fetch.progress()["bytes_total"]
+
+
+def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
+    fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes answers that are longer than their range (0.1.9): over bytes hashed already."""
+
+    def fetched(_: Any, __: str, part: Part, *___: Any) -> None:
+        with part.path.open("r+b") as file:
+            file.write(bytes(part.file.size))
+
+    monkeypatch.setattr(transfer.Libraries, "_fetch", fetched)
+    # The right bytes were there when they were hashed.
+    monkeypatch.setattr(verify.Follower, "sha256", lambda self: self._part.file.sha256)
+    name = "model-00001-of-00002.safetensors"
+    fetch.complete(f"{name}: expected sha256", downloader="hf_transfer", chunk_size=MIB)
 
 
 def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
