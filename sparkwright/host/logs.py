@@ -52,7 +52,6 @@ class LogsAnswer:
 
 #: Characters of one line, and of all of them: an answer is bounded.
 _WIDTH, _MOST = 4000, 4 << 20
-_SECONDS = 60
 
 
 def main(request: LogsRequest) -> LogsAnswer:
@@ -64,7 +63,7 @@ def main(request: LogsRequest) -> LogsAnswer:
         return LogsAnswer(names)
     arguments = ["--no-pager", "--quiet", "--all", "--output=json", f"--lines={request.lines}"]
     arguments += [f"--since={request.since}"] if request.since else []
-    journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=_SECONDS)
+    journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=60)
     if not journal.ok:
         return LogsAnswer(names, wrong=journal.said or "journalctl fails without a word")
     entries = documents.objects(journal.out)

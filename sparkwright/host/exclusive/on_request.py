@@ -75,7 +75,8 @@ class Waking:
             Later: when it is not to be.
         """
         declared = exclusive.groups(self._state)
-        group = declared.group_of(service)
+        groups = declared.groups.items()
+        group = next((name for name, item in groups if service in item.members), None)
         if group is None or service not in declared.on_request:
             raise Later(f"{service} is activated by its owner alone", _SOON)
         with self._lock:

@@ -61,11 +61,6 @@ def claimed(header: str) -> tuple[str, str, str, str] | None:
     return match and (match[1], match[2], match[3], match[4])
 
 
-def is_request(key: str, made: str, number: str, *signed: str) -> bool:
-    """Whether a request's MAC is right."""
-    return hmac.compare_digest(made, mac(key, "request", number, *signed))
-
-
 def answer(key: str, number: str, *signed: str) -> str:
     """The MAC of an answer."""
     return mac(key, "answer", number, *signed)

@@ -273,7 +273,8 @@ class Conversation(BaseHTTPRequestHandler):
             return False
         key = peer_auth.peer_key(server_key, peer)
         request = (challenge, self.command, self.path, self._header("Range"))
-        if peer_auth.is_request(key, made, number, *request, peer_auth.EMPTY):
+        signed = (number, *request, peer_auth.EMPTY)
+        if hmac.compare_digest(made, peer_auth.mac(key, "request", *signed)):
             self._sign = partial(peer_auth.answer, key, number, *request)
         return self._sign is not None
 

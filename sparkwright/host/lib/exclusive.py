@@ -49,10 +49,6 @@ class Groups:
     wait_seconds: float = 900.0
     admin: str = ""
 
-    def group_of(self, service: str) -> str | None:
-        """The name of a service's group; None where it has none."""
-        return next((name for name, group in self.groups.items() if service in group.members), None)
-
 
 @dataclass(frozen=True)
 class Active:
