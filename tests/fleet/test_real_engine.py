@@ -89,7 +89,7 @@ def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     state = json.loads(ssh(HOST, "sudo cat /opt/sparkwright/state/watch.json"))
     sample = state["ring"][-1]["services"]["tiny"]
     assert sample["health"] == 200
-    assert sample["drafted"] > sample["accepted"] > 0
+    assert sample["metrics"]["drafted"] > sample["metrics"]["accepted"] > 0
 
 
 def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
