@@ -1,16 +1,15 @@
-"""Thresholds: one set of numbers for doctor, watch and alert rules.
+"""Thresholds: one set of numbers for doctor, watch and alert rules."""
 
-Read them as ``thresholds.THRESHOLDS``, where they are used: a changed number changes all three.
-"""
+from functools import cache
 
 from sparkwright.text.shipped_yaml import beside
 
-THRESHOLDS: dict[str, float]
 
+@cache
+def limits() -> dict[str, float]:
+    """The numbers by name, read when the first is needed: help and mistakes load no YAML.
 
-def __getattr__(name: str) -> dict[str, float]:
-    """Read the numbers when the first is needed: help and mistakes load no YAML."""
-    if name != "THRESHOLDS":
-        raise AttributeError(name)
-    globals()[name] = beside(__file__, "thresholds.yaml")
-    return THRESHOLDS  # noqa: F821
+    Callers ask the module for them, where they are used: a changed number changes all three.
+    """
+    numbers: dict[str, float] = beside(__file__, "thresholds.yaml")
+    return numbers

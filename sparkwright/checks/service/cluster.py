@@ -15,7 +15,7 @@ _NCCL = re.compile(r"\bnccl==([0-9.]+)")
 
 @check("stuck-collective")
 def _stuck(facts: Facts) -> Iterator[Symptom]:
-    limits = thresholds.THRESHOLDS
+    limits = thresholds.limits()
     for subject, rank in services(facts):
         # A follower has no metrics: its GPU is all that tells.
         if rank.limits.head is None or (rank.seen.metrics and not still(rank)):
@@ -68,7 +68,7 @@ def _differing(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
 
 
 def _short_of_memory(hosts: Mapping[str, Facts]) -> Iterator[Symptom]:
-    apart = thresholds.THRESHOLDS["ranks_apart_gib"]
+    apart = thresholds.limits()["ranks_apart_gib"]
     for cluster in _clusters(hosts):
         free = {
             host: rank.facts.memory["MemAvailable"] / GIB

@@ -29,7 +29,7 @@ _LAST = {
 
 @check("maintenance", "docker-silent", "fetch-stuck", "spark-link-slow")
 def _host(facts: Facts) -> Iterator[Symptom]:
-    limits = thresholds.THRESHOLDS
+    limits = thresholds.limits()
     if facts.maintenance:
         observed = in_maintenance(facts.maintenance, facts.now)
         yield Symptom("maintenance", observed=observed)
@@ -45,7 +45,7 @@ def _host(facts: Facts) -> Iterator[Symptom]:
 
 @check("memory-pressure", "disk-pressure", "memory-scarce")
 def _pressure(facts: Facts) -> Iterator[Symptom]:
-    limits, size = thresholds.THRESHOLDS, facts.memory
+    limits, size = thresholds.limits(), facts.memory
     memory = facts.pressure.get("memory", {}).get("some", 0.0)
     swapped = (size.get("SwapTotal", 0) - size.get("SwapFree", 0)) / GIB
     if memory >= limits["pressure"]:

@@ -73,7 +73,7 @@ def _loops(facts: Facts) -> Iterator[Symptom]:
 
 @each(services, "acceptance-low")
 def _low(service: Serving) -> Iterator[Symptom]:
-    limits, looks = thresholds.THRESHOLDS, drafting(service)
+    limits, looks = thresholds.limits(), drafting(service)
     if not looks:
         return
     drafted = looks[-1][metrics.DRAFTED] - looks[0][metrics.DRAFTED]
@@ -104,7 +104,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
     seconds = total / count if count and total else 0.0
     waiting = all(look[metrics.WAITING] > 0 for look in looks)
     full = slots is not None and looks[-1][metrics.RUNNING] >= slots
-    if waiting and (full or seconds > thresholds.THRESHOLDS["queue_seconds"]):
+    if waiting and (full or seconds > thresholds.limits()["queue_seconds"]):
         yield Symptom(
             running=looks[-1][metrics.RUNNING],
             waiting=looks[-1][metrics.WAITING],
@@ -115,7 +115,7 @@ def _queue(service: Serving) -> Iterator[Symptom]:
 @each(services, "answers-cut", "clients-give-up")
 def _ended(service: Serving) -> Iterator[Symptom]:
     """Requests that ended by their length, or were given up."""
-    limits, prefix = thresholds.THRESHOLDS, f"{metrics.ENDED}:"
+    limits, prefix = thresholds.limits(), f"{metrics.ENDED}:"
     last = service.seen.metrics[-1].values if service.seen.metrics else {}
     total = sum(value for name, value in last.items() if name.startswith(prefix))
     cut, aborted = last.get(f"{prefix}length", 0.0), last.get(f"{prefix}abort", 0.0)

@@ -30,7 +30,7 @@ _FOREVER = 1e9
 )  # fmt: skip
 def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Faults that the watch would report, as far as one or two samples show them."""
-    limits = thresholds.THRESHOLDS
+    limits = thresholds.limits()
     # Two looks some seconds apart: what holds at both counts as lasting.
     at_once = {**limits, "stuck_seconds": 1, "cache_seconds": 1}
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
@@ -57,7 +57,7 @@ def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
     """Faults that the watch on the host saw over hours; and whether it still looks."""
     if watch is None:
         return
-    if now - watch.at > thresholds.THRESHOLDS["watch_silent_seconds"]:
+    if now - watch.at > thresholds.limits()["watch_silent_seconds"]:
         observed = f"the watch has not looked for {age(now - watch.at)}"
         yield Symptom("watch-asleep", observed=observed)
         return
@@ -93,7 +93,7 @@ def compiling(service: Serving) -> bool:
 def drafting(service: Serving) -> tuple[Look, ...]:
     """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
     lately = service.between(metrics.DRAFTED)
-    if lately is not None and lately >= thresholds.THRESHOLDS["drafted"]:
+    if lately is not None and lately >= thresholds.limits()["drafted"]:
         return service.seen.metrics
     # Every counter begins at zero.
     return (Look(at=0, values={}), *service.seen.metrics) if service.seen.metrics else ()

@@ -49,7 +49,7 @@ def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
         services_root=settings.services_root,
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
         metric_names=metric_names(),
-        limits=thresholds.THRESHOLDS,
+        limits=thresholds.limits(),
     )
     context = {"home": home, "state": state, "config": f"{home}/config.json"}
     return Watch(

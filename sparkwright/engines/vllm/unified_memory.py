@@ -36,7 +36,7 @@ def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom
         share = amount(arguments.get("gpu_memory_utilization"))
         yield from _beyond(share, amount(arguments.get("max_num_batched_tokens")))
         override = {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(arguments)
-        if override and (own.sequences or 0) >= thresholds.THRESHOLDS["gb10_sequences"]:
+        if override and (own.sequences or 0) >= thresholds.limits()["gb10_sequences"]:
             yield Symptom("gb10-sequences", sequences=own.sequences, override=min(override))
     missing = [name for name in LIMITS if name not in arguments]
     if missing and (own.speculative or {}).get("method") == "dflash":

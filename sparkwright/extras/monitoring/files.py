@@ -75,7 +75,7 @@ def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
 
 def rules() -> dict[str, Any]:
     """The rule file, as data: each alert with its diagnosis' reason, remedy and source."""
-    alerts = _read("alerts", limits=thresholds.THRESHOLDS, m=engine(DEFAULT).metrics)
+    alerts = _read("alerts", limits=thresholds.limits(), m=engine(DEFAULT).metrics)
     rule_file: dict[str, Any] = _read("rules", alerts=alerts, checks=CHECKS.texts, shown=shown)
     return rule_file
 

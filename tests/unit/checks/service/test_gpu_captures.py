@@ -9,7 +9,7 @@ import pytest
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.command import CACHES
-from sparkwright.findings.thresholds import THRESHOLDS
+from sparkwright.findings import thresholds
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
@@ -90,14 +90,17 @@ def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
     watched = {"q": 1200.0}
     first = decode(ServiceSample, seen[0])
     ring = [Sample(at=60.0 * minute, services={"q": first}) for minute in range(4)]
-    assert evaluation.judge(ring, watched, THRESHOLDS) == []
+    assert evaluation.judge(ring, watched, thresholds.limits()) == []
     last = decode(ServiceSample, seen[1])
     ring.append(Sample(at=240.0, services={"q": last}))
-    (wedge,) = evaluation.judge(ring, watched, THRESHOLDS)
+    (wedge,) = evaluation.judge(ring, watched, thresholds.limits())
     assert (wedge.name, wedge.seen) == ("wedge", "4 requests run, and no token for 4 min")
     moved = replace(last, metrics={**last.metrics, "progress": last.metrics["progress"] + 1})
     assert (
-        evaluation.judge([*ring, Sample(300.0, services={"q": moved})], watched, THRESHOLDS) == []
+        evaluation.judge(
+            [*ring, Sample(300.0, services={"q": moved})], watched, thresholds.limits()
+        )
+        == []
     )
 
 

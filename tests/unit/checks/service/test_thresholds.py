@@ -18,11 +18,12 @@ def _doctor(facts: Facts) -> set[str]:
 
 
 def _watch(sample: list[Sample]) -> set[str]:
-    return {item.name for item in evaluation.judge(sample, SERVICES, thresholds.THRESHOLDS)}
+    return {item.name for item in evaluation.judge(sample, SERVICES, thresholds.limits())}
 
 
 def _changed(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
-    monkeypatch.setattr(thresholds, "THRESHOLDS", thresholds.THRESHOLDS | changes)
+    changed = thresholds.limits() | changes
+    monkeypatch.setattr(thresholds, "limits", lambda: changed)
 
 
 @pytest.mark.parametrize(

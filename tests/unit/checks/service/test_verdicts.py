@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS
-from sparkwright.findings.thresholds import THRESHOLDS
+from sparkwright.findings import thresholds
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation as verdicts
 from sparkwright.host.watch.state import Sample, WatchFinding
@@ -56,7 +56,7 @@ def _gpu(name: str, text: str) -> dict[str, Any]:
 
 def judged(samples: list[Sample]) -> list[tuple[str, str]]:
     """Names and severities of what is found."""
-    result = verdicts.judge(samples, SERVICES, THRESHOLDS)
+    result = verdicts.judge(samples, SERVICES, thresholds.limits())
     return [(item.name, item.severity) for item in result]
 
 
@@ -141,7 +141,7 @@ def test_what_is_no_illness(reason: str, samples: list[Sample]) -> None:
 def test_a_trend_says_when_it_ends() -> None:
     result = verdicts.judge(
         ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 1e9), TIB]}}),
-        SERVICES, THRESHOLDS,
+        SERVICES, thresholds.limits(),
     )  # fmt: skip
     assert result[0].severity == "error"
     assert result[0].seen == "/: 205 of 1024 GiB free, full in about 4 h"

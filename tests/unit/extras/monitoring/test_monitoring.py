@@ -183,5 +183,6 @@ def test_a_changed_threshold_changes_the_alerts(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], message: str
 ) -> None:
     assert message not in json.dumps(rules())
-    monkeypatch.setattr(thresholds, "THRESHOLDS", thresholds.THRESHOLDS | changes)
+    changed = thresholds.limits() | changes
+    monkeypatch.setattr(thresholds, "limits", lambda: changed)
     assert message in json.dumps(rules())
