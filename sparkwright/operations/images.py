@@ -4,7 +4,6 @@ An image that no registry has is built by such a job instead, over a base pulled
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -96,8 +95,8 @@ def present(
             keep=how.keep_parts(),
             build=build() if build else None,
             fetch=_request(
-                platform, how, watched, account, content,
-                endpoint=registry.rstrip("/"), repo=repository, destination=path,
+                platform, how, watched, account,
+                registry=registry, repository=repository, content=content, path=path,
             ),
         )  # fmt: skip
         home = runtime.ensure(host, how.services_root, how.bundle)
@@ -120,17 +119,19 @@ def present(
 
 
 def _request(
-    platform: PlatformImage, how: Sources, watched: WatchedJob, account: str | None, content: str,
-    **source: Any,
+    platform: PlatformImage, how: Sources, watched: WatchedJob, account: str | None, *,
+    registry: str, repository: str, content: str, path: str,
 ) -> FetchRequest:  # fmt: skip
     return FetchRequest(
         source="registry",
+        endpoint=registry.rstrip("/"),
+        repo=repository,
         revision=content,
+        destination=path,
         files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
         manifests=tuple(map(hex_digits, platform.manifests)),
         downloader="http",
         token_file=credential(watched.unit, ACCOUNT) if account else None,
-        **source,
         **how.request(watched),
     )
 

@@ -152,9 +152,8 @@ class Transfer:
         location = source.locate(file)
         # After wrong content, the second try goes by plain HTTP.
         # Where parts have maps too: the libraries write past them.
-        once = again or self._libraries is None or self._work.mapped
-        if self._libraries is not None and not once:
-            once = self._libraries.fetch(part, location, self._connections)
+        libraries = None if again or self._work.mapped else self._libraries
+        once = libraries is None or libraries.fetch(part, location, self._connections)
         return fetch.run(location, self._connections) and once
 
 
