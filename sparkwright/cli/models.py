@@ -54,13 +54,13 @@ def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
     _show(answers, as_json=as_json, pruning=not dry)
 
 
-def _show(asked_hosts: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
-    answers = asked_hosts.answers
+def _show(result: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
+    answers = result.answers
     if as_json:
         options.print_json(encode(answers))
     elif answers:
         echo(render(answers, pruning=pruning))
-    finish(asked_hosts, failed=any(map(faults, answers.values())))
+    finish(result, failed=any(map(faults, answers.values())))
 
 
 @click.command("verify")

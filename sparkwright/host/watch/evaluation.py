@@ -75,13 +75,13 @@ def _of(ring: list[Sample], name: str) -> list[Timed]:
 
     A switch begins it anew: it stops and starts services on purpose, and judges them by itself.
     """
-    timeds: list[Timed] = []
+    samples: list[Timed] = []
     for sample in ring:
         if sample.switching:
-            timeds.clear()
+            samples.clear()
         elif name in sample.services:
-            timeds.append((sample.at, sample.services[name]))
-    return timeds
+            samples.append((sample.at, sample.services[name]))
+    return samples
 
 
 def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
@@ -169,16 +169,16 @@ def gpu_state(answer: Gpus, limits: Limits) -> dict[str, str]:
     faults = {} if answer.gpus else {SILENT: answer.said[:200] or "no GPU"}
     for gpu in answer.gpus:
         if gpu.event_reasons & HEAT:
-            faults[_HOT] = _words(gpu)
+            faults[_HOT] = _figures(gpu)
         elif gpu.event_reasons & BRAKE:
-            faults[_BRAKED] = _words(gpu)
+            faults[_BRAKED] = _figures(gpu)
         slow = gpu.clock_mhz is not None and gpu.clock_mhz < limits["gb10_busy_mhz"]
         if "GB10" in gpu.name and slow and (gpu.busy_percent or 0) >= 80:
-            faults[_LOW] = _words(gpu)
+            faults[_LOW] = _figures(gpu)
     return faults
 
 
-def _words(gpu: Gpu) -> str:
+def _figures(gpu: Gpu) -> str:
     values = {"C": gpu.temperature_c, "W": gpu.power_w, "MHz": gpu.clock_mhz}
     values["% busy"] = gpu.busy_percent
     texts = (

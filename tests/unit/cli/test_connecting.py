@@ -25,9 +25,7 @@ GOT = {
 }  # fmt: skip
 #: Commands that ask or change hosts, by their words.
 ASKING = {
-    words: command
-    for words, command, _ in commands()
-    if all_commands()[words.split()[0]].asks_hosts
+    name: command for name, command, _ in commands() if all_commands()[name.split()[0]].asks_hosts
 }
 
 
