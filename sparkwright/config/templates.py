@@ -6,10 +6,18 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import (
+    Environment,
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+)
 
 from sparkwright.config.places import template_folders
 from sparkwright.host.lib import sandbox
+
+COMPILED = Path(".sparkwright/cache/templates")
 
 
 def template(name: str) -> Template:
@@ -32,10 +40,19 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
+        bytecode_cache=_compiled(),
     )
     environment.filters |= {"quoted": _quoted, "yaml": _yaml}
     environment.globals["sandbox"] = sandbox.lines
     return environment
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """A site's folder of compiled templates: compiling them takes 25 ms of each run."""
+    if not COMPILED.parents[1].is_dir():
+        return None
+    COMPILED.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FileSystemBytecodeCache(str(COMPILED))
 
 
 def _quoted(value: object) -> str:
