@@ -108,9 +108,7 @@ def validated(data: dict[str, Any], where: str) -> Entry:
         raise UserError(problems_of(error, where, tagged=True)) from None
 
 
-def _read_directory(
-    directory: Path, raw: dict[Key, Read], files: ParsedFiles
-) -> Iterator[Finding]:
+def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -> Iterator[Finding]:
     """Add the entries of a directory to those of earlier ones, and yield problems of its files."""
     if not directory.is_dir():
         yield _MESSAGES.mistake("no-directory", str(directory))
@@ -119,7 +117,7 @@ def _read_directory(
     own: dict[Key, Path] = {}
     for path in sorted(directory.rglob("*.yaml")):
         try:
-            data = _mapping(files.load(path))
+            data = _mapping(files, path)
         except Unusable as error:
             yield mistake(error.place(str(path)), error.what, error.remedy)
             continue
@@ -137,7 +135,8 @@ def _read_directory(
             yield _MESSAGES.mistake("nothing-to-extend", f"{path}: extends", **facts)
 
 
-def _mapping(data: Any) -> dict[str, Any]:
+def _mapping(files: ParsedFiles, path: Path) -> dict[str, Any]:
+    data = files.load(path)
     if not isinstance(data, dict):
         raise Unusable("not a mapping of keys to values", "start with 'kind: ...'")
     return {str(key): value for key, value in data.items()}

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from jinja2 import (
     StrictUndefined,
     Template,
 )
+from jinja2.bccache import Bucket
 
 from sparkwright.config.places import template_folders
 from sparkwright.host.lib import sandbox
 
-COMPILED = Path(".sparkwright/cache/templates")
+FILES = Path(".sparkwright/cache/templates")
 
 
 def template(name: str) -> Template:
@@ -40,19 +42,22 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
-        bytecode_cache=_compiled(),
+        bytecode_cache=_Compiled(str(FILES)),
     )
     environment.filters |= {"quoted": _quoted, "yaml": _yaml}
     environment.globals["sandbox"] = sandbox.lines
     return environment
 
 
-def _compiled() -> FileSystemBytecodeCache | None:
-    """A site's folder of compiled templates: compiling them takes 25 ms of each run."""
-    if not COMPILED.parents[1].is_dir():
-        return None
-    COMPILED.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return FileSystemBytecodeCache(str(COMPILED))
+class _Compiled(FileSystemBytecodeCache):
+    """A site's folder of compiled templates: compiling them takes 25 ms of each run. Where it can't
+    be written there is none."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            if FILES.parents[1].is_dir():
+                FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)
 
 
 def _quoted(value: object) -> str:

@@ -1,6 +1,7 @@
 """YAML files as they were parsed before: parsing the catalog takes most of a run's planning."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ class ParsedFiles:
     def keep(self) -> None:
         """Keep what was loaded for the next run."""
         if self._values != self._kept and FILE.parents[1].is_dir():
-            text_files.write(FILE, json.dumps(self._values, default=str), 0o600)
+            with suppress(OSError):  # it only costs time
+                text_files.write(FILE, json.dumps(self._values, default=str), 0o600)
 
 
 def _stamp(path: Path) -> list[int]:
