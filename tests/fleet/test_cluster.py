@@ -55,24 +55,31 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> Non
 
 
 def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
-    """The attack: another host of the LAN connects to the head's ports, open on every address."""
+    """The attacks: another host of the LAN, and another user of either host, connect to the head's
+    ports, open on every address, and to those that its engines chose."""
 
-    def connects(host: str, port: int) -> bool:
+    def connects(host: str, port: int, user: int = 0, address: str = "10.213.77.11") -> bool:
         script = (
-            "import socket, sys\ntry: socket.create_connection(('10.213.77.11', int(sys.argv[1])), "
-            "3); print('open')\nexcept OSError: print('closed')"
+            "import os, socket, sys\nos.setuid(int(sys.argv[3]))\n"
+            "try: socket.create_connection(sys.argv[1:3], 3); print('open')\n"
+            "except OSError: print('closed')"
         )
-        return inside(host, "python3", "-c", script, str(port)) == "open"
+        arguments = (address, str(port), str(user))
+        return inside(host, "python3", "-c", script, *arguments) == "open"
 
     assert connects(FOLLOWER, 29501)
-    for port in (29501, 29502):
-        assert not connects("rtx-1", port)
     # Those that the engines chose: every one that listens at the address of the ranks.
     listening = inside(HEAD, "ss", "-Hltn", "src", "10.213.77.11")
     chosen = {int(line.split()[3].rpartition(":")[2]) for line in listening.splitlines()}
-    for port in chosen - {8010, 18650}:  # the proxy's, and that of peers, which asks for a key
+    # Without the proxy's, and that of peers, which asks for a key.
+    for port in {29501, 29502} | chosen - {8010, 18650}:
         assert not connects("rtx-1", port)
+        for host in (HEAD, FOLLOWER):
+            assert not connects(host, port, user=65534)
+    for address in ("127.0.0.1", "::1"):
+        assert not connects(HEAD, 29501, user=65534, address=address)
     assert connects("rtx-1", 8010)
+    assert connects(HEAD, 8010, user=65534)
 
 
 def test_a_part_of_a_cluster_is_not_deployed_alone(pair: Pair) -> None:

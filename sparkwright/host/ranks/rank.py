@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sparkwright.host import fabric
 from sparkwright.host.fabric import FabricRequest
+from sparkwright.host.firewall import open_again
 from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.ranks import FABRIC, RankConfig
 from sparkwright.host.ranks import firewall
@@ -56,7 +57,7 @@ def main(action: str, path: str) -> int:
         firewall.close(service.name, service.rank)
     elif action == "open":
         ended(service, service.rank)
-        firewall.open_again(service.name)
+        open_again(service.name)
     else:
         release = files.target(Path(service.home, "current")) or service.release
         role = Follower if service.follower else Head
