@@ -127,6 +127,9 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None takes one away.
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after that.
+        media_domains: hosts whose images, videos and audio its engine fetches when a request names
+            them by URL, such as ``upload.wikimedia.org``. Without any, requests carry them as
+            ``data:`` URLs, and the engine connects to nobody for a client.
         smoke: how it is tested with real requests.
         hardening: ``strict`` takes more from its container than every container is without: a
             read-only root file system, /dev/shm of its own, and a network of its own, reached
@@ -157,6 +160,7 @@ class ServiceSettings(_Settings):
     environment: dict[data.VariableName, str | None] = {}
     boot_seconds: values.WholeSeconds | None = None
     first_answer_seconds: values.WholeSeconds | None = None
+    media_domains: tuple[values.HostName, ...] = ()
     smoke: SmokeSettings = SmokeSettings()
     hardening: Literal["default", "strict"] = "default"
     boot_caches: bool | None = None

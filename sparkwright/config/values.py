@@ -39,6 +39,10 @@ HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 Address = Annotated[
     str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253)
 ]
+#: A host's name as URLs have it, without a port; engines compare it whole, in lower case.
+HostName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)
+]
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
 
 

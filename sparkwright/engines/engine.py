@@ -69,6 +69,8 @@ class Launch:
         model: path of the body in the container.
         host, port: where the engine listens in the container.
         environment: the recipe's and the service's variables.
+        media_domains: hosts that the engine may fetch media of requests from.
+        version: of the engine in the image's tag; None where no card says it.
         variables: names of an image that is driven by variables; None for one with arguments.
         caches: the container's directory for boot caches; None without them.
     """
@@ -79,6 +81,8 @@ class Launch:
     port: int
     arguments: Arguments
     environment: Mapping[str, str]
+    media_domains: Sequence[str]
+    version: str | None
     variables: Variables | None
     rank: Rank | None
     caches: str | None

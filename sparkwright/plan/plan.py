@@ -37,6 +37,7 @@ class ServicePlan:
     Attributes:
         settings: as they are written; those that need no decision are read here.
         engine: name of the engine in its image.
+        version: of that engine; None where no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         derived: what was read from the model's own files, where no recipe says it.
         rank: its place among the hosts that serve it together; None for a service of one host.
@@ -46,6 +47,7 @@ class ServicePlan:
     settings: ServiceSettings
     recipe: Recipe
     engine: str
+    version: str | None
     served_names: tuple[str, ...]
     image: ImageReference
     entrypoint: str
@@ -301,6 +303,7 @@ def _planned(
         settings=service,
         recipe=recipe,
         engine=image.engine,
+        version=image.tags[tag].version,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
         entrypoint=image.entrypoint,

@@ -46,6 +46,7 @@ def container_command(service: ServicePlan, bind: str | None = None) -> Command:
             # In a network of its own, Docker publishes the port at bind.
             host="0.0.0.0" if container.strict else bind or service.bind,
             arguments=dict(service.arguments),
+            media_domains=service.settings.media_domains,
             environment={**fabric, **dict(service.environment)},
             caches=BOOT_CACHES_MOUNT if container.boot_caches else None,
         )

@@ -119,7 +119,7 @@ def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[C
             gpus *= len(service.rank.hosts)
         yield Context(
             engine=engine(service.engine),
-            version=image.tags[service.image.tag].version,
+            version=service.version,
             image=image,
             body=catalog.models[service.body.name],
             drafter=catalog.models[drafter.name] if drafter else None,

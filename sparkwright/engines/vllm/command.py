@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from sparkwright.catalog import ArgumentValue, Variables
 from sparkwright.engines.engine import Command, Launch, Rank
 from sparkwright.engines.vllm.data import DATA
+from sparkwright.engines.vllm.table import release
 from sparkwright.findings.user_error import Fault
 
 #: Variable -> folder below the directory of boot caches.
@@ -19,6 +20,10 @@ CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
 _OWN_HOST, _OWN_PORT = "0.0.0.0", 8000
+#: vLLM takes an empty list of media domains for every domain; this one can never exist (RFC 6761).
+_NO_DOMAIN = ("media.invalid",)
+#: The first version with a list of media domains.
+_HAS_DOMAINS = (0, 11, 0)
 
 
 def command(launch: Launch) -> Command:
@@ -31,9 +36,12 @@ def command(launch: Launch) -> Command:
     environment: dict[str, str] = {}
     if launch.caches:
         environment = {name: launch.caches + folder for name, folder in CACHES.items()}
+    if media := _media_words(launch):
+        # A domain that is allowed must not lead to one that is not.
+        environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
-        arguments += ["--host", launch.host, "--port", str(launch.port)]
+        arguments += ["--host", launch.host, "--port", str(launch.port), *media]
         for key, value in launch.arguments.items():
             if launch.rank is None or key != _EXECUTOR:
                 arguments += argument_words(key, value)
@@ -45,6 +53,13 @@ def command(launch: Launch) -> Command:
         # A recipe's own address would be the same for all ranks.
         environment["VLLM_HOST_IP"] = launch.rank.address
     return Command(arguments, environment)
+
+
+def _media_words(launch: Launch) -> list[str]:
+    """The hosts whose media it fetches; empty for a version that can't be told."""
+    if launch.version and release(launch.version) < _HAS_DOMAINS:
+        return []
+    return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
@@ -69,6 +84,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     extra += [
         f"--no-{flag.replace('_', '-')}" for flag in names.sets if flag not in launch.arguments
     ]
+    extra += _media_words(launch)
     if len(launch.served_names) > 1:
         extra += ["--served-model-name", *launch.served_names]
     if launch.host != _OWN_HOST:

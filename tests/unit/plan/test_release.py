@@ -1,6 +1,7 @@
 """Rendered releases: what the card says, nothing else, and a name that follows the content."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from sparkwright.engines.vllm.command import CACHES, argument_words
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service
-from sparkwright.plan.service import render_service
+from sparkwright.plan.service import container_command, render_service
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
@@ -37,6 +38,17 @@ CARD: list[str] = cases.data["CARD"]
 
 def test_the_command_is_the_cards() -> None:
     assert compose(release().compose)["command"] == CARD
+
+
+def test_an_engine_without_media_domains_is_given_none() -> None:
+    """The argument came with 0.11.0; an engine ends at an argument that it does not know."""
+    (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": ["example.org"]}}).services
+    for version in (service.version, None):
+        words = container_command(replace(service, version=version)).words
+        assert words[words.index("--allowed-media-domains") + 1] == "example.org"
+    command = container_command(replace(service, version="0.10.2"))
+    assert "--allowed-media-domains" not in command.words
+    assert "VLLM_MEDIA_URL_ALLOW_REDIRECTS" not in command.environment
 
 
 def test_image_by_digest_weights_by_commit_and_read_only() -> None:
