@@ -65,7 +65,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     # The real one prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
-    listener = None if arguments.headless else _bind(arguments.host, arguments.port)
+    listener = None if arguments.headless else _listener(arguments)
     time.sleep(min(0.5, boot_seconds / 4))
     gpu = find_gpu(aeon=identity.flavour == AEON)
     log.server("INFO", "__init__.py:216", f"Automatically detected platform cuda ({gpu.name}).")
@@ -102,8 +102,9 @@ async def _run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    host, port = listener.getsockname()[:2]
-    log.server("INFO", "api_server.py:606", f"Starting vLLM server on http://{host}:{port}")
+    at = listener.getsockname()
+    where = f"unix:{at}" if isinstance(at, str) else f"http://{at[0]}:{at[1]}"
+    log.server("INFO", "api_server.py:606", f"Starting vLLM server on {where}")
     log.uvicorn(f"Started server process [{os.getpid()}]")
     log.uvicorn("Waiting for application startup.")
     await server.start(listener)
@@ -135,13 +136,20 @@ def _load(model: Model) -> None:
     log.engine("INFO", "default_loader.py:385", f"FAKE: {size} bytes read and left unused")
 
 
-def _bind(host: str | None, port: int) -> socket.socket:
-    """The listening address, taken at once as vLLM takes it, so that a used port fails early."""
-    family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
+def _listener(arguments: argparse.Namespace) -> socket.socket:
+    """The listening address, taken at once as vLLM takes it, so that a used port fails early. A
+    Unix socket goes before it, and is bound over nothing: one that lies there is a failure."""
+    if arguments.uds:
+        return _bind(socket.AF_UNIX, arguments.uds)
+    host = arguments.host or "0.0.0.0"
+    return _bind(socket.AF_INET6 if ":" in host else socket.AF_INET, (host, arguments.port))
+
+
+def _bind(family: socket.AddressFamily, address: str | tuple[str, int]) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host or "0.0.0.0", port))
+        listener.bind(address)
     except (OSError, OverflowError) as error:
         listener.close()
         raise Refusal(type(error).__name__, str(error)) from None

@@ -117,9 +117,9 @@ class HttpServer:
         response = await self._watched(request, reader)
         if response is None:
             return False
-        peer = writer.get_extra_info("peername") or ("", 0)
+        peer = writer.get_extra_info("peername")  # of a Unix socket nothing
         log.uvicorn(
-            f'{peer[0]}:{peer[1]} - "{request.method} {request.path} HTTP/1.1" '
+            f'{":".join(map(str, peer[:2]))} - "{request.method} {request.path} HTTP/1.1" '
             f"{response.status} {HTTPStatus(response.status).phrase}"
         )
         keep = request.headers.get("connection", "").lower() != "close" and not self._stopping
