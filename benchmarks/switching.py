@@ -86,7 +86,7 @@ def main() -> int:
     fleet.up()
     ours: list[float] = []
     hand: list[float] = []
-    _deploy(TAGS[1])
+    deploy(TAGS[1])
     for number in range(rounds):
         ours.append(_ours(TAGS[number % 2]))
         hand.append(_by_hand())
@@ -103,11 +103,12 @@ def main() -> int:
     return 0
 
 
-def _deploy(tag: str) -> None:
+def deploy(tag: str, services: str = SERVICES) -> None:
+    """Deploy these services with a tag."""
     done = subprocess.run(
         [
             *(BIN / "pyinfra", "--yes", "--limit", HOST.name, "--data", f'image_tag="{tag}"'),
-            *("--data", 'rollout={"soak_seconds": 0}', "--data", f"services={SERVICES}"),
+            *("--data", 'rollout={"soak_seconds": 0}', "--data", f"services={services}"),
             *("inventory/virtual.py", "deploy.py"),
         ],
         capture_output=True, text=True, check=False,
@@ -118,14 +119,14 @@ def _deploy(tag: str) -> None:
 
 def _ours(tag: str) -> float:
     with Watch() as watch:
-        _deploy(tag)
+        deploy(tag)
     return watch.longest
 
 
 def _by_hand() -> float:
     """The same container, started as the cards have it, stopped and started once more."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
-    arguments = _docker_run(compose["services"]["vllm"])
+    arguments = docker_run(compose["services"]["engine"])
     _inside("systemctl", "stop", "sparkwright-qwen36")
     try:
         _inside(*arguments)
@@ -141,7 +142,8 @@ def _by_hand() -> float:
     return watch.longest
 
 
-def _docker_run(service: dict[str, Any]) -> list[str]:
+def docker_run(service: dict[str, Any]) -> list[str]:
+    """The container of a compose file by hand, with the host's network."""
     arguments = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
     arguments += ["--gpus", "all", "--entrypoint", service["entrypoint"][-1]]
     arguments += ["--env-file", f"{HOME}/secrets.env"]
