@@ -68,6 +68,7 @@ class PlannedService(TypedDict):
     digest: str | None
     image_key: str | None
     port: int
+    proxy: bool
     served_names: list[str]
     derived: list[DerivedFact]
     arguments: list[Value]

@@ -1,7 +1,7 @@
 """Running the engine on this machine, in its own tree, as a container would: without Docker.
 
-The models are bound where the recipe mounts them; the network is this machine's, so that it is
-asked at 127.0.0.1.
+The models are bound where the recipe mounts them; it is asked at the socket in a folder of this
+machine, and has no network. Without such a folder it has this machine's, and 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ def running(
     mounts: Sequence[tuple[Path, str]],
     log: Path,
     writable: Sequence[str] = (),
+    sockets: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a container's words; what it says goes to `log`. It is stopped at the end.
 
-    writable: as `inside` has it.
+    writable, sockets: as `inside` has them.
     """
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
-    command = ["nice", "-n", "10", *inside(root, arguments, mounts, writable)]
+    command = ["nice", "-n", "10", *inside(root, arguments, mounts, writable, sockets)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output

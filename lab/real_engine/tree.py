@@ -1,4 +1,4 @@
-"""Running something in a tree as a container would: its own namespaces, but for the network.
+"""Running something in a tree as a container would: its own namespaces, the network as it is asked.
 
 Docker is not needed for that, and nothing is left behind: the mounts are the namespace's own.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-# $1 is the tree, $2 how many mounts follow as pairs, then how many places to write to where the
+# $1 is the tree, $2 a folder that it may write to as /run/engine, $3 how many mounts follow as
+# pairs, then how many places to write to where the
 # tree itself is read-only, and these; the rest is the command.
 _ENTER = r"""
 set -e
-root=$1 mounts=$2; shift 2
+root=$1 sockets=$2 mounts=$3; shift 3
 mount --make-rprivate /
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
@@ -24,6 +25,7 @@ for device in null zero full random urandom; do
     touch "$root/dev/$device"; mount --bind "/dev/$device" "$root/dev/$device"
 done
 for place in models run root; do mount -t tmpfs tmpfs "$root/$place"; done
+if [ -n "$sockets" ]; then mkdir "$root/run/engine"; mount --bind "$sockets" "$root/run/engine"; fi
 while [ "$mounts" -gt 0 ]; do
     if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}"; : >"$root$2"; fi
     mount --bind -o ro "$1" "$root$2"
@@ -47,13 +49,19 @@ def inside(
     arguments: Sequence[str],
     mounts: Sequence[tuple[Path, str]] = (),
     writable: Sequence[str] = (),
+    sockets: Path | None = None,
 ) -> list[str]:
     """The command that runs `words` with `root` as its root, without any capability.
 
     mounts: folders and files of this machine, and where they are seen, read-only.
     writable: what it may write to while all else is read-only; none for no such limit.
+    sockets: folder of its socket; with it there is no network but a loopback of its own.
     """
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]
-    command += ["sh", "-c", _ENTER, "sh", str(root), str(len(mounts)), *pairs]
+    enter = _ENTER
+    if sockets:
+        command.insert(1, "--net")
+        enter = f"ip link set lo up{enter}"
+    command += ["sh", "-c", enter, "sh", str(root), str(sockets or ""), str(len(mounts)), *pairs]
     return [*command, str(len(writable)), *writable, *arguments]

@@ -19,11 +19,8 @@ class Opening:
 
 
 def ports_of(plan: HostPlan) -> tuple[int, ...]:
-    """TCP ports that others reach: services, their health, load balancers, peers."""
-    client_ports = [
-        service.client_port for service in plan.services if not is_loopback(service.client_bind)
-    ]
-    client_ports += [service.health_port for service in plan.services if service.proxy]
+    """TCP ports that others reach: services, load balancers, peers."""
+    client_ports = [service.port for service in plan.services if not is_loopback(service.bind)]
     client_ports += [item.port for item in plan.settings.load_balancer.values()]
     client_ports += [plan.settings.peer_port] if plan.settings.peer_sharing else []
     return tuple(dict.fromkeys(client_ports))

@@ -29,8 +29,6 @@ from sparkwright.config.secrets import Command, Source
 
 #: The least budget of an answer that may think first.
 THINKING_TOKENS = 2048
-#: What lies between a service's port, its vLLM's behind a proxy, and that of its health.
-PROXY_STEP = 10_000
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
 #: What a server binds that listens at every address of its host.
@@ -116,7 +114,8 @@ class ServiceSettings(_Settings):
         bind: address that clients connect to. Not set, it is every one (``0.0.0.0``) behind the
             proxy and ``127.0.0.1`` without it.
         proxy: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
-            only the client routes through, and has vLLM listen where only it reaches it.
+            only the client routes through, and has vLLM listen on a Unix socket that no other user
+            of the host reaches.
         served_names: replaces the recipe's names; the first is the main one.
         image_tag: replaces the image's newest tag for this service.
         cluster: one of ``clusters``, whose hosts serve it together; each of them has this service,
@@ -131,9 +130,11 @@ class ServiceSettings(_Settings):
             them by URL, such as ``upload.wikimedia.org``. Without any, requests carry them as
             ``data:`` URLs, and the engine connects to nobody for a client.
         smoke: how it is tested with real requests.
-        hardening: ``strict`` takes more from its container than every container is without: a
-            read-only root file system, /dev/shm of its own, and a network of its own, reached
-            through this host alone. It needs proxy.
+        outgoing: whether its container may begin connections, to a mirror for example;
+            ``media_domains`` opens them, too. Else it has no network behind the proxy, and one that
+            leads nowhere without it.
+        hardening: ``strict`` takes more from its container than every container is without: its
+            root file system is read-only, and what it writes goes with it.
         boot_caches: whether what the engine compiles at its first start is kept for the next ones,
             for this host, image, GPU and driver; not when nothing may stay (``strict``), unless it
             is set.
@@ -162,6 +163,7 @@ class ServiceSettings(_Settings):
     first_answer_seconds: values.WholeSeconds | None = None
     media_domains: tuple[values.HostName, ...] = ()
     smoke: SmokeSettings = SmokeSettings()
+    outgoing: bool = False
     hardening: Literal["default", "strict"] = "default"
     boot_caches: bool | None = None
     exceptions: Exceptions | None = None

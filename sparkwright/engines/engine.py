@@ -68,6 +68,7 @@ class Launch:
     Attributes:
         model: path of the body in the container.
         host, port: where the engine listens in the container.
+        socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
         media_domains: hosts that the engine may fetch media of requests from.
         version: of the engine in the image's tag; None where no card says it.
@@ -79,6 +80,7 @@ class Launch:
     served_names: tuple[str, ...]
     host: str
     port: int
+    socket: str | None
     arguments: Arguments
     environment: Mapping[str, str]
     media_domains: Sequence[str]

@@ -23,12 +23,10 @@ _GRACE = 30
 
 
 class Sudo(Enum):
-    """How a program becomes root: it must; or it also reports something as the deploy user; or it
-    does not: sudo logs every command, and a look every other second fills a journal."""
+    """How a program becomes root: it must; or it also reports something as the deploy user."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"
-    UNNEEDED = "unneeded"
 
 
 def ask(
@@ -98,7 +96,7 @@ def execute(
     """
     password: str | None = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     arguments: dict[str, Any] = {"_timeout": timeout}
-    if sudo is Sudo.UNNEEDED or is_root(host):
+    if is_root(host):
         pass
     elif password:
         # pyinfra would put it into the command, where every user of the host can read it. sudo

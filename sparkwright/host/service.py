@@ -18,7 +18,7 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy.pool import Pool
 
 #: Of release.json. A host with releases of another format is left as it is.
-FORMAT = 3
+FORMAT = 4
 #: What a service and a release can be called: nothing that leads out of their directories.
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -29,7 +29,7 @@ class SmokeRequest:
     """A service, and what it must answer.
 
     Attributes:
-        address, port: where it is reached from its own host.
+        address, port: where its engine is reached from its own host; a socket's path, and 0.
         secrets: file with the API key.
         boot_seconds: until /health must answer.
         first_answer_seconds: deadline of one answer.
@@ -92,7 +92,7 @@ class Service:
         compose, unit_text: texts of its compose file and its systemd unit.
         image: name in the host's Docker.
         gate: what it is asked before it counts as started.
-        ports: that it and its proxy listen on.
+        ports: that it, or its proxy, listens on.
         soak_seconds: how long a switched service is observed after its first answers.
         pool: its place behind the host's own proxy.
         second_boot: whether it is started once more after a start that compiled, on unified memory.
@@ -179,7 +179,7 @@ def checked(service: Service, home: str, release: str) -> Service:
     if (
         (service.name, service.home, service.release) != (name, home, release)
         or (gate.name, gate.unit, gate.secrets) != (name, service.unit, service.secrets)
-        or not 0 < gate.port < 65536
+        or not 0 <= gate.port < 65536
     ):
         raise ValueError(f"{home}/releases/{release} has the record of another service")
     return service

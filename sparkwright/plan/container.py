@@ -19,9 +19,16 @@ PIDS_LIMIT = 4096
 #: Size of a private /dev/shm, where the recipe gives none: the cards' own figure.
 SHM_GIB = 16.0
 
+#: The directory of the engine's socket in a container.
+SOCKET_MOUNT = "/run/engine"
 #: The directory of boot caches in a container.
 BOOT_CACHES_MOUNT = "/var/cache/boot"
 
+#: The engine binds without removing a socket that is there, and the umask of its files would leave
+#: the socket to root alone. Its directory lets nobody in but root and HAProxy.
+_LISTEN = f"""\
+rm -f {SOCKET_MOUNT}/http.sock; \
+(until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 1; done) 2>/dev/null & """
 #: ``export "$key"`` evaluates nothing of the value. No file, no key, no start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
 #: An entry point with the key in its environment can put it on a command line, as that of the image
@@ -39,7 +46,7 @@ class ContainerPlan:
     """Capabilities, writable directories and limits of a container.
 
     Attributes:
-        strict: read-only root file system, private /dev/shm, a network of its own.
+        strict: read-only root file system.
         cap_add: capabilities, all others being dropped.
         writable: directories that it may write to where its root is read-only.
         pids_limit: processes and threads that it may have.
@@ -73,11 +80,14 @@ def plan_container(
     )
 
 
-def container_entrypoint(entrypoint: str, *, program: str | None = None) -> list[str]:
+def container_entrypoint(
+    entrypoint: str, *, program: str | None = None, socket: bool = False
+) -> list[str]:
     """The words that a container starts with; its arguments follow.
 
     Args:
         program: the engine's, where the entry point is the image's own and starts it.
+        socket: whether the engine listens on its socket.
     """
     start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START
-    return ["/bin/sh", "-c", start, entrypoint]
+    return ["/bin/sh", "-c", (_LISTEN if socket else "") + start, entrypoint]

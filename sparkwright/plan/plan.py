@@ -11,7 +11,6 @@ from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Va
 from sparkwright.catalog.entries import TagChange
 from sparkwright.config.settings import (
     LOOPBACK,
-    PROXY_STEP,
     HostSettings,
     ServiceSettings,
 )
@@ -76,28 +75,31 @@ class ServicePlan:
 
     @property
     def port(self) -> int:
-        """The port that its engine listens on."""
-        return self.settings.port + (PROXY_STEP if self.settings.proxy else 0)
+        """The port that clients use."""
+        return self.settings.port
 
     @property
     def bind(self) -> str:
-        """The address that its engine listens on."""
-        return LOOPBACK if self.settings.proxy or self.follower else self.settings.address
-
-    @property
-    def health_port(self) -> int:
-        """The port on which its proxy reports its health."""
-        return self.settings.port + 2 * PROXY_STEP
-
-    @property
-    def client_port(self) -> int:
-        """The port that clients use."""
-        return self.settings.port if self.proxy else self.port
-
-    @property
-    def client_bind(self) -> str:
         """The address that clients connect to; ``0.0.0.0`` is every one of the host's."""
-        return self.settings.address if self.proxy else self.bind
+        return LOOPBACK if self.follower else self.settings.address
+
+    @property
+    def socket(self) -> str | None:
+        """The Unix socket that its engine listens on, behind a proxy; None for bind and port."""
+        return f"{SOCKETS}/{self.name}/http.sock" if self.proxy else None
+
+    @property
+    def network(self) -> str:
+        """The network of its container: ``none`` but loopback, a ``bridge`` of its own, or the
+        ``host``'s."""
+        if self.rank is not None:
+            return "host"
+        return "none" if self.socket and not self.outgoing else "bridge"
+
+    @property
+    def outgoing(self) -> bool:
+        """Whether its container may begin connections."""
+        return self.settings.outgoing or bool(self.settings.media_domains)
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
@@ -168,6 +170,8 @@ class HostPlan:
         )
 
 
+#: Directories of the engines' sockets, which only root and HAProxy's user enter.
+SOCKETS = "/run/sparkwright-engines"
 #: Where sshd listens, whatever port the controller reaches it by.
 _SSH = 22
 #: Arguments, environment, and the origin of each.
@@ -361,10 +365,7 @@ def _listeners(
     """Every port that something of the host listens on: its key, what it is for, and whose."""
     for service in services:
         key, user = f"services.{service.name}.port", f"service {service.name!r}"
-        yield key, service.client_port, "", user
-        if service.proxy:
-            yield key, service.port, ", of its engine behind the proxy,", user
-            yield key, service.health_port, ", of its health,", user
+        yield key, service.port, "", user
     for service in services:
         if rank := service.rank:
             for port in (rank.port, rank.link_port):
@@ -386,8 +387,7 @@ def _twice(
     for key, port, role, user in _listeners(services, settings):
         other = users.setdefault(port, user)
         if port > 65535:
-            bound = 65536 - 2 * PROXY_STEP
-            yield MESSAGES.fault("no-port", key, port=port, role=role, bound=bound)
+            yield MESSAGES.fault("no-port", key, port=port, role=role)
         # Two of an exclusive group take turns: the proxy of one that sleeps answers at its own.
         elif other != user and not (bare.get(other) and bare.get(other) == bare.get(user)):
             yield MESSAGES.fault("port-twice", key, port=port, role=role, other=other)

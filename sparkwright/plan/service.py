@@ -16,6 +16,7 @@ from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
     SECRETS_MOUNT,
     SHM_GIB,
+    SOCKET_MOUNT,
     container_entrypoint,
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
@@ -34,7 +35,7 @@ _UP = (
 )
 
 
-def container_command(service: ServicePlan, bind: str | None = None) -> Command:
+def container_command(service: ServicePlan) -> Command:
     """Command line and environment of a service's container, as its engine has them."""
     own, container, rank = engine(service.engine), service.container, service.rank
     fabric = _fabric(service) if rank and rank.shape is None else {}
@@ -43,8 +44,9 @@ def container_command(service: ServicePlan, bind: str | None = None) -> Command:
             Launch,
             service,
             model=service.body.mount,
-            # In a network of its own, Docker publishes the port at bind.
-            host="0.0.0.0" if container.strict else bind or service.bind,
+            # Of a network of its own, Docker publishes the port at bind.
+            host=service.bind if service.network == "host" else "0.0.0.0",
+            socket=f"{SOCKET_MOUNT}/http.sock" if service.socket else None,
             arguments=dict(service.arguments),
             media_domains=service.settings.media_domains,
             environment={**fabric, **dict(service.environment)},
@@ -78,7 +80,6 @@ def render_service(
     nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
     release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
     home, settings = service_home(plan, service), plan.settings
-    proxy = (service.client_port,) if service.proxy else ()
     return carried(
         Service,
         service.settings,
@@ -93,7 +94,7 @@ def render_service(
         image=str(context["image"]),
         gate=_gate(service, home),
         models={model.repository: resolution.model(model).commit for model in service.models},
-        ports=() if service.follower else (service.port, *proxy),
+        ports=() if service.follower else (service.port,),
         pool=pool,
         second_boot=settings.second_boot and service.container.boot_caches,
         members=plan.groups.get(service.settings.exclusive or "", ()),
@@ -111,9 +112,9 @@ def carried(record: type[T], *sources: object, **values: object) -> T:
     return record(**{**same, **values})
 
 
-def own_address(service: ServicePlan) -> str:
-    """Where a service is reached from its own host."""
-    return _local(service.bind)
+def engine_at(service: ServicePlan) -> tuple[str, int]:
+    """Address and port at which a host reaches a service's engine; of a socket its path, and 0."""
+    return (service.socket, 0) if service.socket else (_local(service.bind), service.port)
 
 
 def _local(bind: str) -> str:
@@ -128,33 +129,33 @@ def _fabric(service: ServicePlan) -> dict[str, str]:
 def _gate(service: ServicePlan, home: str) -> SmokeRequest:
     """The smoke test that decides whether a service counts as started."""
     program = engine(service.engine)
+    address, port = engine_at(service)
     return carried(
         SmokeRequest,
         service,
         service.settings.smoke,
         program.probes,
-        address=own_address(service),
+        address=address,
+        port=port,
         secrets=f"{home}/secrets.env",
         warm_ups=WARM_UPS,
-        proxy=(_local(service.client_bind), service.client_port) if service.proxy else None,
+        proxy=(_local(service.bind), service.port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
         speculates=program.limits(dict(service.arguments)).speculates,
         metric_names=metric_names(),
     )
 
 
-def rendered_from(
-    plan: HostPlan, service: ServicePlan, resolution: Resolution, *, bind: str | None = None
-) -> dict[str, Any]:
+def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, Any]:
     """Everything that a service's files are rendered from, as variables of their templates.
 
     Among them: ``entrypoint`` and ``command``, its words, with the API key's file at
     ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and where the container reads
-    it; ``shm_gib``, the size of /dev/shm, None for the host's own; ``drop_caches``, whether the
-    host's page cache is dropped before a start.
+    it; ``shm_gib``, the size of /dev/shm, None for a rank, which has the host's; ``bridge``, the
+    name of its network; ``drop_caches``, whether the host's page cache is dropped before a start.
     """
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
-    container, command = service.container, container_command(service, bind)
+    container, command = service.container, container_command(service)
     program = engine(service.engine).program if service.variables else None
     rdma = rank is not None and rank.shape is not None
     if rdma:
@@ -168,12 +169,17 @@ def rendered_from(
         "container": container,
         "memlock": service.recipe.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
+        "socket_mount": SOCKET_MOUNT,
+        # 15 letters, as the kernel has them.
+        "bridge": f"sw-{hashlib.sha256(service.name.encode()).hexdigest()[:12]}",
         # A follower answers nobody: it gets no key.
         "entrypoint": [service.entrypoint]
         if service.follower
-        else container_entrypoint(service.entrypoint, program=program),
+        else container_entrypoint(
+            service.entrypoint, program=program, socket=service.socket is not None
+        ),
         "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
-        "shm_gib": service.recipe.shm_gib or (SHM_GIB if container.strict else None),
+        "shm_gib": service.recipe.shm_gib or (None if rank else SHM_GIB),
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,

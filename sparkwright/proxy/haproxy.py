@@ -51,18 +51,28 @@ class Replica:
     """A server behind a proxy.
 
     Attributes:
+        address: of a host, or the path of a Unix socket, which has no port.
         health_port: where its health is asked for, on the same address. An engine's own ``/health``
             says only that its loop runs: ask something that generates.
+        health: path of the Unix socket where its health is asked for instead.
         tls: how it is verified; None where it serves http.
         dns: whether its address is a name that DNS knows: HAProxy asks again where it is.
     """
 
     name: str
     address: str
-    port: int
-    health_port: int
+    port: int = 0
+    health_port: int = 0
     tls: ReplicaTls | None = None
     dns: bool = False
+    health: str | None = None
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """Address, port and port of checks as HAProxy's runtime API shows them."""
+        if self.port:
+            return self.address, str(self.port), str(self.health_port)
+        return "-", "0", "0"
 
 
 @dataclass(frozen=True)
@@ -247,16 +257,16 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
         (
             proxy.name,
             replica.name,
-            replica.address,
-            replica.port,
-            replica.health_port,
-            int(bool(replica.tls)),
+            *replica.state,
+            str(int(bool(replica.tls))),
         )
         for proxy in proxies.proxies
         for replica in proxy.replicas
     ]
-    servers += [(f"stay-{each.name}", "stay", "127.0.0.1", 1, 0, 0) for each in proxies.proxies]
-    return [[str(value) for value in server] for server in servers]
+    servers += [
+        (f"stay-{each.name}", "stay", "127.0.0.1", "1", "0", "0") for each in proxies.proxies
+    ]
+    return [list(server) for server in servers]
 
 
 # --- Details -----------------------------------------------------------------------------------
@@ -267,6 +277,8 @@ def _pattern(path: str) -> str:
 
 
 def _endpoint(address: str, port: int) -> str:
+    if address.startswith("/"):
+        return f"unix@{address}"
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
@@ -289,9 +301,14 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
             yield mistake(where, "there is no replica behind it", "give it one")
         yield from _twice(where, "replica", (replica.name for replica in proxy.replicas))
         for replica in proxy.replicas:
-            own, ports = f"{where}: {replica.name}", (replica.port, replica.health_port)
+            own = f"{where}: {replica.name}"
             yield from _named(where, replica.name)
-            yield from _addressed(own, replica.address, ports)
+            for path in filter(None, (None if replica.port else replica.address, replica.health)):
+                if not _PATH.fullmatch(path):
+                    yield mistake(own, f"{path!r} is no path", "write it like /run/http.sock")
+            if replica.port:
+                ports = (replica.port, replica.health_port)
+                yield from _addressed(own, replica.address, ports)
             if replica.tls:
                 yield from _named(own, replica.tls.name)
 

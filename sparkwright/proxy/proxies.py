@@ -10,7 +10,7 @@ from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool
+from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService, Pool
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import pool_problems, replica_identity, replicas
@@ -46,10 +46,10 @@ def proxies_of(
 
 
 def _own(service: ServicePlan) -> Proxy:
-    replica = Replica(SELF, "127.0.0.1", service.port, service.health_port)
-    bind = "*" if service.client_bind == "0.0.0.0" else service.client_bind
+    replica = Replica(SELF, str(service.socket), health=f"{HEALTH}/{service.name}.sock")
+    bind = "*" if service.bind == "0.0.0.0" else service.bind
     return Proxy(
-        service.name, service.client_port, (replica,), bind,
+        service.name, service.port, (replica,), bind,
         engine_key=True, exclusive=service.settings.exclusive,
         on_request=service.settings.activate is not None, engine=service.engine,
     )  # fmt: skip
@@ -66,8 +66,8 @@ def health_file(plan: HostPlan) -> str | None:
     services = tuple(
         HealthService(
             name=service.name,
-            port=service.port,
-            health_port=service.health_port,
+            address=str(service.socket),
+            health=f"{HEALTH}/{service.name}.sock",
             secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
             model=service.served_names[0],
             patience_seconds=60,
@@ -83,7 +83,7 @@ def health_file(plan: HostPlan) -> str | None:
 def health_unit(plan: HostPlan) -> str:
     """Text of the unit that reports health."""
     return template("gateway/health.service.j2").render(
-        home=f"{plan.settings.services_root}/gateway"
+        home=f"{plan.settings.services_root}/gateway", runtime=HEALTH.removeprefix("/run/")
     )
 
 

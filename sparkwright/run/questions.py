@@ -19,7 +19,7 @@ from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.engines import ENGINES, metric_names
 from sparkwright.facts import hooks
 from sparkwright.facts.answers import HostError, of_each
-from sparkwright.facts.asking import Sudo, ask
+from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import doctor, load, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
@@ -35,7 +35,7 @@ from sparkwright.operations import disk_usage, locks, proxies
 from sparkwright.operations.fabric.looking import state_of
 from sparkwright.plan.changes import changes
 from sparkwright.plan.plan import ServicePlan
-from sparkwright.plan.service import own_address
+from sparkwright.plan.service import engine_at
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
 from sparkwright.run.observation import look, services_of, status_of, unreadable
@@ -268,7 +268,7 @@ def follow_load(
     """
     request = LoadRequest(
         services={
-            service.name: (own_address(service), service.port)
+            service.name: engine_at(service)
             for service in run.desired.plan.services
             if not service.follower
         },
@@ -300,7 +300,5 @@ def _load(host: Host, request: LoadRequest) -> HostLoad:
     if not host.connected:
         raise HostError(memory(host).failure or "not reached")
     memory(host).failure = None
-    return ask(
-        host, load, request, HostLoad,
-        sudo=Sudo.UNNEEDED, timeout=_LOOK, secrets=False,
-    )  # fmt: skip
+    # By standard input: sudo logs every command.
+    return ask(host, load, request, HostLoad, timeout=_LOOK)

@@ -79,8 +79,7 @@ def _service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> 
     row = table.ServiceRow(
         name=service.name,
         # One that only the host itself reaches is not at the host's address.
-        address=f"{service.client_bind if is_loopback(service.client_bind) else host_run.address}:"
-        f"{service.client_port}",
+        address=f"{service.bind if is_loopback(service.bind) else host_run.address}:{service.port}",
         served_names=service.served_names,
         tag=service.image.tag,
         image=rendered.image,

@@ -124,9 +124,6 @@ class HostRun(DesiredHost):
                     image.store: hex_digits(image.resolved.digest) for image in self.desired.images
                 },
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
-                ports=tuple(
-                    service.health_port for service in self.desired.plan.services if service.proxy
-                ),
             ),
         )
         roots = ObservationRequest(self.settings.models_root, self.settings.services_root)

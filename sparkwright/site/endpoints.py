@@ -120,7 +120,7 @@ def endpoint_of(
     return Endpoint(
         host=plan.host,
         service=service.name,
-        base_url=f"{how}://{at}:{service.client_port}/v1",
+        base_url=f"{how}://{at}:{service.port}/v1",
         key=key,
         model=service.body.repository,
         names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),

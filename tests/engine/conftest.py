@@ -1,6 +1,5 @@
 """The engine as the recipe starts it on a host: words, variables, mounts and key are rendered."""
 
-import http.client
 import json
 import os
 import subprocess
@@ -21,6 +20,7 @@ from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.planned import load
+from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.service import render_service
 from sparkwright.site.resolution import pinned
@@ -57,7 +57,7 @@ def rendered(
 ) -> Rendered:
     """What `sparkwright render` writes, after the image was pushed and the hub asked."""
     path = tmp_path_factory.mktemp("site")
-    settings = {"proxy": False, "hardening": request.param}
+    settings = {"hardening": request.param}
     repositories.make(path / "hub", scale=0.01)
     with registry.serving() as images, hub_running(path / "hub") as hub:
         digest, sent = image.push_to(images, engine.layers)
@@ -109,7 +109,7 @@ class Running:
 
     def ask(self, method: str, path: str, body: Any = None, *, key: bool = True) -> tuple[int, str]:
         """Status and text of one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.request.port, timeout=60)
+        connection = Server(self.request.address, self.request.port).connected(60)
         headers = {"Content-Type": "application/json"}
         if key:
             headers["Authorization"] = f"Bearer {KEY}"
@@ -130,7 +130,10 @@ def running(
     path = tmp_path_factory.mktemp("engine")
     secrets, log = path / "secrets.env", path / "log"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
-    request = replace(rendered.release.gate, secrets=str(secrets))
+    sockets = path / "sockets"
+    sockets.mkdir()
+    at = str(sockets / Path(rendered.release.gate.address).name)
+    request = replace(rendered.release.gate, secrets=str(secrets), address=at, proxy=None)
     service = rendered.compose
     (target,) = [item["target"] for item in service["volumes"] if "secrets" in item["target"]]
     places = [item["target"] for item in service["volumes"] if item["type"] == "volume"]
@@ -138,7 +141,7 @@ def running(
     started = time.monotonic()
     with local.running(
         engine.root, arguments, service["environment"], [*rendered.mounts, (secrets, target)], log,
-        places,
+        places, sockets if service.get("network_mode") == "none" else None,
     ) as process:  # fmt: skip
         result = Running(process, log, request, 0)
         while not _healthy(result):
@@ -152,5 +155,5 @@ def running(
 def _healthy(engine: Running) -> bool:
     try:
         return engine.ask("GET", "/health", key=False)[0] == 200
-    except OSError:
+    except (OSError, NoAnswer):
         return False

@@ -1,6 +1,7 @@
 """The real vLLM with the lab's tiny pair, started by what is rendered for a host."""
 
 import json
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,29 @@ def test_the_smoke_program_is_content(running: Running) -> None:
         print(f"{entry.name}: {entry.detail} ({entry.seconds:.2f} s)")
     names = ["health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"]
     assert [(item.name, item.ok) for item in answer.checks] == [(name, True) for name in names]
+
+
+def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None:
+    """torch.distributed listens at every address, for one process too, and takes what is sent."""
+    ports, sockets = set(), set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if "/models/tiny-qwen3" not in (process / "mountinfo").read_text():
+                continue
+            sockets |= {link.readlink().name for link in (process / "fd").iterdir()}
+            for table in ("tcp", "tcp6"):
+                rows = [line.split() for line in (process / "net" / table).read_text().splitlines()]
+                ports |= {(row[1], row[9]) for row in rows[1:] if row[3] == "0A"}
+        except OSError:
+            continue  # it has ended
+    opened = {int(at[-4:], 16) for at, inode in ports if f"socket:[{inode}]" in sockets}
+    assert opened  # else nothing is tried
+    for port in opened:
+        with socket.socket() as neighbour, pytest.raises(ConnectionRefusedError):
+            neighbour.connect((socket.gethostbyname(socket.gethostname()), port))
+    path = Path(running.request.address)
+    assert path.is_socket()
+    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps others out
 
 
 def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:

@@ -1,7 +1,9 @@
 """Four replicas, each with a proxy of its own, behind one more on a host without a service."""
 
 import http.client
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from lab import fleet, machines
@@ -28,6 +30,19 @@ rtx50 = rtx50[:1]
 gateways = [_host("hopper-1", "10.213.77.14")]
 gateways[0][1].update(services={}, load_balancer={"qwen36": {"port": 8080}})
 """
+
+
+def open_ports(address: str) -> set[int]:
+    """The ports of a host that take a connection from the controller."""
+
+    def taken(port: int) -> bool:
+        with socket.socket() as item:
+            item.settimeout(2)
+            return item.connect_ex((address, port)) == 0
+
+    ports = range(1, 65536)
+    with ThreadPoolExecutor(64) as pool:
+        return {port for port, there in zip(ports, pool.map(taken, ports), strict=True) if there}
 
 
 @contextmanager

@@ -242,6 +242,10 @@ def inside(host: str, *command: str) -> str:
     return done.stdout.strip()
 
 
+#: Asks a service's engine past its proxy; a path follows.
+ENGINE = "sudo curl -s --unix-socket /run/sparkwright-engines/qwen36/http.sock http://engine"
+
+
 def bare(host: str) -> None:
     """Take a host back to where it was before its first run."""
     ssh(

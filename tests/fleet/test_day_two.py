@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.proxies import status
-from tests.fleet.site import Site, answers, container, ssh, until
+from tests.fleet.site import ENGINE, Site, answers, container, ssh, until
 
 HOST, ADDRESS = "spark-1", "10.213.77.11"
 SITE = "inventory/virtual.py"
@@ -110,5 +110,4 @@ def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site
 
 def _answers_itself() -> bool:
     """Whether vLLM does, behind its proxy."""
-    code = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:18000/health || true"
-    return ssh(HOST, code) == "200"
+    return ssh(HOST, f"{ENGINE}/health -o /dev/null -w '%{{http_code}}' || true") == "200"

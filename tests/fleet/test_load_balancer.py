@@ -29,10 +29,6 @@ def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
             seen = status(address, port, method, path.replace("{", "").replace("}", ""))
             if (method, path) != ("GET", "/health"):
                 assert seen in (401, 404, 405), (address, method, path, seen)
-    for host in REPLICAS:  # vLLM itself, and what reports its health
-        for port in (18000, 28000):
-            with pytest.raises(ConnectionRefusedError):
-                status(MACHINES[host].address, port, "GET", "/health")
 
 
 @pytest.mark.timeout(600)

@@ -8,6 +8,7 @@ import pytest
 
 from lab import machines
 from tests.fleet.site import (
+    ENGINE,
     GOOD,
     MACHINES,
     Site,
@@ -169,7 +170,7 @@ def test_a_tag_given_on_the_command_line_is_rolled_out(converged: Site) -> None:
         ssh("spark-1", "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
         == service["image"]
     )
-    assert "0.23.0" in ssh("spark-1", "curl -s localhost:18000/version")
+    assert "0.23.0" in ssh("spark-1", f"{ENGINE}/version")
 
 
 def test_drift_on_a_host_is_found_and_undone(converged: Site) -> None:

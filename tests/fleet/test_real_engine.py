@@ -12,7 +12,8 @@ from lab.layout import DEPOT, REGISTRY_PORT
 from sparkwright.extras.bench.aiperf import find
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.user_error import UserError
-from tests.fleet.site import ROOT, Site, bare, ssh, until
+from tests.fleet.proxies import open_ports
+from tests.fleet.site import MACHINES, ROOT, Site, bare, ssh, until
 
 HOST = "spark-1"
 WORDS = ("inventory/real.py", "--limit", HOST)
@@ -64,6 +65,13 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> N
     assert {check["name"] for check in service["smoke"]["checks"]} >= {"generation", "speculation"}
     again = engine.deploy("--limit", HOST, inventory="inventory/real.py")
     assert again.changed == set()
+
+
+def test_a_scan_finds_ssh_the_proxy_and_peers(engine: Site) -> None:
+    """The real vLLM lets torch listen at every address, for one process too."""
+    ssh(HOST, "sudo systemctl stop 'sparkwright-share*' || true")
+    found = open_ports(MACHINES[HOST].address)
+    assert {22, 8010} <= found <= {22, 8010, 18650}
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:

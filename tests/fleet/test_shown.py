@@ -35,7 +35,7 @@ def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     compose = r"Will change /opt/sparkwright/services/qwen36/releases/\S+/compose\.yaml"
     assert re.search(compose, new.output)
     assert re.search(r"^ +\[spark-1\] +- .*8000", new.output, re.M), new.output
-    assert re.search(r"^ +\[spark-1\] +\+ .*18000", new.output, re.M), new.output
+    assert re.search(r"^ +\[spark-1\] +\+ .*http\.sock", new.output, re.M), new.output
     assert "Will create /opt/sparkwright/gateway/haproxy.cfg" in new.output
     assert re.search(r"\+ +bind .*:8000", new.output)
     assert "Will create /etc/systemd/system/sparkwright-gateway.service" in new.output

@@ -129,7 +129,7 @@ def test_health_says_so_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a boot HAProxy knows nothing of it any more."""
-    service = health.Service(HealthService("a", 1, 2, "none", "m", 1.0), 30.0, {})
+    service = health.Service(HealthService("a", "/no.sock", "none", "m", 1.0), 30.0, {})
     monkeypatch.setattr(service, "_count", lambda: (1.0,))
     monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())
     service.look()

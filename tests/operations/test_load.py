@@ -21,16 +21,14 @@ def _single(answer: Any, **connection: Any) -> tuple[Any, HostRun]:
     return host, run.hosts["spark-1"]
 
 
-def test_a_look_is_one_execution_without_sudo() -> None:
+def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
     host, item = _single(LOAD)
     looks: list[Any] = []
     questions.follow_load(host, item, looks.append, interval=0.01, count=2)
     assert host.programs == ["load", "load"]
-    assert all("_sudo" not in asked.arguments for asked in host.asked)
-    assert not any("sudo" in asked.text for asked in host.asked)
+    assert [asked.arguments["_sudo"] for asked in host.asked] == [True, True]
     request = host.asked[0].request
-    (port,) = [service.port for service in item.desired.plan.services]
-    assert request["services"] == {"qwen36": ["127.0.0.1", port]}
+    assert request["services"] == {"qwen36": ["/run/sparkwright-engines/qwen36/http.sock", 0]}
     assert request["watch"] == "/opt/sparkwright/watch/config.json"
     assert looks == [LOAD, LOAD]
 

@@ -114,17 +114,3 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
     for model in models:
         if unread := [path for path in files[model.name] if path not in model.code]:
             yield Symptom("remote-code", "unread", model=model, paths=", ".join(unread))
-
-
-@check("strict-without-proxy")
-def _strict(context: Context) -> Iterator[Symptom]:
-    service = context.service
-    if service.container.strict and not service.proxy and not is_loopback(service.bind):
-        yield Symptom(bind=service.bind)
-
-
-@check("low-port")
-def _low_port(context: Context) -> Iterator[Symptom]:
-    service = context.service
-    if service.port < 1024 and not service.container.strict:
-        yield Symptom(port=service.port)

@@ -77,8 +77,6 @@ def _ports(host: HostFacts) -> Iterator[Symptom]:
              for name, port in settings.load_balancer.items()}  # fmt: skip
     for service in host.plan.services:
         users[service.port] = f"service {service.name}"
-        if service.proxy:
-            users[service.client_port] = f"service {service.name}"
     for port, user in sorted(users.items()):
         listener = host.observed.ports.get(port)
         if listener is None or is_ours(listener, host.observed):

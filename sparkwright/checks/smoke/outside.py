@@ -78,23 +78,19 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     for service in plan.services:
         if service.follower:
             continue  # nothing of it listens for clients
-        inner = (service.port, service.health_port) if service.proxy else ()
         if service.proxy or is_loopback(service.bind):
             https = scheme(plan.settings, proxied=service.proxy) == "https"
-            at = (service.client_bind, service.client_port)
-            result.append(_entrance(service.name, *at, inner, https=https))
+            result.append(_entrance(service.name, service.bind, service.port, https=https))
     for name, balancer in sorted(plan.settings.load_balancer.items()):
         https = plan.settings.tls is not None
         result.append(_entrance(f"load balancer {name}", balancer.bind, balancer.port, https=https))
     return tuple(result)
 
 
-def _entrance(
-    name: str, bind: str, port: int, inner: tuple[int, ...] = (), *, https: bool
-) -> Entrance:
+def _entrance(name: str, bind: str, port: int, *, https: bool) -> Entrance:
     if is_loopback(bind):
-        return Entrance(name, bind, None, (port, *inner), https)
-    return Entrance(name, bind, port, inner, https)
+        return Entrance(name, bind, None, (port,), https)
+    return Entrance(name, bind, port, (), https)
 
 
 def look(

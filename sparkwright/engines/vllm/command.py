@@ -19,7 +19,7 @@ from sparkwright.findings.user_error import Fault
 CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
-_OWN_HOST, _OWN_PORT = "0.0.0.0", 8000
+_OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: vLLM takes an empty list of media domains for every domain; this one can never exist (RFC 6761).
 _NO_DOMAIN = ("media.invalid",)
 #: The first version with a list of media domains.
@@ -27,8 +27,8 @@ _HAS_DOMAINS = (0, 11, 0)
 
 
 def command(launch: Launch) -> Command:
-    """``serve MODEL --served-model-name ... --host ... --port ...`` and the recipe's arguments; no
-    words for an image that is driven by variables.
+    """``serve MODEL --served-model-name ... --uds ...`` and the recipe's arguments; no words for an
+    image that is driven by variables.
 
     Boot caches come first in the environment: a recipe's own variable goes before them.
     """
@@ -41,7 +41,7 @@ def command(launch: Launch) -> Command:
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
-        arguments += ["--host", launch.host, "--port", str(launch.port), *media]
+        arguments += [*_listening(launch, {}), *media]
         for key, value in launch.arguments.items():
             if launch.rank is None or key != _EXECUTOR:
                 arguments += argument_words(key, value)
@@ -87,13 +87,18 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     extra += _media_words(launch)
     if len(launch.served_names) > 1:
         extra += ["--served-model-name", *launch.served_names]
-    if launch.host != _OWN_HOST:
-        extra += ["--host", launch.host]
-    if launch.port != _OWN_PORT:
-        extra += ["--port", str(launch.port)]
+    extra += _listening(launch, _OWN)
     if extra:
         result[names.extra_arguments] = shlex.join(extra)
     return result
+
+
+def _listening(launch: Launch, defaults: Mapping[str, str]) -> list[str]:
+    """Words that say where vLLM listens, without its defaults; a socket goes before any address."""
+    if launch.socket:
+        return ["--uds", launch.socket]
+    wanted = {"--host": launch.host, "--port": str(launch.port)}
+    return [word for pair in wanted.items() if pair not in defaults.items() for word in pair]
 
 
 def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:

@@ -158,7 +158,7 @@ def _targets(chosen: Hosts, names: tuple[str, ...]) -> Iterator[_Target]:
             if not plan.follower and (not names or plan.name in names):
                 how = scheme(settings, proxied=plan.proxy)
                 served = [f"[{address}]" if ":" in address else address for address in addresses]
-                urls = [f"{how}://{address}:{plan.client_port}" for address in served]
+                urls = [f"{how}://{address}:{plan.port}" for address in served]
                 services = (Service(url, plan.served_names[0], key, ca=ca) for url in urls)
                 yield _Target(host, plan, tuple(services))
 

@@ -97,11 +97,11 @@ def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
         for service in planned.plan.services:
             if service.follower:
                 continue  # the head of its cluster answers for it
-            bind = service.client_bind
+            bind = service.bind
             everywhere = bind in EVERY_ADDRESS
             at, own = (address, LOOPBACK) if everywhere else (bind, bind)
             key = Key(VARIABLE, planned.plan.settings.api_key_source)
             endpoint = endpoint_of(planned.plan, service, planned.catalog, at, key)
             published = not is_loopback(bind) or address == LOOPBACK
             for served in endpoint.names:
-                yield Target(endpoint, served, published, (own, service.client_port), planned.data)
+                yield Target(endpoint, served, published, (own, service.port), planned.data)

@@ -52,7 +52,7 @@ def export(hosts: Mapping[str, PlannedHost], name: str = DEFAULT) -> Exported:
             problems.append(_MESSAGES.mistake("no-address", "lan_address", host, address=address))
             continue
         for service in plan.services:
-            bind = service.client_bind
+            bind = service.bind
             if service.follower:
                 continue  # the head of its cluster answers for it
             if is_loopback(bind):

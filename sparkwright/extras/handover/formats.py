@@ -4,11 +4,10 @@ import hashlib
 import math
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.config.templates import template
 from sparkwright.engines import engine
 from sparkwright.findings.user_error import Messages, UserError
@@ -52,9 +51,10 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
         raise _MESSAGES.refusal("built-image", where, plan.host, image=image)
     if service.rank is not None:
         raise _MESSAGES.refusal("cluster", where, plan.host, cluster=service.rank.cluster)
-    # A network of its own: the container listens to all of it.
-    bind = "0.0.0.0" if form == "kubernetes" else None
-    context = rendered_from(plan, service, resolution, bind=bind)
+    if service.proxy:  # which stays behind: the other tool publishes a port
+        alone = service.settings.model_copy(update={"proxy": False, "bind": None})
+        service = replace(service, settings=alone)
+    context = rendered_from(plan, service, resolution)
     digest = resolution.image(service.image).digest
     # Not the name of the unit that it takes over from.
     name = f"llm-{service.name}"
@@ -99,7 +99,7 @@ def _object_name(whole: str) -> str:
 
 
 def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
-    """The container and, for a strict service, its network; and the command that makes the key's
+    """The container and its network; and the command that makes the key's
     secret of standard input.
 
     A quadlet is read twice: by Podman's generator, which takes words apart, and by systemd, which
@@ -130,16 +130,12 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
             raise refused(key, "no-line", text)
         return _literal(text)
 
-    bind = "" if service.container.strict else service.bind
-    address = "127.0.0.1" if not bind or bind in EVERY_ADDRESS else bind
-    url = f"http://{f'[{address}]' if ':' in address else address}:{service.port}/health"
-    health = shlex.join(["python3", "-c", _ASK, url])
-    kinds = ("container", "network") if service.container.strict else ("container",)
+    health = shlex.join(["python3", "-c", _ASK, f"http://127.0.0.1:{service.port}/health"])
     files = {
         f"{_FOLDER}/{name}.{kind}": template(f"handover/llm.{kind}.j2").render(
             context, word=word, line=line, health=health
         )
-        for kind in kinds
+        for kind in ("container", "network")
     }
     return files, f"sudo podman secret create {name} -"
 

@@ -14,7 +14,6 @@ from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.service import own_address
 
 #: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
 KEY = "api_key"
@@ -53,18 +52,15 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
     those that only their own host reaches, as an agent on it scrapes them."""
     targets = []
     for service in plan.services:
-        if service.follower or is_loopback(service.client_bind) is not (address is None):
+        if service.follower or is_loopback(service.bind) is not (address is None):
             continue
         group = service.settings.exclusive
         labels = {"exclusive": group} if group else {}
         labels |= {"host": plan.host, "service": service.name, "recipe": service.recipe.name}
         labels["tag"] = service.image.tag
-        if address is None:
-            targets.append(_target(own_address(service), service.port, **labels))
-            continue
         if scheme(plan.settings, proxied=service.proxy) == "https":
             labels["__scheme__"] = "https"
-        targets.append(_target(address, service.client_port, **labels))
+        targets.append(_target(address or service.bind, service.port, **labels))
     return targets
 
 

@@ -27,6 +27,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from sparkwright.host.exclusive import unattended
 from sparkwright.host.lib import exclusive
 from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
 #: Requests that wait for one service, and bytes of one of them.
@@ -104,12 +105,15 @@ class Waking:
         self._under_way[group] = (service, threading.Event())
         threading.Thread(target=self._activate, args=(group, service)).start()
 
-    def address(self, service: str) -> tuple[str, int]:
-        """Where the service itself listens, by its release."""
+    def connected(self, service: str) -> http.client.HTTPConnection:
+        """A connection to the service itself, by its release."""
         record = current(self._root / "services" / service)
         if record is None:
             raise Later(f"{service} was never deployed", _SOON)
-        return record.gate.address, record.gate.port
+        try:
+            return Server(record.gate.address, record.gate.port).connected(_ANSWER)
+        except NoAnswer:
+            raise Later(f"{service} gives no answer", _SOON) from None
 
     def _activate(self, group: str, service: str) -> None:
         try:
@@ -125,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
-    server: Server
+    server: WakeServer
     _begun = False
 
     def do_POST(self) -> None:
@@ -190,10 +194,9 @@ class Handler(BaseHTTPRequestHandler):
             raise ConnectionError
 
     def _pass_on(self, service: str, body: bytes) -> None:
-        address = self.server.waking.address(service)
         self.connection.settimeout(_ANSWER)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in (*_HOP, _NAME.lower())}
-        with closing(http.client.HTTPConnection(*address, timeout=_ANSWER)) as inner:
+        with closing(self.server.waking.connected(service)) as inner:
             try:
                 inner.request("POST", self.path, body, headers)
                 answer = inner.getresponse()
@@ -223,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
         """HAProxy logs every request, with the name of its key."""
 
 
-class Server(ThreadingMixIn, UnixStreamServer):
+class WakeServer(ThreadingMixIn, UnixStreamServer):
     """At a socket that systemd has made."""
 
     daemon_threads = True
@@ -248,5 +251,5 @@ def _streams(body: bytes) -> bool:
 def main(services_root: str) -> int:
     """Serve for ever, at the socket that systemd hands over as descriptor 3."""
     with socket.socket(fileno=3) as made:
-        Server(made, Path(services_root)).serve_forever()
+        WakeServer(made, Path(services_root)).serve_forever()
     return 0

@@ -81,6 +81,7 @@ class Server:
     """A server on this host, with its key where there is one.
 
     Attributes:
+        address: of IP, or the path of a Unix socket, which has port 0.
         certificate: file with the certificate that it serves https with, and no other one is taken;
             None, or a file that is not there, for http.
     """
@@ -167,6 +168,8 @@ class Server:
         """
         import http.client  # 30 ms
 
+        if self.address.startswith("/"):
+            return self._at_socket(timeout)
         if not self.certificate or not Path(self.certificate).exists():
             return http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         try:
@@ -176,6 +179,20 @@ class Server:
         return http.client.HTTPSConnection(
             self.address, self.port, timeout=timeout, context=context
         )
+
+    def _at_socket(self, timeout: float) -> http.client.HTTPConnection:
+        import http.client
+        import socket
+
+        connection = http.client.HTTPConnection("localhost", timeout=timeout)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(timeout)
+        try:
+            connection.sock.connect(self.address)
+        except OSError as error:
+            connection.close()
+            raise _no_answer(error) from error
+        return connection
 
 
 class Refused(Exception):

@@ -11,14 +11,14 @@ long queue counts only when no token comes out meanwhile.
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.lib import documents, homes, metrics
-from sparkwright.host.lib.connections import Bounded, Connections
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
@@ -28,7 +28,6 @@ _IDLE = 30.0
 #: Seconds between two looks, and before a service that is away is looked at again.
 _LOOK = 2.0
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
-_CONNECTIONS = 16
 #: So many answers in a row may come late.
 _LATE = 3
 #: A server that is away, a key that is not there, an answer that is none.
@@ -112,14 +111,23 @@ class Service:
 
     def _call(self, method: str, path: str, body: object, timeout: float) -> str:
         """Text of a success."""
-        server = Server("127.0.0.1", self.config.port, api_key(self.config.secrets))
+        server = Server(self.config.address, self.config.port, api_key(self.config.secrets))
         answer = server.ask(method, path, body, timeout=timeout)
         if answer.status != 200:
             raise ValueError(f"{path}: HTTP {answer.status}: {answer.text[:200]}")
         return answer.text
 
 
-def serve(service: Service, port: int) -> None:
+class _Server(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = True
+    #: A Unix socket refuses what it has no room for.
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing about a connection that was closed meanwhile."""
+
+
+def serve(service: Service, path: str) -> None:
     """Answer 200 while the service is well, 503 with the reason while it is not."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -135,10 +143,7 @@ def serve(service: Service, port: int) -> None:
         def log_message(self, *_: object) -> None:
             """Called every two seconds: nothing is logged."""
 
-    # A further connection takes the place of the oldest: nobody of this host keeps the proxy's
-    # checks out with connections that ask nothing.
-    few = Connections(_CONNECTIONS, _CONNECTIONS)
-    server = Bounded(socket.create_server(("127.0.0.1", port)), Handler, few)
+    server = _Server(path, Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
@@ -149,6 +154,6 @@ def main(path: str) -> None:
         raise SystemExit(f"{path} can't be read")
     services = [Service(each, _IDLE, config.metric_names) for each in config.services]
     for service in services:
-        serve(service, service.config.health_port)
+        serve(service, service.config.health)
     # Its end is waited for: Python 3.12.0 to 3.12.2 starts no thread, for an answer, after main's.
     at_once(Service.watch, services)

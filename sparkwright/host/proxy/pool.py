@@ -10,6 +10,8 @@ UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 ASLEEP_MAP = "asleep.map"
 
 
+#: Directory of the sockets on which the health of services is asked for.
+HEALTH = "/run/sparkwright-health"
 #: The only server behind a host's own proxy.
 SELF = "self"
 
@@ -66,18 +68,20 @@ class HealthService:
     """A service whose health is reported.
 
     Attributes:
-        port: vLLM's, and health_port: where its health is answered.
+        address, port: the engine's; of a socket its path, and 0.
+        health: path of the socket where its health is answered; empty for none.
         secrets: file with the API key.
         model: a served name.
         patience_seconds: for one token.
     """
 
     name: str
-    port: int
-    health_port: int
+    address: str
     secrets: str
     model: str
     patience_seconds: float
+    port: int = 0
+    health: str = ""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,9 @@ class Head(Rank):
     def _watch(self) -> None:
         """Whether the engines generate: /health says only that the head's own loop runs."""
         gate = self._service.gate
-        config = HealthService(gate.name, gate.port, 0, gate.secrets, gate.served_names[0], TOKEN)
+        config = HealthService(
+            gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port
+        )
         service = health.Service(config, IDLE, gate.metric_names)
         began = time.monotonic()
         well: float | None = None

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.site import Site, answers, inside, release, ssh, until
+from tests.fleet.site import ENGINE, MACHINES, Site, answers, inside, release, ssh, until
 
 HOST, NAME = "spark-1", "sparkwright-qwen36"
-PORT = 18000
 #: Each line needs a capability that Docker gives by default, or that root on the host has.
 ATTACKS = {
     "raw sockets": "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
@@ -89,8 +88,7 @@ def test_the_key_is_shown_by_nothing(site: Site, hardening: str) -> None:
     assert site.key not in environments
     refused = ssh(HOST, f"cat /proc/{processes()[0]}/environ 2>&1 || true")
     assert "Permission denied" in refused
-    ask = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1"
-    assert ssh(HOST, f"{ask}:{PORT}/v1/models") == "401"
+    assert ssh(HOST, f"{ENGINE}/v1/models -o /dev/null -w '%{{http_code}}'") == "401"
 
 
 def test_no_process_has_a_capability_or_can_get_one(hardening: str) -> None:
@@ -126,16 +124,12 @@ def test_strict_has_places_to_write_to_and_no_others(hardening: str) -> None:
     assert within("open('/root/.cache/own', 'w')").endswith("ended 0")
 
 
-def test_strict_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
-    if hardening == "default":
-        return
+def test_it_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
     pid = processes()[0]
     for name in ("ipc", "net", "pid", "mnt"):
         own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
         assert own != ssh(HOST, f"sudo readlink /proc/1/ns/{name}"), name
-    # From outside the proxy alone is reached, and from inside nobody.
-    listening = inside(HOST, "ss", "-Hltn", f"sport = :{PORT}")
-    assert listening.split()[3] == f"127.0.0.1:{PORT}"
+    # From inside nobody is reached.
     out = within("import socket; socket.create_connection(('10.213.77.2', 5000), 3)")
     assert out.endswith("ended 1"), out
 
@@ -144,7 +138,7 @@ def test_what_it_wrote_is_gone_with_its_container(site: Site, hardening: str) ->
     assert within("open('/tmp/planted', 'w')").endswith("ended 0")
     volumes = ssh(HOST, "docker volume ls -q | wc -l")
     ssh(HOST, "sudo systemctl restart sparkwright-qwen36")
-    health = f"curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{PORT}/health || true"
+    health = f"{ENGINE}/health -o /dev/null -w '%{{http_code}}' || true"
     until(lambda: ssh(HOST, health) == "200", "it serves again")
     assert within("import os; print(os.path.exists('/tmp/planted'))").startswith("False")
     assert ssh(HOST, "docker volume ls -q | wc -l") == volumes
@@ -167,7 +161,42 @@ def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: s
     site.edit("group_data/sparks.py", '"hardening": "strict"', '"hardening": "default"')
     assert site.deploy("--limit", HOST).changed == {HOST}
     assert release(HOST) != strict
-    assert "sparkwright-qwen36_default" not in ssh(HOST, "docker network ls")
     site.sparkwright("rollback", "inventory/virtual.py", "--limit", HOST, "--yes")
     assert release(HOST) == strict
     assert answers(site, HOST)
+
+
+@pytest.mark.timeout(300)
+def test_without_a_proxy_nothing_but_the_published_port_is_reached(site: Site) -> None:
+    """A port that the engine opens beside its own, at its container's address: by a local user, by
+    a neighbour that routes packets there; and the host from within."""
+    site.power_on()
+    site.repair()
+    site.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')
+    site.deploy("--limit", HOST)
+    ssh(HOST, "sudo systemctl restart sparkwright-qwen36")  # the rules are made once
+    health = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health || true"
+    until(lambda: ssh(HOST, health) == "200", "it serves again")
+    rules = ssh(HOST, "sudo iptables-save | grep -- '-[io] sw-.*--ctstate.*DROP' || true")
+    assert len(rules.splitlines()) == 4, ssh(HOST, "sudo iptables-save")
+    form = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+    at, host = ssh(HOST, f"docker inspect -f '{form}' {NAME}"), MACHINES[HOST].address
+    ssh(
+        HOST,
+        f"docker exec -d {NAME} python3 -m http.server 29999;"
+        " sudo sysctl -qw net.ipv4.ip_forward=1",
+    )
+    ssh("spark-2", f"sudo ip route replace {at} via {host}")
+    script = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)"
+    connect = f"python3 -c '{script}'"
+    try:
+        ssh(HOST, f"sudo {connect} {at} 29999")  # it is there
+        for where, user in ((HOST, "sudo -u nobody "), ("spark-2", "")):
+            for port in (29999, 8000):
+                out = ssh(where, f"{user}{connect} {at} {port} 2>&1; echo ended $?")
+                assert out.endswith("ended 1"), (where, port, out)
+        assert within(f"import socket; socket.create_connection(('{host}', 22), 3)").endswith("1")
+        assert ssh(HOST, health) == "200"
+    finally:
+        ssh("spark-2", f"sudo ip route del {at}")
+        site.repair()

@@ -2,14 +2,12 @@
 
 import json
 import re
-import socket
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.fleet.proxies import status
-from tests.fleet.site import GOOD, MACHINES, Site, ssh
+from tests.fleet.proxies import open_ports, status
+from tests.fleet.site import ENGINE, GOOD, MACHINES, Site, ssh, until
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/vllm/0.24.0"
 ROUTES = [
@@ -38,19 +36,6 @@ with ThreadPoolExecutor(64) as pool:
 """
 
 
-def _from_here(address: str) -> set[int]:
-    """The ports of a host that take a connection from the controller."""
-
-    def taken(port: int) -> bool:
-        with socket.socket() as item:
-            item.settimeout(2)
-            return item.connect_ex((address, port)) == 0
-
-    ports = range(1, 65536)
-    with ThreadPoolExecutor(64) as pool:
-        return {port for port, there in zip(ports, pool.map(taken, ports), strict=True) if there}
-
-
 def _from_neighbour(host: str, address: str) -> set[int]:
     """The same from another host of the fleet."""
     return {int(port) for port in ssh(host, f"python3 -c '{SCAN}' {address}").split()}
@@ -69,12 +54,52 @@ def proxied(site: Site) -> Site:
 def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
     address = MACHINES["spark-1"].address
     ssh("spark-1", "sudo systemctl stop 'sparkwright-share*' || true")
-    for result in (_from_here(address), _from_neighbour("spark-2", address)):
+    for result in (open_ports(address), _from_neighbour("spark-2", address)):
         assert {SSH, PROXY} <= result
         assert result <= {SSH, PROXY, PEERS}, result
-    # And inside they are there: what was scanned for exists.
-    for port in (18000, 28000):
-        ssh("spark-1", f"curl -fsS -o /dev/null localhost:{port}/health")
+    # And inside it is there: what was scanned for exists.
+    ssh("spark-1", f"{ENGINE}/health -f -o /dev/null")
+
+
+#: A user of the host: at the engine's socket, and in the engine's place. Prints what succeeds.
+TAKE = """
+import socket
+for how in ("connect", "bind"):
+    with socket.socket(socket.AF_UNIX) as one:
+        try:
+            getattr(one, how)("/run/sparkwright-engines/qwen36/http.sock")
+            print(how)
+        except OSError:
+            pass
+"""
+#: The same at ports of loopback where an engine and its health could be: says yes to everything.
+POSE = """
+import http.server, sys
+class Yes(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    do_POST = do_GET
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Yes).serve_forever()
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_local_user_neither_reaches_the_engine_nor_takes_its_place(proxied: Site) -> None:
+    asked = ("POST", "/v1/completions", proxied.key, json.dumps(ASK["/v1/completions"]))
+    address, nobody = MACHINES["spark-1"].address, f"sudo -u nobody python3 -c '{TAKE}'"
+    assert ssh("spark-1", nobody) == ""
+    ssh("spark-1", "sudo systemctl stop sparkwright-qwen36")
+    try:
+        for port in (18000, 28000):
+            ssh("spark-1", "sudo systemd-run --quiet --uid=nobody --collect "
+                f"--unit=posing-{port} python3 -c '{POSE}' {port}")  # fmt: skip
+        assert ssh("spark-1", nobody) == ""
+        assert status(address, PROXY, *asked) == 503
+        assert "HTTP/" not in ssh("spark-1", "sudo journalctl -q -o cat -u 'posing-*'")
+    finally:
+        ssh("spark-1", "sudo systemctl stop 'posing-*'; sudo systemctl start sparkwright-qwen36")
+    until(lambda: status(address, PROXY, *asked) == 200, "it serves again")
 
 
 @pytest.mark.timeout(300)
@@ -107,8 +132,7 @@ def test_vllm_itself_leaves_them_open(proxied: Site) -> None:
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""
-        code = ssh("spark-1", "curl -s -o /dev/null -w '%{http_code}' "
-                   f"localhost:18000{path} {arguments}")  # fmt: skip
+        code = ssh("spark-1", f"{ENGINE}{path} -o /dev/null -w '%{{http_code}}' {arguments}")
         assert code not in ("401", "403", "404"), (path, code)
 
 

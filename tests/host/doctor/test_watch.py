@@ -45,7 +45,7 @@ def _config(folder: Path, port: int, run: Desired) -> WatchConfig:
     wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     config = json.loads(wanted_.config.replace("/opt/sparkwright", str(folder)))
-    config["services"][0]["port"] = port
+    config["services"][0] |= {"address": "127.0.0.1", "port": port}
     return decode(WatchConfig, config)
 
 

@@ -95,7 +95,7 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
     if os.geteuid() == 0:
         shutil.chown(path / "wake.sock", group="haproxy")
     made.listen()
-    server = on_request.Server(made, path)
+    server = on_request.WakeServer(made, path)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         with serving("llm") as backend:

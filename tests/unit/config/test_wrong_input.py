@@ -41,7 +41,7 @@ def test_one_port_and_one_name_for_each_service() -> None:
     two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
     result = problems(two)
     assert [p.subject.place.rsplit(".", 1)[1] for p in result] == [
-        *(["port"] * 3),  # the proxy's, vLLM's and that of its health
+        "port",
         *(["served_names"] * 3),
     ]
     assert "taken by service 'a'" in result[0].observed

@@ -60,9 +60,10 @@ def test_image_by_digest_weights_by_commit_and_read_only() -> None:
         f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}",
         f"/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/{COMMIT}",
         "/opt/sparkwright/services/qwen36/secrets.env",
+        "/run/sparkwright-engines/qwen36",
         "/opt/sparkwright/services/qwen36/caches/current",
     ]
-    assert [mount.get("read_only") for mount in service["volumes"]] == [True, True, True, None]
+    assert [mount.get("read_only") for mount in service["volumes"]] == [*[True] * 3, None, None]
     assert not any(mount["bind"]["create_host_path"] for mount in service["volumes"])
 
 
@@ -71,7 +72,7 @@ def test_the_container_is_started_as_the_image_needs_it() -> None:
     assert service["entrypoint"][:2] == ["/bin/sh", "-c"]
     assert service["entrypoint"][3:] == ["vllm"]
     assert service["restart"] == "no"
-    assert (service["network_mode"], service["ipc"]) == ("host", "host")
+    assert (service["network_mode"], service["ipc"]) == ("none", "private")
     (device,) = service["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
 

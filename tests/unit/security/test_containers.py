@@ -46,27 +46,44 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     writable = [bind["source"] for bind in binds if not bind.get("read_only")]
     # What its engine compiles: a directory of this service alone, which no other container sees.
     kept = "/opt/sparkwright/services/s/caches/current"
-    assert writable == ([] if hardening == "strict" else [kept])
-    places = {item["source"] for item in result["volumes"] if item["type"] == "bind"}
+    socket = "/run/sparkwright-engines/s"
+    assert writable == ([socket] if hardening == "strict" else [socket, kept])
+    places = {item["source"] for item in result["volumes"] if item["type"] == "bind"} - {socket}
     assert all(position.startswith(("/opt/models/", "/opt/sparkwright/")) for position in places)
+    # No network but a loopback of its own, and no memory that others share.
+    assert (result["network_mode"], result["ipc"]) == ("none", "private")
+    assert "ports" not in result
 
 
 def test_strict_takes_the_rest() -> None:
-    text = safe_load(release(hardening="strict").compose)
-    result = text["services"]["engine"]
+    result = container(hardening="strict")
     assert result["read_only"] is True
-    assert result["ipc"] == "private"
     assert result["shm_size"] == "16gb"
-    assert "network_mode" not in result
-    assert result["ports"] == [{"target": 18000, "published": "18000", "host_ip": "127.0.0.1"}]
-    options = text["networks"]["default"]["driver_opts"]
-    assert options == {"com.docker.network.bridge.enable_ip_masquerade": "false"}
-    arguments = result["command"]
-    assert (
-        arguments[arguments.index("--host") + 1] == "0.0.0.0"
-    )  # of its own network, not the host's
     places = [item["target"] for item in result["volumes"] if item["type"] == "volume"]
     assert places == ["/tmp", "/root/.cache", "/root/.config", "/root/.nv", "/root/.triton"]
+
+
+@pytest.mark.parametrize("outgoing", [False, True])
+@pytest.mark.parametrize("proxy", [False, True])
+def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
+    proxy: bool, outgoing: bool
+) -> None:
+    rendered = release(proxy=proxy, outgoing=outgoing)
+    text = safe_load(rendered.compose)
+    result = text["services"]["engine"]
+    assert ("ports" in result) is not proxy
+    assert result.get("network_mode") == ("none" if proxy and not outgoing else None)
+    rules = rendered.unit_text.count("iptables -w -C")
+    if proxy and not outgoing:
+        assert (rules, "networks" in text) == (0, False)
+        return
+    options = text["networks"]["default"]["driver_opts"]
+    assert options.pop("com.docker.network.bridge.name") == "sw-043a718774c5"
+    assert bool(options) is not outgoing  # without an address of the host's, nobody answers
+    assert rules == (3 if outgoing else 4)
+    assert (
+        "PrivateNetwork=no" in rendered.unit_text
+    )  # else the rules are of a network of the unit's
 
 
 def test_what_strict_writes_to_is_thrown_away_with_the_container() -> None:

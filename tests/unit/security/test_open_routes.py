@@ -27,12 +27,12 @@ def _broken(**settings: Any) -> list[Any]:
     return [item for item in result if item.id == "open-routes"]
 
 
-def test_vllm_itself_is_the_hosts_alone_by_default() -> None:
+def test_vllm_itself_listens_on_no_port_by_default() -> None:
     (service,) = plan().services
-    assert (service.bind, service.port) == ("127.0.0.1", 18000)
-    assert (service.client_bind, service.client_port) == ("0.0.0.0", 8000)
+    assert service.socket == "/run/sparkwright-engines/qwen36/http.sock"
+    assert (service.bind, service.port) == ("0.0.0.0", 8000)
     (service,) = plan(_service(proxy=False)).services
-    assert (service.client_bind, service.client_port) == ("127.0.0.1", 8000)
+    assert (service.socket, service.bind, service.port) == (None, "127.0.0.1", 8000)
     assert _broken() == _broken(proxy=False) == _broken(proxy=False, bind="::1") == []
 
 
@@ -70,9 +70,9 @@ def test_a_pool_does_not_reach_past_a_hosts_loopback() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, [Entrance("qwen36", "0.0.0.0", 8000, (18000, 28000))]),
-        ({"bind": "10.0.0.5"}, [Entrance("qwen36", "10.0.0.5", 8000, (18000, 28000))]),
-        ({"bind": "127.0.0.1"}, [Entrance("qwen36", "127.0.0.1", None, (8000, 18000, 28000))]),
+        ({}, [Entrance("qwen36", "0.0.0.0", 8000)]),
+        ({"bind": "10.0.0.5"}, [Entrance("qwen36", "10.0.0.5", 8000)]),
+        ({"bind": "127.0.0.1"}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
         ({"proxy": False}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
         # Silenced: that it is open is said in every run.
         ({"proxy": False, "bind": "0.0.0.0"}, []),

@@ -1,0 +1,139 @@
+"""A user of the host in the engine's place, while the engine is away, and at its socket."""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from sparkwright.plan.container import SOCKET_MOUNT, container_entrypoint
+from sparkwright.proxy.proxies import proxies_of
+from tests.host.proxy.haproxy import opened, until
+from tests.host.security.conftest import UID
+from tests.host.serving import free_port
+from tests.unit import builders
+
+RECIPE = "qwen36-35b-a3b-heretic-dflash"
+#: Answers everything, wherever it can listen, and keeps the keys that it is shown.
+POSE = """
+import http.server, socketserver, sys, threading
+class Yes(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print(self.command, self.headers["Authorization"], flush=True)
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"forged")
+    do_POST = do_GET
+    def log_message(self, *_):
+        pass
+for at in sys.argv[1:]:
+    try:
+        if at.startswith("unix@"):
+            server = socketserver.ThreadingUnixStreamServer(at[5:], Yes)
+        else:
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", int(at.rpartition(":")[2])), Yes)
+        threading.Thread(target=server.serve_forever).start()
+    except PermissionError:
+        print("refused", flush=True)
+"""
+
+
+class _Engine(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"real")
+
+    do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_client_gets_503_and_never_another_programs_answer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from socketserver import ThreadingUnixStreamServer
+
+    monkeypatch.setattr("sparkwright.plan.plan.SOCKETS", str(folder / "engines"), raising=False)
+    monkeypatch.setattr("sparkwright.proxy.proxies.HEALTH", str(folder / "health"), raising=False)
+    for made in (folder / "engines/llm", folder / "health"):  # as the units' RuntimeDirectory
+        made.mkdir(parents=True)
+        made.chmod(0o750)
+        shutil.chown(made, group="haproxy")
+    plan = builders.plan(services={"llm": {"recipe": RECIPE, "port": free_port()}})
+    planned = proxies_of(plan, {})
+    assert planned is not None
+    proxies = replace(planned, home=f"{folder}/home", runtime=f"{folder}/run", wait_seconds=1,
+                      check_milliseconds=50)  # fmt: skip
+    with opened(proxies) as proxy:
+        config = Path(proxies.config).read_text()
+        found = re.search(r"server self (\S+) check (?:port|addr) (\S+)", config)
+        assert found
+        posing = subprocess.Popen(
+            ["/usr/bin/python3", "-c", POSE, *found.groups()],
+            user=UID, group=UID, extra_groups=[], cwd="/", stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        try:
+            time.sleep(2)
+            answer = proxy.post("/v1/chat/completions")
+        finally:
+            posing.kill()
+        shown, _ = posing.communicate()
+        assert (answer.status, answer.body != b"forged") == (503, True)
+        assert shown.split() == ["refused", "refused"]
+        for at in found.groups():  # and the engine itself is reached there
+            server = ThreadingUnixStreamServer(at.removeprefix("unix@"), _Engine)
+            Path(at.removeprefix("unix@")).chmod(0o666)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        until(lambda: proxy.post("/v1/chat/completions").body == b"real", "the engine's answer")
+        with socket.socket(socket.AF_UNIX) as local:
+            script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+            command = ["/usr/bin/python3", "-c", script, found[1].removeprefix("unix@")]
+            done = subprocess.run(
+                command,
+                user=UID,
+                group=UID,
+                extra_groups=[],
+                cwd="/",
+                capture_output=True,
+                check=False,
+            )
+            assert b"PermissionError" in done.stderr, local
+
+
+@pytest.mark.parametrize("program", [None, "vllm"])
+def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
+    tmp_path: Path, program: str | None
+) -> None:
+    """vLLM binds without removing what lies there, and leaves the mode to the umask."""
+    engine = tmp_path / "vllm"
+    engine.write_text(f"#!{sys.executable}\nimport socket, sys, time\n"
+                      "socket.socket(socket.AF_UNIX).bind(sys.argv[1])\n"
+                      "open(sys.argv[2], 'w').close()\ntime.sleep(20)\n")  # fmt: skip
+    engine.chmod(0o755)
+    at, other = tmp_path / "http.sock", tmp_path / "cache"
+    with socket.socket(socket.AF_UNIX) as before:
+        before.bind(str(at))
+    (tmp_path / "engine.env").write_text("VLLM_API_KEY=k\n")
+    words = container_entrypoint(str(engine), program=program, socket=True)
+    words[2] = words[2].replace(SOCKET_MOUNT, str(tmp_path))
+    words[2] = words[2].replace("/run/secrets", str(tmp_path))
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    with subprocess.Popen([*words, str(at), str(other)], env=environment, umask=0o022) as running:
+        try:
+            until(lambda: at.is_socket() and at.stat().st_mode & 0o777 == 0o666, "its mode")
+            until(other.exists, "another file")
+            assert other.stat().st_mode & 0o777 == 0o644
+        finally:
+            running.kill()
