@@ -5,9 +5,10 @@
 
 On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, in turns, so
 that noise of the machine meets all alike: sparkwright; the same of another checkout, where one is
-named; the same deploy on pyinfra's stock connection; the same tasks as stock pyinfra operations;
-the same tasks as an Ansible playbook (not over the line). Reported are medians and ratios of one
-run.
+named; the same deploy on pyinfra's stock connection, and without a lock; the same tasks as stock
+pyinfra operations; the same tasks as an Ansible playbook (not over the line). The alternatives are
+given digests and commits, so sparkwright has them from its lock. Reported are medians and ratios of
+one run.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ FOUR = ("spark-1", "spark-2", "rtx-1", "rtx-2")
 _VARIABLES = WORK / "variables.json"
 #: The row whose ratio of CPU says what planning and connecting add to a start.
 START = "pyinfra --version"
+#: The virtual fleet's lock, and a file that is none.
+LOCK, NO_LOCK = (f"lock_file=.sparkwright/{name}.lock" for name in ("virtual", "no"))
 #: Seconds there and back on the long line.
 ROUND_TRIP = 0.02
 
@@ -63,6 +66,8 @@ def main() -> int:
     others = {}
     if arguments.before:
         others[f"sparkwright of {arguments.before}"] = Checkout(arguments.before)
+    for checkout in (OURS, *others.values()):
+        checkout.sparkwright("lock", "inventory/virtual.py", "--data", LOCK)
     fourth = MACHINES["hopper-1"]
     (fourth.root / fakes.GPU_FILE).write_text(fakes.gpu_file("rtx5090"))
     try:
@@ -93,16 +98,21 @@ def _measure(
 def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Checkout]) -> Ways:
     # One key for all checkouts, so that none has to put its own in place.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
-    stock = [str(OURS.pyinfra), "--yes", *(word for host in hosts for word in ("--limit", host))]
+    limit = [word for host in hosts for word in ("--limit", host)]
+    # In a folder without config.py, which would plan the run and speed up its connections.
+    groups = runpy.run_path(str(inventory))
+    alone = write_inventory(
+        "stock", {group: groups[group] for group in ("sparks", "rtx50") if group in groups}
+    )
+    stock = [str(OURS.pyinfra.absolute()), "--yes", *limit, str(alone.resolve()), str(STOCK)]
     return {
         "sparkwright": partial(OURS.deploy, inventory, hosts, key),
+        "sparkwright without a lock": partial(OURS.deploy, inventory, hosts, key, [NO_LOCK]),
         "sparkwright on pyinfra's stock connection": partial(
             OURS.deploy, inventory, hosts, {**key, "SPARKWRIGHT_STOCK_CONNECTION": "1"}
         ),
         "stock pyinfra operations": partial(
-            run,
-            [*stock, str(inventory), str(STOCK)],
-            {"STOCK_VARIABLES": str(_VARIABLES.resolve())},
+            run, stock, {"STOCK_VARIABLES": str(_VARIABLES.resolve())}, alone.parent
         ),
         # At the end, for what another checkout changes: ours puts it back before others look.
         **{name: partial(other.deploy, inventory, hosts, key) for name, other in others.items()},
@@ -171,6 +181,7 @@ def _keep_variables(hosts: Sequence[str]) -> None:
             "release": service["release"],
             "compose": _output([*read, f"{home}/releases/{service['release']}/compose.yaml"]),
             "unit": _output([*read, "/etc/systemd/system/sparkwright-qwen36.service"]),
+            "secrets": _output([*read, f"{home}/secrets.env"]),
             "key": key,
             "ansible_host": service["address"].split(":")[0],
         }

@@ -52,14 +52,16 @@ class Checkout:
         inventory: Path,
         hosts: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        data: Sequence[str] = (),
     ) -> Cost:
         """The site's deploy on these hosts, or on all, with nothing to change.
 
         A run that changes something is not counted and made again: another checkout may have
         been there before.
         """
-        limit = [word for host in hosts for word in ("--limit", host)]
-        command = [str(self.pyinfra), "--yes", *limit, str(inventory.resolve()), "deploy.py"]
+        options = [word for host in hosts for word in ("--limit", host)]
+        options += [word for pair in data for word in ("--data", pair)]
+        command = [str(self.pyinfra), "--yes", *options, str(inventory.resolve()), "deploy.py"]
         changes: list[str] = []
         for _ in range(TRIES):
             cost = run(command, environment or {}, self.folder)
@@ -67,6 +69,10 @@ class Checkout:
             if not changes:
                 return cost
         raise SystemExit(f"{self.folder}: run {TRIES} still changes something: {changes}")
+
+    def sparkwright(self, *arguments: str) -> Cost:
+        """One of its own commands."""
+        return run([str(self.pyinfra.with_name("sparkwright")), *arguments], {}, self.folder)
 
     def last_run(self) -> list[dict[str, Any]]:
         """Its last run's record, by host."""

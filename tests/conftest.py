@@ -8,13 +8,13 @@ import gc
 import os
 import signal
 import threading
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sparkwright.catalog import reader as load
+from sparkwright.documents.parsed_yaml import ParsedFiles
 
 _HERE = Path(__file__).parent
 _SHIPPED = _HERE.parent / "catalog"
@@ -62,9 +62,11 @@ def pytest_configure() -> None:
 
 def _parse_the_shipped_catalog_once() -> None:
     """Its hundred files are the same for all tests; each test still has its own entries made."""
-    whole = load._mapping
-    parsed = cache(whole)
-    load._mapping = lambda path: (parsed if path.is_relative_to(_SHIPPED) else whole)(path)
+    whole = ParsedFiles.load
+    parsed = cache(partial(whole, ParsedFiles()))
+    ParsedFiles.load = lambda self, path: (  # type: ignore[method-assign]
+        parsed(path) if path.is_relative_to(_SHIPPED) else whole(self, path)
+    )
 
 
 def pytest_collection_finish() -> None:

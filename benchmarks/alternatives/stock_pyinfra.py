@@ -73,8 +73,8 @@ files.put(
     _sudo=True,
 )
 files.put(
-    name="API key",
-    src=io.StringIO(f"VLLM_API_KEY={VARIABLES['key']}\n"),
+    name="Secrets",
+    src=io.StringIO(VARIABLES["secrets"]),
     dest=f"{HOME}/secrets.env",
     mode=600,
     user="root",

@@ -17,9 +17,8 @@ from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.catalog.schema import KINDS, allowed
-from sparkwright.documents import text_files as files
-from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
+from sparkwright.documents.parsed_yaml import ParsedFiles
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
@@ -71,9 +70,10 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         UserError: with every problem of every file.
     """
     raw: dict[Key, Read] = {}
-    problems = Problems()
+    problems, files = Problems(), ParsedFiles()
     for directory in directories:
-        problems += _read_directory(directory, raw)
+        problems += _read_directory(directory, raw, files)
+    files.keep()
     catalog = Catalog()
     for key, (path, _) in raw.items():
         data = _whole(key, raw, (), problems)
@@ -108,7 +108,7 @@ def validated(data: dict[str, Any], where: str) -> Entry:
         raise UserError(problems_of(error, where, tagged=True)) from None
 
 
-def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
+def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -> Iterator[Finding]:
     """Add the entries of a directory to those of earlier ones, and yield problems of its files."""
     if not directory.is_dir():
         yield _MESSAGES.mistake("no-directory", str(directory))
@@ -117,7 +117,7 @@ def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
     own: dict[Key, Path] = {}
     for path in sorted(directory.rglob("*.yaml")):
         try:
-            data = _mapping(path)
+            data = _mapping(files, path)
         except Unusable as error:
             yield mistake(error.place(str(path)), error.what, error.remedy)
             continue
@@ -135,8 +135,8 @@ def _read_directory(directory: Path, raw: dict[Key, Read]) -> Iterator[Finding]:
             yield _MESSAGES.mistake("nothing-to-extend", f"{path}: extends", **facts)
 
 
-def _mapping(path: Path) -> dict[str, Any]:
-    data = yaml_text.load(files.read(path))
+def _mapping(files: ParsedFiles, path: Path) -> dict[str, Any]:
+    data = files.load(path)
     if not isinstance(data, dict):
         raise Unusable("not a mapping of keys to values", "start with 'kind: ...'")
     return {str(key): value for key, value in data.items()}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import ModuleType
 from typing import TypeVar
@@ -73,8 +74,10 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     """Status of the host beside its plan."""
     if not run.plan_known:
         return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
-    observation = look(host, run)
-    status = status_of(host, run, texts=True)
+    with ThreadPoolExecutor(1) as pool:  # both travel at once
+        looked = pool.submit(look, host, run)
+        status = status_of(host, run, texts=True)
+        observation = looked.result()
     proxy = ["proxy"] if proxies.pending(run.proxies, run.proxy_files, observation) else []
     planned = {
         service.name: PlannedService(

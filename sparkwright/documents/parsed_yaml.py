@@ -1,0 +1,54 @@
+"""YAML files as they were parsed before: parsing the catalog takes most of a run's planning."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sparkwright.documents import text_files, yaml_text
+
+#: A site's own; other folders get none.
+FILE = Path(".sparkwright/cache/yaml.json")
+
+
+class ParsedFiles:
+    """Values of YAML files, by path: parsed anew where a file is no longer the same.
+
+    They are read from and kept in JSON, so that a date is a text.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[Any]] = {}
+        try:
+            self._kept = dict(json.loads(FILE.read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError):
+            self._kept = {}
+
+    def load(self, path: Path) -> Any:
+        """The value of a file.
+
+        Raises:
+            Unusable: for what can't be read, or is no YAML within the bounds.
+        """
+        match self._kept.get(str(path.absolute())):
+            case [stamp, value] if stamp == _stamp(path):
+                pass
+            case _:
+                stamp, value = _stamp(path), yaml_text.load(text_files.read(path))
+        self._values[str(path.absolute())] = [stamp, value]
+        return value
+
+    def keep(self) -> None:
+        """Keep what was loaded for the next run."""
+        if self._values != self._kept and FILE.parents[1].is_dir():
+            with suppress(OSError):  # it only costs time
+                text_files.write(FILE, json.dumps(self._values, default=str), 0o600)
+
+
+def _stamp(path: Path) -> list[int]:
+    """Where a file lies and when it was changed: nobody but root can set the second time back."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return []
+    return [stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]

@@ -1,0 +1,71 @@
+"""Files of the catalog are parsed again when they are other files, and never taken for others."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment
+
+from sparkwright.config import templates
+from sparkwright.documents.parsed_yaml import FILE, ParsedFiles
+
+
+@pytest.fixture
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of a site that has a folder of caches, loaded and kept once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".sparkwright").mkdir()
+    path = tmp_path / "entry.yaml"
+    path.write_text("name: a")
+    _loaded(path)
+    return path
+
+
+def _loaded(path: Path) -> object:
+    files = ParsedFiles()
+    value = files.load(path)
+    files.keep()
+    return value
+
+
+def test_a_file_that_did_not_change_is_not_parsed_again(entry: Path) -> None:
+    kept = FILE.read_text()
+    FILE.write_text(kept.replace('"a"', '"kept"'))
+    assert _loaded(entry) == {"name": "kept"}
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["changed", "changed, its time set back"])
+def test_a_changed_file_is_parsed_again(entry: Path, back: bool) -> None:
+    before = entry.stat()
+    entry.write_text("name: b")
+    if back:
+        os.utime(entry, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert _loaded(entry) == {"name": "b"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "[1]", '{"x": 1}', "[" * 100_000])
+def test_a_damaged_cache_is_made_anew(entry: Path, content: str) -> None:
+    FILE.write_text(content)
+    assert _loaded(entry) == {"name": "a"}
+    assert json.loads(FILE.read_text())[str(entry)][1] == {"name": "a"}
+
+
+def test_a_folder_that_is_no_site_gets_no_cache(
+    entry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = entry.parent / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    _loaded(entry)
+    assert not list(other.iterdir())
+
+
+def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    templates._environment.cache_clear()
+    text = templates.properties("fetch")
+    kept = list(templates.FILES.iterdir())
+    templates._environment.cache_clear()
+    monkeypatch.setattr(Environment, "compile", lambda *_: pytest.fail("compiled again"))
+    assert kept
+    assert templates.properties("fetch") == text
