@@ -263,6 +263,9 @@ class HostSettings(_Settings):
         image_tag: tag for every service of the host that names none of its own.
         image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead; address of a
             git repository that an image is built from -> address to clone instead.
+        image_keys: pattern of an image's ``host/path`` -> file on the controller with the public
+            key of its publisher (cosign.pub): an image that this key has not signed is not
+            deployed (docs/security.md). The first pattern that matches counts.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
             HF_TOKEN serves where neither this nor hub_token_command is set.
@@ -291,6 +294,9 @@ class HostSettings(_Settings):
             lie; files of the right content are taken from there instead of fetched.
         allowed_pickles: files of models that are fetched although they are pickles, which run code
             when they are loaded: pattern of ``org/name/path`` -> why.
+        allowed_in_recipes: arguments (``kv_transfer_config``, or one key of it as ``argument.key``)
+            and variables that other people's recipes may set although the engine's list lacks them:
+            name -> why. The list has names that load no code, read no file and send nothing away.
         schedule: exclusive service -> when it runs in place of its group's first one, such as
             ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
             (docs/exclusive.md).
@@ -349,6 +355,7 @@ class HostSettings(_Settings):
     image_mirrors: dict[
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
     ] = {}
+    image_keys: dict[str, values.ControllerFile] = {}
     hub_endpoint: values.HttpAddress = "https://huggingface.co"
     hub_token_file: values.ControllerFile | None = None
     hub_token_command: Command | None = None
@@ -371,6 +378,7 @@ class HostSettings(_Settings):
         "/home/*/.cache/huggingface/hub",
     )
     allowed_pickles: dict[str, values.Reason] = {}
+    allowed_in_recipes: dict[str, values.Reason] = {}
     schedule: dict[values.ServiceName, CalendarText] = {}
     activation: ActivationSettings = ActivationSettings()
     load_balancer: dict[values.ServiceName, LoadBalancerSettings] = {}

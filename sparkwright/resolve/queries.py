@@ -37,13 +37,6 @@ _ADDRESSES = 8
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Where clouds answer with a machine's credentials, beside the link-local addresses.
 _METADATA = ("fd00:ec2::254", "100.100.100.200")
-_REASONS = (
-    "Connection refused",
-    "No route to host",
-    "Name or service not known",
-    "timed out",
-    "Temporary failure in name resolution",
-)
 
 
 @dataclass(frozen=True)
@@ -202,8 +195,8 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     try:
         yield
     except OSError as error:
-        text = str(getattr(error, "reason", error))
-        reason = next((reason for reason in _REASONS if reason in text), text[:200])
+        cause = getattr(error, "reason", error)  # urllib's own error has the system's within
+        reason = (getattr(cause, "strerror", None) or str(cause))[:200]
         raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
     except Unusable as error:
         facts |= {"answer": f"{answer} ({error.what})"}

@@ -45,6 +45,7 @@ class ImageReference:
         repository: path within the registry.
         pull_name: ``host[:port]/path``, without tag: what Docker is given.
         digest: what the catalog pins the tag to; None to ask the registry.
+        key: file with the public key that must have signed it, where one is named.
         build: set for an image that no registry has; the tag is then a git revision.
     """
 
@@ -55,6 +56,7 @@ class ImageReference:
     pull_name: str
     tag: str
     digest: str | None = None
+    key: str | None = None
     build: BuildReference | None = None
 
     @property
@@ -69,6 +71,7 @@ class ModelReference:
 
     Attributes:
         facts: whether it is served by what its own files say, which must then be known too.
+        code: ``org/name/path`` of files that run code, which somebody has read.
     """
 
     name: str
@@ -76,6 +79,7 @@ class ModelReference:
     revision: str
     mount: str
     facts: bool = False
+    code: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

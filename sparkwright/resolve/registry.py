@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -21,6 +22,7 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Answer, Server, asking
 from sparkwright.resolve.references import Commit, ImageReference, Sha256, Size, hex_digits
+from sparkwright.resolve.signatures import LARGEST, Signature
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -32,6 +34,8 @@ _MANIFESTS = (
 )
 #: Entries of an index: platforms, and an attestation of each.
 _MOST_PLATFORMS = 100
+#: Signatures of an image that are looked at, and where cosign writes each.
+_MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
 #: What the kernel calls a machine -> what registries call it.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
 Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
@@ -75,12 +79,18 @@ class ResolvedImage:
         platforms: by registry architecture (``arm64``, ``amd64``).
         commit: of a built image's context.
         context: sha256 of its files, where a lock says.
+        signature: of the digest, where a key is named for the image.
     """
 
     digest: Digest
     platforms: dict[Architecture, PlatformImage]
     commit: Commit | None = None
     context: Sha256 | None = None
+    signature: Signature | None = None
+
+    def is_signed(self, key: str | None) -> bool:
+        """Whether its signature is by a key, and of its digest; without a key, it needs none."""
+        return not key or bool(self.signature and self.signature.holds(self.digest, key))
 
     def local_name(self, reference: ImageReference) -> str:
         """Name of the image on a host, wherever it was pulled from: made of its hashes."""
@@ -97,6 +107,7 @@ def ask_registry(
     credentials: str | None = None,
     *,
     title: str | None = None,
+    key: str | None = None,
 ) -> ResolvedImage:
     """Ask a registry for a tag's or digest's platforms, and their sizes.
 
@@ -104,6 +115,7 @@ def ask_registry(
         registry: ``http(s)://host[:port]``.
         credentials: ``user:password`` for a private image. Sent to the registry's token service.
         title: the image in messages.
+        key: file with a public key, by which its signature is looked for; None for no signature.
 
     Raises:
         UserError: when the registry can't be reached, refuses, or has no such tag.
@@ -120,7 +132,9 @@ def ask_registry(
         if tag.startswith("sha256:") and tag != digest:
             raise Unusable(f"its hash is {digest}", "take another registry")
         platforms = _platforms(session, answer.json(), {digest: len(content)})
-        return ResolvedImage(digest, platforms)
+        kept = session.signatures(digest) if key else ()
+        signature = next((item for item in kept if key and item.holds(digest, key)), None)
+        return ResolvedImage(digest, platforms, signature=signature)
 
 
 def digest_of(content: bytes) -> str:
@@ -162,6 +176,20 @@ class _Repository:
         if digest_of(content) != digest:
             raise Unusable(f"{digest} is another content", "take another registry")
         return content
+
+    def signatures(self, digest: str) -> Iterator[Signature]:
+        """What is kept as an image's signatures: at its tag for them, and as its referrers."""
+        answer = self.ask("referrers", digest)
+        referrers = answer.json()["manifests"] if answer.status == 200 else []
+        names = [str(item["digest"]) for item in referrers[:_MOST_SIGNATURES]]
+        for name in (f"{digest.replace(':', '-')}.sig", *names):
+            answer = self.ask("manifests", name)
+            layers = answer.json().get("layers", []) if answer.status == 200 else []
+            for layer in layers[:_MOST_SIGNATURES]:
+                signature = (layer.get("annotations") or {}).get(_SIGNATURE)
+                if signature and layer["size"] <= LARGEST:
+                    payload = b64encode(self.exact("blobs", layer["digest"])).decode()
+                    yield Signature(payload, signature)
 
 
 def _platforms(
