@@ -16,7 +16,7 @@ from sparkwright.config.settings import (
     ServiceSettings,
 )
 from sparkwright.engines import ENGINES, engine
-from sparkwright.engines.derivation import Derivation, DerivedFact
+from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
@@ -121,6 +121,7 @@ class HostPlan:
 
     Attributes:
         locked: whether its lock file is there.
+        gpu: the host's own, by its setting or its group; None where neither says it.
         python_files: model's name in the catalog -> Python files of its commit; None before that
             is known.
     """
@@ -130,6 +131,7 @@ class HostPlan:
     services: tuple[ServicePlan, ...]
     locked: bool = False
     python_files: Mapping[str, tuple[str, ...]] | None = None
+    gpu: Gpu | None = None
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -352,7 +354,8 @@ def image_reference(
 
 
 def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelReference:
-    return ModelReference(model.name, model.repository, model.revision, mount, facts)
+    code = tuple(f"{model.repository}/{path}" for path in model.code)
+    return ModelReference(model.name, model.repository, model.revision, mount, facts, code)
 
 
 def _listeners(

@@ -123,7 +123,7 @@ def _pickles(host: HostFacts) -> Iterator[Symptom]:
     for service in host.plan.services:
         for reference in service.models:
             model = host.desired.resolution.model(reference)
-            if symptom := pickle_symptom(model, settings.allowed_pickles):
+            if symptom := pickle_symptom(model, (*settings.allowed_pickles, *reference.code)):
                 symptom.service = service.name
                 symptom.values["key"] = ""
                 yield symptom

@@ -47,6 +47,7 @@ ELSEWHERE = {
     "vllm-arguments",  # the roof over those of vllm/arguments.py
     "drafter-family",
     "model-works",
+    "left-out",  # of an import: tests/unit/extras/imports
     "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
     "unified-memory",
     "omni-gb10-only",
@@ -136,6 +137,19 @@ def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
     own = {**whole.images, image.name: image.model_copy(update={"tags": both})}
     host = plan({"s": {"recipe": AEON_RTX}})
     assert check_host(host, whole.model_copy(update={"images": own}), assumed_hardware(host)) == []
+
+
+def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
+    whole = catalog()
+    image = whole.images["aeon-vllm-ultimate"]
+    newest = image.tags[image.newest_tag]
+    nightly = newest.model_copy(update={"date": newest.date and newest.date.replace(year=2027)})
+    own = image.model_copy(update={"tags": {**image.tags, FIXED: nightly}})
+    changed = whole.model_copy(update={"images": {**whole.images, image.name: own}})
+    host = plan({"s": {"recipe": HERETIC, "image_tag": FIXED, "arguments": {"max_num_seqs": 31}}})
+    ids = [{item.id for item in check_host(host, each, assumed_hardware(host))}
+           for each in (whole, changed)]  # fmt: skip
+    assert ids == [{"old-tag"}, set()]
 
 
 def test_the_default_of_every_group_runs_on_its_machines() -> None:
