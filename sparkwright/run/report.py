@@ -10,6 +10,7 @@ import click
 from sparkwright.config.secrets import shown
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
+from sparkwright.documents.text_files import write
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.results import run_summary as table
@@ -37,8 +38,7 @@ def report(run: Run, *, as_json: bool) -> None:
     named = os.environ.get(RECORD)
     if named or not run.dry:
         record = Path(named or _STATE / "last-run.json")
-        record.parent.mkdir(mode=0o700, exist_ok=True)
-        record.write_text(table.as_json(rows, dry=run.dry), encoding="utf-8")
+        write(record, table.as_json(rows, dry=run.dry))
     text = table.render(
         rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
     )
