@@ -1,6 +1,7 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
@@ -28,11 +29,16 @@ def choice_problems(
     return problems
 
 
-def stray_group_data(hosts: Iterable[HostInput], with_data: Sequence[str]) -> Iterator[Finding]:
-    """group_data of a group that has no hosts, when a group without data is spelt almost so."""
+def stray_group_data(
+    hosts: Iterable[HostInput], with_data: Iterable[str], inventory: Path
+) -> Iterator[Finding]:
+    """group_data of a group that no inventory beside this one names, and that is spelt almost like
+    a group of the hosts."""
     groups = {group for host in hosts for group in host.groups}
+    texts = [file.read_text("utf-8", "replace") for file in inventory.parent.glob("*.py")]
     for name in with_data:
-        near = suggest(name, sorted(groups.difference(with_data)))
-        if name not in groups and near.startswith("did you mean"):
+        near = suggest(name, sorted(groups))
+        named = name in groups or any(name in text for text in texts)
+        if not named and near.startswith("did you mean"):
             facts = {"group": name, "near": near}
             yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

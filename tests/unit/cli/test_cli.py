@@ -72,6 +72,7 @@ def test_plan_says_where_every_value_comes_from() -> None:
     assert result.exit_code == 0
     assert "max_num_seqs = 64  (recipe qwen36-35b-a3b-heretic-dflash)" in result.output
     assert "memory [" in result.output
+    assert "recipe qwen36-35b-a3b-heretic-dflash, port 8000\n" in result.output
     data = json.loads(run("plan", "inventory/lab.py", "--json").output)
     assert [host["host"] for host in data] == ["spark-1", "spark-2", "rtx-1"]
     spark = data[0]["services"][0]

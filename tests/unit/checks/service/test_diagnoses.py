@@ -9,7 +9,9 @@ import pytest
 from sparkwright.checks.service.diagnose import CHECKS, diagnose, diagnose_all, render
 from sparkwright.checks.service.facts import Facts, services
 from sparkwright.checks.service.logs import patterns
+from sparkwright.engines import metric_names
 from sparkwright.findings.finding import Severity
+from sparkwright.host.lib import metrics
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
@@ -155,6 +157,21 @@ def test_a_busy_host_is_healthy(version: str) -> None:
         "steps": 30_001.0,
     }  # fmt: skip
     assert diagnose("spark-1", _looks({"running": 16.0}, busy)) == []
+
+
+def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
+    """On a fleet without clients each answer was cut: health checks ask for one token."""
+    text = (
+        'vllm:request_success_total{finished_reason="length"} 900.0\n'
+        'vllm:request_params_max_tokens_bucket{le="50.0"} 900.0\n'
+    )
+    figures = metrics.totals(text, metric_names())
+    assert diagnose("spark-1", _looks(figures, figures)) == []
+
+
+def test_after_a_rollback_the_plan_is_set_back_before_a_deploy() -> None:
+    (finding,) = diagnose("spark-1", _ill("other-release"))
+    assert "After a rollback set the plan back" in finding.remedy
 
 
 def _capture(name: str) -> list[str]:
