@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import documents
@@ -19,6 +20,14 @@ def meminfo(root: Path = Path("/")) -> dict[str, int]:
         if len(parts) == 2:
             values[key] = int(parts[0]) * 1024
     return values
+
+
+def cma_over(values: Mapping[str, int]) -> int:
+    """Bytes of free contiguous memory beyond its total: kexec handover's, of kernel 7.0.0-1019.
+
+    A kernel with ``kho=off`` has none of either, and is well.
+    """
+    return max(0, values.get("CmaFree", 0) - values.get("CmaTotal", 0))
 
 
 def swappiness() -> int | None:

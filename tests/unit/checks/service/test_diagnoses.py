@@ -48,6 +48,7 @@ def _looks(first: dict[str, float], second: dict[str, float], **changes: Any) ->
     return spark(service=service(metrics=[look(NOW - 30, **first), look(**second)], **changes))
 
 
+SPARK_MEMORY = {"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB}
 _STILL = {"running": 3.0}
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
 
@@ -145,6 +146,8 @@ def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
 def test_nothing_is_found_on_a_healthy_host() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
+    healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # by kho=off
+    assert diagnose("spark-1", spark(memory=healed)) == []
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
