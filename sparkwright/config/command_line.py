@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from sparkwright.catalog.gpus import FAMILIES
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, suggest
 
 _MESSAGES = Messages(__file__)
+_FAMILIES = {family.group for family in FAMILIES.values()}
 
 
 def choice_problems(
@@ -29,11 +31,15 @@ def choice_problems(
     return problems
 
 
-def stray_group_data(
-    hosts: Iterable[HostInput], with_data: Iterable[str], inventory: Path
+def group_problems(
+    hosts: Sequence[HostInput], with_data: Iterable[str], inventory: Path
 ) -> Iterator[Finding]:
-    """group_data of a group that no inventory beside this one names, and that is spelt almost like
-    a group of the hosts."""
+    """Hosts in the groups of two kinds of GPU; and group_data of a group that no inventory beside
+    this one names, and that is spelt almost like a group of the hosts."""
+    for host in hosts:
+        if len(own := sorted(_FAMILIES & host.groups)) > 1:
+            where = f"{inventory}: {own[-1]}"
+            yield _MESSAGES.mistake("two-families", where, host.name, groups=" and ".join(own))
     groups = {group for host in hosts for group in host.groups}
     texts = [file.read_text("utf-8", "replace") for file in inventory.parent.glob("*.py")]
     for name in with_data:

@@ -21,7 +21,7 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
-from sparkwright.config.command_line import choice_problems, stray_group_data
+from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
@@ -248,7 +248,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
         ],
         everyone,
         [
-            *stray_group_data(named(inventory), with_data, Path(invocation.inventory)),
+            *group_problems(named(inventory), with_data, Path(invocation.inventory)),
             *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
         dry=not invocation.makes_secrets,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.catalog.gpus import FAMILIES
 from sparkwright.checks.configuration import check_host, unknown_silences
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
@@ -16,13 +15,11 @@ from sparkwright.config.parse import parse_settings
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.user_error import Messages, Problems
+from sparkwright.findings.user_error import Problems
 from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
-
-_MESSAGES = Messages(__file__)
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,6 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
     for host in inputs:
         with problems.collected():
             settings = parse_settings(host.name, host.data, host.origin)
-            problems += _of_two_families(host)
             directories = settings.catalog_directories
             if directories not in catalogs:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
@@ -102,14 +98,6 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             login = tuple(unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login, given.data)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))
-
-
-def _of_two_families(host: HostInput) -> Iterator[Finding]:
-    """A host in the groups of two kinds of GPU: the settings of one would replace the other's."""
-    groups = [family.group for family in FAMILIES.values() if family.group in host.groups]
-    if len(groups) > 1:
-        facts = {"groups": " and ".join(groups)}
-        yield _MESSAGES.mistake("two-families", host.origin("services"), host.name, **facts)
 
 
 def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:

@@ -10,10 +10,9 @@ def install(name: Literal["docker", "compose", "toolkit", "driver"], on: Distrib
     """The remedy that installs a program on this distribution."""
     texts: dict[str, str] = beside(__file__, "remedies.yaml")[name]
     kind = "dgx" if on.dgx else on.id
-    keys = (key.partition("-") for key in texts)
-    least = [int(version or 0) for name, _, version in keys if name == kind]
-    fitting = max((version for version in least if version <= major(on)), default=None)
-    return texts.get(f"{kind}-{fitting}") or texts.get(kind) or texts["other"]
+    keys = [key for key in texts if key.partition("-")[0] == kind]
+    fitting = [key for key in keys if int(key.partition("-")[2] or 0) <= major(on)]
+    return texts[max(fitting, default="other")]
 
 
 def major(on: Distribution) -> int:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.cli.lib.options import Selection
-from sparkwright.config.command_line import stray_group_data
+from sparkwright.config.command_line import group_problems
 from sparkwright.config.inventory import limited
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import Fleet, plan_fleet
@@ -28,7 +28,7 @@ def load_judged(hosts: Selection) -> Fleet:
     files = (file.stem for file in sorted(Path("group_data").glob("*.py")))
     problems = [
         *fleet.problems,
-        *stray_group_data(inputs, files, hosts.inventory),
+        *group_problems(inputs, files, hosts.inventory),
         *site_problems(fleet.hosts, {host.name: host.data for host in inputs}),
     ]
     planned = fleet.hosts

@@ -98,6 +98,13 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     unit = release().unit_text
     assert "Restart=always" in unit
     assert "WantedBy=multi-user.target docker.service" in unit
+    assert "nvidia-cdi-refresh.service" in unit
+
+
+@pytest.mark.parametrize(("services", "jobs"), [(SPARK, "4"), (RTX, "3")])
+def test_a_first_boots_compilers_fit_beside_the_engine(services: Any, jobs: str) -> None:
+    environment = compose(release(services).compose)["environment"]
+    assert (environment["MAX_JOBS"], environment["NVCC_THREADS"]) == (jobs, "1")
 
 
 @cases("services", "settings", "dropped")
