@@ -66,6 +66,7 @@ class PlannedService(TypedDict):
     title: str
     image: str
     digest: str | None
+    image_key: str | None
     port: int
     served_names: list[str]
     derived: list[DerivedFact]

@@ -62,9 +62,7 @@ def write(spark: Spark, root: Path) -> None:
         _network(root, spark, position, port, named)
         _rdma(root, port, named)
     texts = {
-        "proc/meminfo": "MemTotal: 127600000 kB\nCmaTotal: {} kB\nCmaFree: {} kB\n".format(
-            *spark.cma_kib
-        ),
+        "proc/meminfo": "CmaTotal: {} kB\nCmaFree: {} kB\n".format(*spark.cma_kib),
         "proc/sys/kernel/osrelease": f"{spark.kernel}\n",
         "sys/module/nvidia/version": f"{spark.driver}\n",
     }

@@ -53,6 +53,8 @@ VRAM = {
 LEAST_SPARK_GIB = min(family.pool_gib for family in FAMILIES.values() if family.pool_gib)
 #: GiB that the system of a Spark needs for itself: an estimate of this project.
 SYSTEM_GIB = 8.0
+#: Share of unified memory above which it thrashes.
+MOST_ON_GB10 = 0.88
 if TYPE_CHECKING:
     Card = str
 else:

@@ -7,6 +7,7 @@ model as an entry with conditions, and a new tag's breakage is a few lines of YA
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -24,6 +25,8 @@ class Condition(Data):
         none_of: none of these; an absent value is none of them.
         above, below: a number beyond this.
         present: whether there is a value at all, written or vLLM's default.
+        unlike: a pattern that a value, where there is one, does not match as a whole, letter by
+            letter.
     """
 
     any_of: tuple[Scalar, ...] = ()
@@ -31,10 +34,13 @@ class Condition(Data):
     above: float | None = None
     below: float | None = None
     present: bool | None = None
+    unlike: str | None = None
 
     def holds(self, value: Scalar | None) -> bool:
         """Whether a value (None: absent) meets the condition."""
         if self.present is not None and (value is not None) is not self.present:
+            return False
+        if self.unlike and (value is None or re.fullmatch(self.unlike, str(value))):
             return False
         if self.any_of and not any(_same(value, wanted) for wanted in self.any_of):
             return False
@@ -49,9 +55,19 @@ class Condition(Data):
         )
 
 
+#: How an engine reads a variable that switches something, beside 1 and 0.
+_FLAGS = {"true": "1", "false": "0"}
+
+
+def folded(text: str) -> str:
+    """A text as most of its readers take it: without case and blanks, ``true`` as 1."""
+    text = text.strip().lower()
+    return _FLAGS.get(text, text)
+
+
 def _same(value: Scalar | None, wanted: Scalar) -> bool:
     if isinstance(value, str) and isinstance(wanted, str):
-        return value.lower() == wanted.lower()
+        return folded(value) == folded(wanted)
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     return value == wanted
@@ -68,7 +84,8 @@ class Issue(Data):
         severity: an error stops the run, a warning does not.
         tags: of the image; empty for every tag. Only on an image's issues.
         when: fact -> condition, or a list of such mappings of which one must hold. Facts are
-            ``argument.<name>`` (underscores; vLLM's default where nothing is written),
+            ``argument.<name>`` (underscores; vLLM's default where nothing is written; its other
+            spellings count, as a variable or inside an argument of several values),
             ``speculative.<key>``, ``environment.<NAME>`` (``true`` is 1 and ``false`` is 0),
             ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
             ``vram_gib`` (of a card of its own), ``architecture``, ``image``, ``tag``.

@@ -100,6 +100,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "title": service.recipe.title,
         "image": service.image.name,
         "digest": image.digest if image else service.image.digest,
+        "image_key": service.image.pulled.key,
         "port": service.client_port,
         "served_names": list(service.served_names),
         "derived": [vars(fact) for fact in service.derived],

@@ -263,6 +263,9 @@ class HostSettings(_Settings):
         image_tag: tag for every service of the host that names none of its own.
         image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead; address of a
             git repository that an image is built from -> address to clone instead.
+        image_keys: pattern of an image's ``host/path`` -> file on the controller with the public
+            key of its publisher (cosign.pub): an image that this key has not signed is not
+            deployed (docs/security.md). The first pattern that matches counts.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
             HF_TOKEN serves where neither this nor hub_token_command is set.
@@ -349,6 +352,7 @@ class HostSettings(_Settings):
     image_mirrors: dict[
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
     ] = {}
+    image_keys: dict[str, values.ControllerFile] = {}
     hub_endpoint: values.HttpAddress = "https://huggingface.co"
     hub_token_file: values.ControllerFile | None = None
     hub_token_command: Command | None = None

@@ -6,7 +6,9 @@ table of this package.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -201,9 +203,32 @@ class Configuration:
         return {**self.engine.defaults(self.version, self.body.hybrid), **own}
 
     @cached_property
+    def written(self) -> Arguments:
+        """Arguments as written, by the names that the engine's tables have."""
+        return {
+            self.engine.spelling(key, self.version): value for key, value in self.arguments.items()
+        }
+
+    @cached_property
     def effective(self) -> Arguments:
         """Arguments as written, else their defaults."""
-        return {**self.defaults, **self.arguments}
+        return {**self.defaults, **self.written}
+
+    @cached_property
+    def parts(self) -> Arguments:
+        """The same, with ``attention_config.backend`` and the like for an argument of several
+        values, which is a mapping or JSON."""
+        result: dict[str, ArgumentValue] = {}
+        for key, value in self.effective.items():
+            several: Any = value
+            if isinstance(value, str) and value.lstrip().startswith("{"):
+                with suppress(ValueError, RecursionError):
+                    several = json.loads(value)
+            if isinstance(several, dict):
+                result |= {f"{key}.{part}": item for part, item in several.items()}
+            else:
+                result[key] = value
+        return result
 
     @cached_property
     def limits(self) -> Limits:
@@ -235,8 +260,12 @@ class Engine:
         probes: what host programs ask of its server beside OpenAI's routes.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory that it takes beside weights and KV cache.
+        spellings: argument, as rules call it -> other facts that set it, each with the values that
+            it stands for; without values, the value itself.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
+        spelling: returns an argument's name as tables have it, in a version: ``--max-num-seqs`` and
+            a second name as ``max_num_seqs``.
         amount: returns a value as a number; None where it is none. ``"32k"`` may be one.
         defaults: returns the values that a version takes for arguments that are not written; for a
             hybrid model (some of its layers keep a state instead of keys and values) or another.
@@ -272,6 +301,8 @@ class Engine:
     probes: Probes
     limit_names: Mapping[str, str]
     overhead_gib: float
+    spellings: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    spelling: Callable[[str, str | None], str]
     limits: Callable[[Mapping[str, Any]], Limits]
     amount: Callable[[object], float | None]
     defaults: Callable[[str, bool], Arguments]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Variables
@@ -15,7 +16,7 @@ from sparkwright.config.settings import (
     ServiceSettings,
 )
 from sparkwright.engines import ENGINES, engine
-from sparkwright.engines.derivation import Derivation, DerivedFact
+from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
@@ -120,6 +121,7 @@ class HostPlan:
 
     Attributes:
         locked: whether its lock file is there.
+        gpu: the host's own, by its setting or its group; None where neither says it.
         python_files: model's name in the catalog -> Python files of its commit; None before that
             is known.
     """
@@ -129,6 +131,7 @@ class HostPlan:
     services: tuple[ServicePlan, ...]
     locked: bool = False
     python_files: Mapping[str, tuple[str, ...]] | None = None
+    gpu: Gpu | None = None
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -305,7 +308,7 @@ def _planned(
         engine=image.engine,
         version=image.tags[tag].version,
         served_names=service.served_names or recipe.served_names,
-        image=image_reference(image, tag, settings.image_mirrors, catalog),
+        image=image_reference(image, tag, settings, catalog),
         entrypoint=image.entrypoint,
         variables=image.variables,
         body=body,
@@ -322,9 +325,10 @@ def _planned(
 
 
 def image_reference(
-    image: Image, tag: str, mirrors: Mapping[str, str], catalog: Catalog
+    image: Image, tag: str, settings: HostSettings, catalog: Catalog
 ) -> ImageReference:
     """Where an image is pulled from: its own registry, or the mirror set for that registry."""
+    mirrors, keys = settings.image_mirrors, settings.image_keys
     host, _, path = image.repository.partition("/")
     registry = mirrors.get(host, f"https://{host}")
     build = None
@@ -333,7 +337,7 @@ def image_reference(
         build = BuildReference(
             context=mirrors.get(image.build.context, image.build.context),
             directory=image.build.directory,
-            base=image_reference(base, image.build.base_tag, mirrors, catalog),
+            base=image_reference(base, image.build.base_tag, settings, catalog),
             base_name=f"{base.repository}:{image.build.base_tag}",
         )
     return ImageReference(
@@ -344,6 +348,7 @@ def image_reference(
         pull_name=f"{registry.split('://', 1)[1]}/{path}",
         tag=tag,
         digest=image.tags[tag].digest,
+        key=next((keys[name] for name in keys if fnmatchcase(image.repository, name)), None),
         build=build,
     )
 

@@ -5,10 +5,9 @@ import re
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, VRAM, unified
+from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, MOST_ON_GB10, VRAM, unified
 from sparkwright.engines.vllm.arguments import known_variables
 from sparkwright.engines.vllm.data import PARALLEL
-from sparkwright.engines.vllm.memory import MOST_ON_GB10
 from sparkwright.engines.vllm.table import release
 from sparkwright.recipes.recipe import Foreign, Options, texts
 from sparkwright.recipes.serve_arguments import expands, known_to

@@ -8,13 +8,19 @@ import re
 import resource
 import shutil
 import subprocess
+from base64 import b64encode
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.queries import TIMEOUT, asking
+from sparkwright.resolve.queries import Server, asking
 
 #: Bytes of a file of a repository that is written while it is fetched: of its pack, above all.
 MOST_BYTES = 300 * 1024**2
+#: Bytes of a repository's list of references: one with 100,000 of them has some 8 MiB.
+_MOST_REFERENCES = 16 << 20
+#: Bytes of git's own output.
+_MOST_OUTPUT = 8 << 20
 _SECONDS = 180
 #: Over the user's own settings of git.
 _SETTINGS = (
@@ -37,23 +43,28 @@ def resolve_commit(repository: str, revision: str) -> str:
     Raises:
         UserError: when the repository can't be asked or has no such revision.
     """
-    import requests  # a locked run sends no request, and this takes 50 ms to import
-
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     where = f"git repository {repository}@{revision}"
     url = f"{repository.rstrip('/')}/info/refs?service=git-upload-pack"
     with asking(where, "the repository", answer="its references", setting="image_mirrors for it"):
-        answer = requests.get(url, timeout=TIMEOUT)
-        answer.raise_for_status()
+        answer = Server(url).get(url, _netrc(url), _MOST_REFERENCES).required()
     references = {
-        name: commit
-        for commit, name in re.findall(r"([0-9a-f]{40})[ \t](refs/[^\s\0]+)", answer.text)
+        match[2].decode("utf-8", "replace"): match[1].decode()
+        for match in re.finditer(rb"([0-9a-f]{40})[ \t](refs/[^\s\0]+)", answer.content)
     }
     for name in (f"refs/heads/{revision}", f"refs/tags/{revision}^{{}}", f"refs/tags/{revision}"):
         if name in references:
             return str(references[name])
     raise MESSAGES.refusal("no-branch", where)
+
+
+def _netrc(url: str) -> dict[str, str]:
+    """The account that the user's ~/.netrc has for a server, as git sends it."""
+    from requests.utils import get_netrc_auth
+
+    account = ":".join(get_netrc_auth(url) or ())
+    return {"Authorization": f"Basic {b64encode(account.encode()).decode()}"} if account else {}
 
 
 def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
@@ -71,18 +82,22 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            ["git", *settings, *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=_SECONDS, check=False, preexec_fn=_bounded,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise MESSAGES.refusal("slow-git", shown, seconds=_SECONDS) from None
-    if done.returncode not in (0, none):
-        errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        error = errors[-1] if errors else f"ended with {done.returncode}, without output"
-        raise MESSAGES.refusal("failed-git", shown, error=error)
-    return done.stdout.decode("utf-8", "replace")
+    # Files, not pipes: their size is bounded, whatever a repository or its server has git print.
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        try:
+            done = subprocess.run(
+                ["git", *settings, *arguments], cwd=folder, env=environment,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=errors, timeout=_SECONDS,
+                check=False, preexec_fn=_bounded,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise MESSAGES.refusal("slow-git", shown, seconds=_SECONDS) from None
+        texts = [os.pread(file.fileno(), _MOST_OUTPUT, 0) for file in (output, errors)]
+        text, error = (text.decode("utf-8", "replace") for text in texts)
+        if len(texts[0]) == _MOST_OUTPUT or done.returncode not in (0, none):
+            lines = error.strip().splitlines() or [f"ended with {done.returncode}, without output"]
+            raise MESSAGES.refusal("failed-git", shown, error=lines[-1][:500])
+    return text
 
 
 def _bounded() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
@@ -16,15 +17,13 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.resolve.hub_client import MOST_VALUES, model_info
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
-from sparkwright.resolve.queries import asking, download
+from sparkwright.resolve.queries import Answer, Server, asking
 from sparkwright.resolve.references import Commit, Sha256, Size
 
 if TYPE_CHECKING:
-    import httpx2
     from huggingface_hub import ModelInfo
 
 #: A file below a model's directory.
@@ -33,6 +32,8 @@ Path = Annotated[
     StringConstraints(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
     Straight,
 ]
+#: Bytes and values of a model's data with every file: some 50,000 files.
+MOST_BYTES, MOST_VALUES = 16 << 20, 1_000_000
 #: What says how to serve a model.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
@@ -111,29 +112,31 @@ def resolve_model(
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
             for a file of the repository that can't be used.
     """
-    import requests  # a locked run sends no request, and this takes 50 ms to import
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub import ModelInfo  # a locked run sends no request: 0.1 s
 
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with asking(where, f"the hub {endpoint}", answer="a model's data", setting="hub_endpoint"):
-        try:
-            info = model_info(endpoint, repository, revision, token)
-        except HfHubHTTPError as error:
-            answer, page = error.response, f"{endpoint}/{repository}"
-            facts = {"page": page, "status": answer.status_code}
-            raise MESSAGES.refusal(_meaning(answer, bool(token)), where, **facts) from None
+        server = Server(endpoint)
+        url = f"{endpoint}/api/models/{repository}/revision/{quote(revision, safe='')}?blobs=True"
+        answer = server.get(url, headers, MOST_BYTES)
+        if answer.status != 200:
+            facts = {"page": f"{endpoint}/{repository}", "status": answer.status}
+            raise MESSAGES.refusal(_meaning(answer, bool(token)), where, **facts)
+        info = ModelInfo(**answer.json(MOST_VALUES))  # type: ignore[no-untyped-call]
         model = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
             if name not in model.files:
                 return None
-            return download(f"{endpoint}/{repository}/resolve/{model.commit}/{name}", headers)
+            url = f"{endpoint}/{repository}/resolve/{model.commit}/{name}"
+            answer = server.get(url, headers)
+            return answer.content if answer.status == 200 else None
 
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
         # Nothing depends on it.
-        with suppress(requests.RequestException, Unusable):
+        with suppress(OSError, ValueError, Unusable):
             return replace(model, kv=kv_layers(_loaded(small("config.json"))))
         return model
 
@@ -181,9 +184,9 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
     return ResolvedModel(repository, str(info.sha), day, dict(sorted(files.items())))
 
 
-def _meaning(answer: httpx2.Response, with_token: bool) -> str:
+def _meaning(answer: Answer, with_token: bool) -> str:
     """The message for an answer that is an error."""
-    code, status = answer.headers.get("X-Error-Code", ""), answer.status_code
+    code, status = answer.headers.get("X-Error-Code", ""), answer.status
     if code == "GatedRepo" or status == 403:
         return "GatedRepo"
     if status == 401 and with_token and code != "RepoNotFound":

@@ -22,6 +22,7 @@ from sparkwright.resolve.build_context import build_context, digest
 from sparkwright.resolve.hub import Path, PinnedFile, ResolvedModel
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.references import Commit, ImageReference, ModelReference, References
+from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.text.values import short
 
@@ -86,7 +87,10 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
     pins = kept or Lock(images={}, models={})
     images, models = _references(named)
     return Lock(
-        images={name: pins.images.get(name) or resolution.images[name] for name in images},
+        images={
+            name: locked_image(pins, image) or resolution.images[name]
+            for name, image in images.items()
+        },
         models={
             key: locked_model(pins, model) or resolution.models[key]
             for key, model in models.items()
@@ -104,9 +108,13 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
     """
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
-    missing = (*(images.keys() - lock.images.keys()), *(models.keys() - pinned.keys()))
-    Problems(MESSAGES.mistake("not-locked", path, name=name) for name in sorted(missing)).stop()
-    return Resolution(images={name: lock.images[name] for name in images}, models=pinned)
+    there = {name: entry for name, image in images.items() if (entry := locked_image(lock, image))}
+    missing = (*(images.keys() - there.keys()), *(models.keys() - pinned.keys()))
+    Problems(
+        MESSAGES.mistake("unsigned" if name in lock.images else "not-locked", path, name=name)
+        for name in sorted(missing)
+    ).stop()
+    return Resolution(images=there, models=pinned)
 
 
 def _references(
@@ -116,9 +124,17 @@ def _references(
     images: dict[str, ImageReference] = {}
     models: dict[str, ModelReference] = {}
     for item in named:
-        images |= {image.name: image for image in item.images}
+        for image in item.images:
+            if image.pulled.key or image.name not in images:
+                images[image.name] = image
         models |= {model.key: model for model in item.models}
     return images, models
+
+
+def locked_image(lock: Lock, image: ImageReference) -> ResolvedImage | None:
+    """An image's pin; None where it is not there with a signature of the key that is named."""
+    result = lock.images.get(image.name)
+    return result if result and result.is_signed(image.pulled.key) else None
 
 
 def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:

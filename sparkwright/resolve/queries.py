@@ -1,30 +1,183 @@
 """Queries to servers of outside: hubs, registries and git repositories.
 
 Whoever owns a repository writes its files, and may write anything: they are read as data, within
-bounds, and never run.
+bounds, and never run. Every answer comes through `Server.get`.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from sparkwright.documents.bounds import Unusable
+from sparkwright.documents import json_text
+from sparkwright.documents.bounds import MOST, Unusable
 from sparkwright.resolve.messages import MESSAGES
+
+if TYPE_CHECKING:
+    import ssl
+    import urllib.request
+    from email.message import Message
 
 #: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
 MOST_BYTES = 8 << 20
-TIMEOUT = (5, 30)
-_SECONDS = 60.0
-_PIECE = 64 << 10
-_REASONS = (
-    "Connection refused",
-    "No route to host",
-    "Name or service not known",
-    "timed out",
-    "Temporary failure in name resolution",
-)
+#: For everything that is asked of one server, and for one step of it.
+SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
+#: Addresses of one name that are tried.
+_ADDRESSES = 8
+#: Variables by which requests finds the certificates of a site's own authority.
+_AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+#: Where clouds answer with a machine's credentials, beside the link-local addresses.
+_METADATA = ("fd00:ec2::254", "100.100.100.200")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer, whole; ``content`` is empty for an error."""
+
+    status: int
+    headers: Message
+    content: bytes
+
+    def required(self) -> Answer:
+        """This answer. Raises OSError for an error of HTTP."""
+        if self.status != 200:
+            raise OSError(f"HTTP {self.status}")
+        return self
+
+    def json(self, most: int = MOST) -> dict[str, Any]:
+        """Its JSON object. Raises Unusable for anything else."""
+        return json_text.load_object(self.content, most)
+
+
+class Server:
+    """A server that the user named, and the servers that it leads to.
+
+    It may lead no further into the network than it is itself: a server of the internet not to the
+    LAN, a server of the LAN not to this machine, and none to link-local addresses, where clouds
+    give credentials. Through a proxy, which looks names up by itself, only addresses are judged.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        parts = urlsplit(endpoint)
+        self._host, self._depth = parts.hostname, 0
+        self._schemes = ("https", parts.scheme) if parts.scheme == "http" else ("https",)
+        self._until = time.monotonic() + SECONDS
+        self._certificates = _certificates() if parts.scheme == "https" else None
+
+    def get(
+        self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
+    ) -> Answer:
+        """Ask for a URL, and follow redirects; credentials stay with its scheme, host and port.
+
+        Raises:
+            Unusable, ValueError: for an answer that is beyond the bounds or leads elsewhere.
+            OSError: for a server out of reach.
+        """
+        # A locked run sends no request, and these take 0.1 s to import.
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import ProxyHandler, Request
+
+        from requests.utils import get_environ_proxies, select_proxy
+
+        from sparkwright.host.fetch import sources
+        from sparkwright.host.lib import bounded
+
+        if urlsplit(url).scheme not in self._schemes:
+            raise Unusable(f"it leads to {url[:200]}", "name another server")
+        proxy = select_proxy(url, get_environ_proxies(url))
+        opener = sources.opener(
+            sources.Redirects(), bounded.answers(most, self._left()),
+            ProxyHandler({"http": proxy, "https": proxy} if proxy else {}),
+            connect=self._connected, context=self._certificates,
+        )  # fmt: skip
+        try:
+            with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
+                if answer.headers.get("Content-Encoding", "identity") != "identity":
+                    raise Unusable("it is compressed, though nobody wants that", "take another one")
+                content = bounded.read(answer, most)
+                if answer.length:
+                    raise OSError(f"the answer was cut off, {answer.length} bytes before its end")
+                return Answer(answer.status, answer.headers, content)
+        except HTTPError as error:
+            error.close()
+            return Answer(error.code, error.headers, b"")
+        except HTTPException as error:
+            raise OSError(f"it does not speak HTTP: {error}") from None
+        except bounded.TooMuch as error:
+            raise Unusable(str(error).replace("the answer", "it"), "take another") from None
+
+    def _left(self) -> float:
+        if (left := self._until - time.monotonic()) <= 0:
+            raise TimeoutError("timed out")
+        return left
+
+    def _connected(
+        self, query: urllib.request.Request, address: tuple[str, int], *_: object
+    ) -> socket.socket:
+        """A connection to a host, or to the proxy by which it is asked."""
+        proxied = query.has_proxy() or getattr(query, "_tunnel_host", None)
+        if proxied:
+            name = urlsplit(query.full_url).hostname or ""
+            self._judge(name, name)
+        failure = OSError("it has no address")
+        for entry in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[:_ADDRESSES]:
+            ip = str(entry[4][0])
+            if not proxied:
+                self._judge(address[0].lower(), ip)
+            try:
+                seconds = min(_CONNECT_SECONDS, self._left())
+                connection = socket.create_connection((ip, address[1]), seconds)
+                connection.settimeout(_STEP_SECONDS)
+                return connection
+            except OSError as error:
+                failure = error
+        raise failure
+
+    def _judge(self, host: str, ip: str) -> None:
+        """Raise Unusable for an address that this server must not lead to."""
+        depth = _depth(ip)
+        if host == self._host:
+            self._depth = max(depth, self._depth)
+        elif depth > self._depth:
+            problem = f"it leads to {host} ({ip}), an address that is not the internet's"
+            raise Unusable(problem, "name another server")
+
+
+def _depth(ip: str) -> int:
+    """How far within the network an address is: 0 for the internet, 3 for the link alone."""
+    try:
+        address = ip_address(ip)
+    except ValueError:  # a name, which a proxy looks up
+        return 0
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_link_local or str(address) in _METADATA:
+        return 3
+    return 2 if address.is_loopback or address.is_unspecified else int(not address.is_global)
+
+
+def _certificates() -> ssl.SSLContext:
+    """The system's authorities and Mozilla's; those of REQUESTS_CA_BUNDLE alone where it is set."""
+    import ssl
+
+    import certifi
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority = next(filter(None, map(os.environ.get, _AUTHORITIES)), None)
+    if authority is None:
+        context.load_default_certs()
+    file = authority or certifi.where()
+    context.load_verify_locations(**{"capath" if Path(file).is_dir() else "cafile": file})
+    return context
 
 
 @contextmanager
@@ -38,45 +191,16 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     Raises:
         UserError: when the server is out of reach, or returns something else.
     """
-    import requests  # a locked run sends no request, and this takes 50 ms to import
-
+    facts = {"server": server, "setting": setting}
     try:
         yield
-    except requests.RequestException as error:
-        text = str(error)
-        reason = next((reason for reason in _REASONS if reason in text), text[:200])
-        facts = {"server": server, "reason": reason, "setting": setting}
-        raise MESSAGES.refusal("unreachable", subject, **facts) from error
-    except (KeyError, TypeError, ValueError, Unusable) as error:
-        facts = {"server": server, "answer": answer, "setting": setting}
+    except OSError as error:
+        cause = getattr(error, "reason", error)  # urllib's own error has the system's within
+        reason = (getattr(cause, "strerror", None) or str(cause))[:200]
+        raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
+    except Unusable as error:
+        facts |= {"answer": f"{answer} ({error.what})"}
         raise MESSAGES.refusal("another-answer", subject, **facts) from error
-
-
-def body(pieces: Iterable[bytes], most: int) -> bytes:
-    """Return the body of an answer, which comes in pieces.
-
-    Raises:
-        Unusable: for one that is larger, or takes longer than a minute.
-    """
-    result = bytearray()
-    until = time.monotonic() + _SECONDS
-    for piece in pieces:
-        result += piece
-        if len(result) > most:
-            raise Unusable(f"it has more than {most >> 20} MiB", "take another one")
-        if time.monotonic() > until:
-            raise Unusable(f"it did not come within {_SECONDS:g} s", "try again")
-    return bytes(result)
-
-
-def download(url: str, headers: dict[str, str]) -> bytes | None:
-    """Return a small file; None where there is none.
-
-    Raises:
-        Unusable: for one that is beyond the bounds.
-        requests.RequestException: for a server out of reach.
-    """
-    import requests
-
-    with requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as answer:
-        return body(answer.iter_content(_PIECE), MOST_BYTES) if answer.ok else None
+    # Whatever a parser makes of data that are none.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise MESSAGES.refusal("another-answer", subject, **facts, answer=answer) from error

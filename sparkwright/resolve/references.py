@@ -45,6 +45,7 @@ class ImageReference:
         repository: path within the registry.
         pull_name: ``host[:port]/path``, without tag: what Docker is given.
         digest: what the catalog pins the tag to; None to ask the registry.
+        key: file with the public key that must have signed it, where one is named.
         build: set for an image that no registry has; the tag is then a git revision.
     """
 
@@ -55,6 +56,7 @@ class ImageReference:
     pull_name: str
     tag: str
     digest: str | None = None
+    key: str | None = None
     build: BuildReference | None = None
 
     @property

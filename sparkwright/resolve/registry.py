@@ -6,19 +6,23 @@ the anonymous token dance that public registries want.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.entries import Digest
+from sparkwright.documents import json_text
+from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.queries import TIMEOUT, asking
+from sparkwright.resolve.queries import Answer, Server, asking
 from sparkwright.resolve.references import Commit, ImageReference, Sha256, Size, hex_digits
-
-if TYPE_CHECKING:
-    import requests
+from sparkwright.resolve.signatures import LARGEST, Signature
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -28,7 +32,10 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-_ACCEPT = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
+#: Entries of an index: platforms, and an attestation of each.
+_MOST_PLATFORMS = 100
+#: Signatures of an image that are looked at, and where cosign writes each.
+_MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
 #: What the kernel calls a machine -> what registries call it.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
 Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
@@ -72,12 +79,18 @@ class ResolvedImage:
         platforms: by registry architecture (``arm64``, ``amd64``).
         commit: of a built image's context.
         context: sha256 of its files, where a lock says.
+        signature: of the digest, where a key is named for the image.
     """
 
     digest: Digest
     platforms: dict[Architecture, PlatformImage]
     commit: Commit | None = None
     context: Sha256 | None = None
+    signature: Signature | None = None
+
+    def is_signed(self, key: str | None) -> bool:
+        """Whether its signature is by a key, and of its digest; without a key, it needs none."""
+        return not key or bool(self.signature and self.signature.holds(self.digest, key))
 
     def local_name(self, reference: ImageReference) -> str:
         """Name of the image on a host, wherever it was pulled from: made of its hashes."""
@@ -94,6 +107,7 @@ def ask_registry(
     credentials: str | None = None,
     *,
     title: str | None = None,
+    key: str | None = None,
 ) -> ResolvedImage:
     """Ask a registry for a tag's or digest's platforms, and their sizes.
 
@@ -101,62 +115,94 @@ def ask_registry(
         registry: ``http(s)://host[:port]``.
         credentials: ``user:password`` for a private image. Sent to the registry's token service.
         title: the image in messages.
+        key: file with a public key, by which its signature is looked for; None for no signature.
 
     Raises:
         UserError: when the registry can't be reached, refuses, or has no such tag.
     """
-    import requests  # a locked run sends no request, and this takes 50 ms to import
-
     where = title or f"image {registry}/{repository}@{tag}"
-    base = f"{registry}/v2/{repository}"
-    with (
-        asking(where, f"the registry {registry}", answer="a manifest", setting="image_mirrors"),
-        requests.Session() as session,
-    ):
-        answer = _get(session, f"{base}/manifests/{tag}", credentials)
-        if (status := answer.status_code) in (401, 403, 404):
+    with asking(where, f"the registry {registry}", answer="a manifest", setting="image_mirrors"):
+        session = _Repository(registry, repository, credentials)
+        answer = session.ask("manifests", tag)
+        if (status := answer.status) in (401, 403, 404):
             message = "refused-account" if credentials and status != 404 else str(status)
             raise MESSAGES.refusal(message, where, status=status)
-        answer.raise_for_status()
-        digest = answer.headers.get("Docker-Content-Digest", "")
-        if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-            raise MESSAGES.refusal("no-digest", where)
-        own = {digest: len(answer.content)}
-        return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
+        content = answer.required().content
+        digest = digest_of(content)
+        if tag.startswith("sha256:") and tag != digest:
+            raise Unusable(f"its hash is {digest}", "take another registry")
+        platforms = _platforms(session, answer.json(), {digest: len(content)})
+        kept = session.signatures(digest) if key else ()
+        signature = next((item for item in kept if key and item.holds(digest, key)), None)
+        return ResolvedImage(digest, platforms, signature=signature)
 
 
-def _get(session: requests.Session, url: str, credentials: str | None = None) -> requests.Response:
-    answer = session.get(url, headers=_ACCEPT, timeout=TIMEOUT)
-    scheme, _, rest = answer.headers.get("WWW-Authenticate", "").partition(" ")
-    if answer.status_code != 401:
-        return answer
-    user, _, password = (credentials or "").partition(":")
-    account = (user, password) if credentials else None
-    if scheme.lower() == "basic" and account:
-        session.auth = account
-    elif scheme.lower() == "bearer":
-        fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
-        realm = fields.pop("realm", "")
-        token = session.get(realm, params=fields, auth=account, timeout=TIMEOUT)
-        if not token.ok:
+def digest_of(content: bytes) -> str:
+    """``sha256:...`` of a manifest or blob."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+class _Repository:
+    """A repository of a registry, and the account with which it is asked."""
+
+    def __init__(self, registry: str, repository: str, credentials: str | None) -> None:
+        self._server, self._base = Server(registry), f"{registry}/v2/{repository}"
+        account = b64encode((credentials or "").encode()).decode()
+        self._basic = {"Authorization": f"Basic {account}"} if credentials else {}
+        self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
+
+    def ask(self, kind: str, name: str) -> Answer:
+        """A manifest or blob, with a token where the registry wants one."""
+        url = f"{self._base}/{kind}/{quote(name, safe=':')}"
+        answer = self._server.get(url, self._headers)
+        if answer.status != 401 or "Authorization" in self._headers:
             return answer
-        body = token.json()
-        session.headers["Authorization"] = f"Bearer {body.get('token') or body.get('access_token')}"
-    else:
-        return answer
-    return session.get(url, headers=_ACCEPT, timeout=TIMEOUT)
+        scheme, _, rest = answer.headers.get("WWW-Authenticate", "").partition(" ")
+        if scheme.lower() == "basic":
+            self._headers |= self._basic
+        elif scheme.lower() == "bearer":
+            fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+            realm = fields.pop("realm", "")
+            query = f"{'&' if '?' in realm else '?'}{urlencode(fields)}"
+            token = self._server.get(realm + query, self._basic)
+            if token.status == 200:
+                text = token.json().get("token") or token.json()["access_token"]
+                self._headers["Authorization"] = f"Bearer {text}"
+        return self._server.get(url, self._headers) if "Authorization" in self._headers else answer
+
+    def exact(self, kind: str, digest: str) -> bytes:
+        """A manifest or blob by its digest. Raises Unusable for another content."""
+        content = self.ask(kind, digest).required().content
+        if digest_of(content) != digest:
+            raise Unusable(f"{digest} is another content", "take another registry")
+        return content
+
+    def signatures(self, digest: str) -> Iterator[Signature]:
+        """What is kept as an image's signatures: at its tag for them, and as its referrers."""
+        answer = self.ask("referrers", digest)
+        referrers = answer.json()["manifests"] if answer.status == 200 else []
+        names = [str(item["digest"]) for item in referrers[:_MOST_SIGNATURES]]
+        for name in (f"{digest.replace(':', '-')}.sig", *names):
+            answer = self.ask("manifests", name)
+            layers = answer.json().get("layers", []) if answer.status == 200 else []
+            for layer in layers[:_MOST_SIGNATURES]:
+                signature = (layer.get("annotations") or {}).get(_SIGNATURE)
+                if signature and layer["size"] <= LARGEST:
+                    payload = b64encode(self.exact("blobs", layer["digest"])).decode()
+                    yield Signature(payload, signature)
 
 
 def _platforms(
-    session: requests.Session, base: str, manifest: dict[str, Any], own: dict[str, int]
+    session: _Repository, manifest: dict[str, Any], own: dict[str, int]
 ) -> dict[str, PlatformImage]:
     """Each architecture's manifest, configuration and layers."""
     children = manifest.get("manifests")
     if not isinstance(children, list):
         platform = _platform(manifest, own, next(iter(own)))
-        blob = session.get(f"{base}/blobs/{next(iter(platform.config))}", timeout=TIMEOUT)
-        architecture = str(blob.json().get("architecture")) if blob.ok else "unknown"
-        return {architecture: platform}
+        config = json_text.load_object(session.exact("blobs", next(iter(platform.config))))
+        return {str(config.get("architecture")): platform}
+    if len(children) > _MOST_PLATFORMS:
+        raise Unusable(f"more than {_MOST_PLATFORMS} platforms", "take another image")
     platform_images: dict[str, PlatformImage] = {}
     seen: dict[str, PlatformImage] = {}
     for child in children:
@@ -165,9 +211,9 @@ def _platforms(
             continue  # attestations call themselves unknown/unknown
         digest = str(child["digest"])
         if digest not in seen:
-            answer = _get(session, f"{base}/manifests/{digest}")
-            answer.raise_for_status()
-            seen[digest] = _platform(answer.json(), own | {digest: len(answer.content)}, digest)
+            content = session.exact("manifests", digest)
+            data = json_text.load_object(content)
+            seen[digest] = _platform(data, own | {digest: len(content)}, digest)
         platform_images[str(platform.get("architecture"))] = seen[digest]
     return platform_images
 

@@ -5,7 +5,7 @@ Done once per run on the controller, side by side, so that all hosts run the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import MappingProxyType
@@ -50,7 +50,7 @@ class Resolution(BaseModel):
 
 
 def resolve(
-    named: Iterable[References],
+    named: Sequence[References],
     token: str | None,
     asked_models: Mapping[str, ResolvedModel] = MappingProxyType({}),
 ) -> Resolution:
@@ -66,7 +66,8 @@ def resolve(
     models: dict[str, tuple[str, ModelReference]] = {}
     for item in named:
         for image in item.images:
-            images[image.name] = image, account(item.registry_auth, image.pulled.registry)
+            if image.name not in images or image.pulled.key:
+                images[image.name] = image, account(item.registry_auth, image.pulled.registry)
         models |= {model.key: (item.hub_endpoint, model) for model in item.models}
     resolution = Resolution(
         images={}, models={key: asked_models[key] for key in models if key in asked_models}
@@ -85,6 +86,10 @@ def resolve(
         for pins, key, job in jobs:
             with problems.collected():
                 pins[key] = job.result()
+    for image in (image for item in named for image in item.images):
+        resolved = resolution.images.get(image.name)
+        if resolved and not resolved.is_signed(image.pulled.key):
+            problems.append(MESSAGES.mistake("unsigned", "image_keys", name=image.name))
     problems.stop()
     return resolution
 
@@ -103,7 +108,9 @@ def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
     """An image of a registry, or one that is built over such an image."""
     pulled = reference.pulled
     title, tag = f"image {pulled.pull_name}:{pulled.tag}", pulled.digest or pulled.tag
-    resolved_image = ask_registry(pulled.registry, pulled.repository, tag, credentials, title=title)
+    resolved_image = ask_registry(
+        pulled.registry, pulled.repository, tag, credentials, title=title, key=pulled.key
+    )
     if reference.build is None:
         return resolved_image
     return replace(resolved_image, commit=resolve_commit(reference.build.context, reference.tag))

@@ -18,7 +18,7 @@ from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems
 from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve.hub import ResolvedModel
-from sparkwright.site.own_models import ReadHost, with_recipes
+from sparkwright.site.own_models import ReadHost, named_gpu, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
 
 
@@ -92,7 +92,8 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             plan = plan_host(
                 given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
             )
-            plan = replace(plan, locked=Path(recipe.settings.lock_file).is_file())
+            locked = Path(recipe.settings.lock_file).is_file()
+            plan = replace(plan, locked=locked, gpu=named_gpu(given, recipe.settings))
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))

@@ -15,6 +15,7 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.pools import pool_problems
 from sparkwright.resolve.credentials import account, hub_token
+from sparkwright.resolve.signatures import verifier
 from sparkwright.site.clusters import cluster_problems, fabric_problems
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import by_locks
@@ -52,15 +53,18 @@ def site_problems(
 
 
 def _credentials(plan: HostPlan) -> list[Finding]:
-    """Faults of files on the controller that have credentials."""
+    """Faults of files on the controller that have credentials or keys."""
     result, settings = Problems(), plan.settings
     token, auth = settings.hub_token_source, settings.registry_auth_source
     with result.collected():
         if isinstance(token, str):
             hub_token(token)
-    for service in plan.services if isinstance(auth, str) else ():
+    for image in plan.references.images:
         with result.collected():
-            account(auth, service.image.pulled.registry)
+            if isinstance(auth, str):
+                account(auth, image.pulled.registry)
+            if image.pulled.key:
+                verifier(image.pulled.key)
     return result
 
 

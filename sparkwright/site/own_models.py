@@ -64,14 +64,21 @@ def with_recipes(
             yield _with_recipes(host, models)
 
 
-def _gpu(host: ReadHost) -> Gpu | None:
-    """By the setting ``gpu``, the host's group, or the recipes of its other services."""
-    settings, catalog, origin = host.settings, host.catalog, host.given.origin
+def named_gpu(given: HostInput, settings: HostSettings) -> Gpu | None:
+    """By the setting ``gpu``, else the host's group: `init` writes both as boxes answer."""
     if settings.gpu:
-        return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{origin('gpu')}: gpu")
+        return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
     for family in FAMILIES.values():
-        if family.group in host.given.groups:
+        if family.group in given.groups:
             return Gpu(family.cap, None, f"the host's group, {family.group}")
+    return None
+
+
+def _gpu(host: ReadHost) -> Gpu | None:
+    """By the host's settings, or the recipes of its other services."""
+    settings, catalog = host.settings, host.catalog
+    if gpu := named_gpu(host.given, settings):
+        return gpu
     recipes = [
         catalog.recipes[service.recipe]
         for service in settings.services.values()

@@ -247,13 +247,14 @@ def bare(host: str) -> None:
     ssh(
         host,
         "sudo systemctl disable --now sparkwright-qwen36 sparkwright-gateway sparkwright-health"
-        " sparkwright-watch.timer"
+        " sparkwright-watch.timer sparkwright-watch.service"
         " 2>/dev/null;"
         " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*'"
         " 2>/dev/null;"
         " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*"
         " /etc/systemd/system/*.wants/sparkwright-*;"
-        " sudo systemctl daemon-reload;"
+        # A unit that failed and has no file any more does not load once it has one again (EBUSY).
+        " sudo systemctl reset-failed 'sparkwright-*'; sudo systemctl daemon-reload;"
         " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
         " docker image prune -af >/dev/null",
     )

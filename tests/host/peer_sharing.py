@@ -114,7 +114,7 @@ def _request(root: Path, port: int, certificate: str | None = None) -> PeerServe
 @contextmanager
 def serving(root: Path, certificate: str | None = None) -> Iterator[tuple[PeerServer, int]]:
     """Serve what is below a directory in this process, and the port."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
         port = int(listening.getsockname()[1])
         server = PeerServer(_request(root, port, certificate), [listening])
         thread = Thread(target=server.run)

@@ -6,12 +6,10 @@ from functools import cached_property
 
 from sparkwright.catalog import Catalog, Recipe, Scalar
 from sparkwright.catalog.gpus import FAMILIES, unified
+from sparkwright.catalog.issues import folded
 from sparkwright.engines import engine
 from sparkwright.engines.engine import Configuration
 from sparkwright.plan.plan import HostPlan, ServicePlan
-
-#: How an engine reads a variable that switches something, beside 1 and 0.
-_FLAGS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,16 @@ class Hardware:
 
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
-    """Hardware that a host's recipes are made for: finds most mistakes without a host."""
+    """Hardware of a host's own GPU as its settings name it, else what its recipes are made for:
+    finds most mistakes without a host."""
     each = [set(service.recipe.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU serves them all
     vram = [
         service.recipe.needs.vram_gib for service in plan.services if service.recipe.needs.vram_gib
     ]
-    cap = next(iter(caps)) if len(caps) == 1 else None
+    cap = plan.gpu.cap if plan.gpu else next(iter(caps)) if len(caps) == 1 else None
+    if plan.gpu and plan.gpu.vram_gib:
+        vram = [plan.gpu.vram_gib]
     family = FAMILIES.get(cap or "")
     return Hardware(
         compute_cap=cap,
@@ -81,22 +82,40 @@ class Context(Configuration):
         texts = [
             f"{name} is not set, and its default is {self.defaults[name]}"
             for name in names
-            if name not in self.arguments and name in self.defaults
+            if name not in self.written and name in self.defaults
         ]
         return f" ({'; '.join(texts)})" if texts else ""
 
     @cached_property
-    def facts(self) -> Mapping[str, Scalar | None]:
-        """Facts that the conditions of the catalog's issues refer to."""
+    def _scalars(self) -> dict[str, Scalar | None]:
+        """Arguments, parts of those that have several values, and variables."""
         scalars: dict[str, Scalar | None] = {}
-        for key, value in self.effective.items():
+        for key, value in self.parts.items():
             if not isinstance(value, list | dict):
                 number = self.engine.amount(value) if isinstance(value, str) else None
                 scalars[f"argument.{key}"] = value if number is None else number
-        speculative, drafter = self.limits.speculative or {}, self.drafter
+        speculative = self.limits.speculative or {}
         scalars |= {f"speculative.{key}": value for key, value in speculative.items()}
-        for key, text in self.environment.items():
-            scalars[f"environment.{key}"] = _FLAGS.get(text.strip().lower(), text)
+        return scalars | {f"environment.{key}": text for key, text in self.environment.items()}
+
+    @cached_property
+    def spelt(self) -> dict[str, str]:
+        """Arguments that another argument or a variable sets -> that other fact."""
+        written, result = self._scalars, {}
+        for fact, spellings in self.engine.spellings.items():
+            if str(written.get(fact, "auto")).lower() in ("auto", "false"):
+                for other, values in reversed(list(spellings.items())):
+                    if other in written and (not values or folded(str(written[other])) in values):
+                        result[fact] = other
+        return result
+
+    @cached_property
+    def facts(self) -> Mapping[str, Scalar | None]:
+        """Facts that the conditions of the catalog's issues refer to."""
+        scalars, drafter = dict(self._scalars), self.drafter
+        for fact, other in self.spelt.items():
+            value, values = scalars[other], self.engine.spellings[fact][other]
+            scalars[fact] = values.get(folded(str(value)), value)
         return scalars | {
             "body.family": self.body.family,
             "body.format": self.body.format,

@@ -1,6 +1,7 @@
 """The catalog's known issues as rules."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.issues import Issue
@@ -21,15 +22,26 @@ def known_issues(context: Context) -> Iterator[Symptom]:
         issues += [(issue, tag) for issue in context.drafter.issues]
     for issue, tagged in issues:
         if facts := issue.met(tagged, context.facts):
+            spelt = [context.spelt.get(fact, fact) for fact in facts]
             yield Symptom(
                 issue.id,
                 severity=Severity(issue.severity),
                 observed=f"{issue.what}{context.defaulted(facts)}",
-                key=_key(facts, context.engine.limit_names.get("speculative", "")),
-                remedy=issue.instead,
+                key=_key(spelt, context.engine.limit_names.get("speculative", "")),
+                remedy=_as_spelt(issue.instead, zip(facts, spelt, strict=True)),
                 reason=issue.why,
                 source=issue.source,
             )
+
+
+def _as_spelt(remedy: str, facts: Iterable[tuple[str, str]]) -> str:
+    """A remedy by the names that a service uses: vLLM takes ``attention_config.backend`` and
+    ``attention_backend`` not together."""
+    for fact, spelt in facts:
+        if spelt != fact and spelt.startswith("argument."):
+            name, other = (key.removeprefix("argument.") for key in (fact, spelt))
+            remedy = re.sub(rf"(?<![\w.]){name}\b", other, remedy)
+    return remedy
 
 
 def all_issues(catalog: Catalog) -> dict[str, Issue]:

@@ -5,11 +5,12 @@ A card of its own is the service's alone. ``shm_size`` is a limit and no use, an
 aside under ``ipc: host``, so that it is counted nowhere.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import SYSTEM_GIB
+from sparkwright.catalog.gpus import MOST_ON_GB10, SYSTEM_GIB
 from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.findings.check import Symptom, check
 from sparkwright.plan.plan import HostPlan
@@ -77,8 +78,10 @@ def _unified(context: Context) -> Iterator[Symptom]:
     parts += [f"{name} {size:.0f}" for name, size in sidecars.items()]
     if needed > total:
         argument = context.engine.limit_names["share"]
+        fits = int((total - SYSTEM_GIB - sum(sidecars.values())) / total * 100) / 100
         yield Symptom(
             needed=needed, total=total, each=", ".join(parts), system=SYSTEM_GIB, argument=argument,
+            fits=max(0.0, min(MOST_ON_GB10, fits)),
         )  # fmt: skip
 
 
@@ -90,9 +93,10 @@ def _fits(context: Context) -> Iterator[Symptom]:
     if own.kv <= 0:
         pool = "memory" if context.hardware.unified else "the card's own memory"
         engine, argument = context.engine.overhead_gib, names["share"]
-        yield Symptom(
-            "kv-cache", "no-room", budget=own, pool=pool, engine=engine, argument=argument
-        )
+        needed = (own.share - own.kv + (own.context or 1.0)) / (context.hardware.pool_gib or 1.0)
+        least = math.ceil(needed * 100) / 100
+        yield Symptom("kv-cache", "no-room", budget=own, pool=pool,
+                      engine=engine, argument=argument, least=least)  # fmt: skip
     elif own.length and own.context is not None and own.context > own.kv:
         fits = int(own.length * own.kv / own.context) // 1024 * 1024
         yield Symptom(length=own.length, budget=own, fits=fits, argument=names["context"])

@@ -76,7 +76,7 @@ def _mounts(context: Context) -> Iterator[Symptom]:
 def _one_name(context: Context) -> Iterator[Symptom]:
     names = context.service.served_names
     if context.image.variables is not None and len(names) > 1:
-        yield Symptom(count=len(names))
+        yield Symptom(count=len(names), first=names[0])
 
 
 @check("old-tag")
@@ -85,8 +85,10 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     newest = context.image.newest_tag
     if context.recipe.tag or tag == newest or tag not in tags:
         return
-    if tags[newest].rollback != tag:  # the tag that the card names to go back to
-        yield Symptom(tag=tag, date=tags[tag].date or "no known day", newest=newest)
+    day, last = tags[tag].date, tags[newest].date
+    # Not the tag that the card names to go back to.
+    if tags[newest].rollback != tag and day and last and day < last:
+        yield Symptom(tag=tag, date=day, newest=newest)
 
 
 @check("open-routes")

@@ -30,6 +30,12 @@ _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-k
 def _arguments(context: Configuration) -> Iterator[Symptom]:
     also = DATA["builds"].get(context.image.name, {})
     yield from check_arguments(context.version, context.arguments, context.environment, also)
+    for fact, spellings in DATA["spellings"].items():
+        first = fact.removeprefix("argument.")
+        parts = [other.removeprefix("argument.") for other in spellings if other.count(".") > 1]
+        for part in parts if first in context.written else ():
+            if part in context.parts:
+                yield Symptom("argument-twice", "part", argument=part, first=first)
 
 
 @check("variable-not-read")
@@ -59,6 +65,12 @@ def check_arguments(
         yield from _Checker(vllm, also).check(arguments)
 
 
+def spelling(key: str, version: str | None) -> str:
+    """``--max-num-seqs`` -> ``max_num_seqs``; a second name -> the argument that it is."""
+    name = key.replace("-", "_").removeprefix("__")
+    return table(nearest(version)).aliases.get(name, name) if version else name
+
+
 class _Checker:
     def __init__(self, vllm: str, also: Mapping[str, Collection[str]]) -> None:
         self.table = table(nearest(vllm))
@@ -71,8 +83,7 @@ class _Checker:
     def check(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[Symptom]:
         spelt: dict[str, str] = {}
         for key, value in arguments.items():
-            name = key.replace("-", "_").removeprefix("__")
-            name = self.table.aliases.get(name, name)
+            name = spelling(key, self.table.version)
             argument = self.table.arguments.get(name)
             if name in spelt:
                 yield self._symptom("argument-twice", key, first=spelt[name])
@@ -118,7 +129,8 @@ class _Checker:
         low, high = DATA["ranges"].get(name, (None, None))
         number = None if argument.kind == "auto-size" and is_auto(value) else amount(value)
         if low is not None and number is not None and not low <= number <= high:
-            yield self._symptom("argument-range", key, value=value, low=low, high=high)
+            near = min(max(number, low), high)
+            yield self._symptom("argument-range", key, value=value, low=low, high=high, near=near)
 
     def _name(self, key: str, name: str, value: object) -> Iterator[Symptom]:
         """Parsers and backends, which argparse takes as any text."""
@@ -141,6 +153,7 @@ class _Checker:
         for name in value:
             if name not in self.table.speculative_keys:
                 near = suggest(name, self.table.speculative_keys)
+                near = f"leave it out ({near})" if near.startswith("known") else near
                 yield self._symptom("speculative-key", f"{key}.{name}", name=name, near=near)
         yield from self._name(f"{key}.method", "speculative_method", value.get("method"))
         for name in ("attention_backend", "quantization"):
@@ -203,7 +216,7 @@ def _number(value: object) -> float | None:
 
 def _type_remedy(name: str, argument: Argument) -> str:
     if argument.kind == "flag":
-        return f"{name}: true" + (" or false" if argument.negatable else ", or leave it out")
+        return f"{name}: true ({'or false' if argument.negatable else 'or leave it out'})"
     kind = DATA["kinds"].get(argument.kind, {"remedy": "one value, without brackets"})
     return str(kind["remedy"])
 

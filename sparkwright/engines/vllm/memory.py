@@ -20,8 +20,6 @@ OVERHEAD_GIB = 2.0
 #: Bytes of one number in the KV cache.
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 
-#: ``gpu_memory_utilization`` above which unified memory thrashes.
-MOST_ON_GB10 = 0.88
 #: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
 #: has it for itself.
 MOST = 0.80

@@ -16,7 +16,7 @@ PARSERS: dict[str, dict[str, str]] = DATA["parsers"]
 
 @check("quantization-format")
 def _quantization(context: Configuration) -> Iterator[Symptom]:
-    flag, weights = context.arguments.get("quantization"), context.body.format
+    flag, weights = context.written.get("quantization"), context.body.format
     if flag is not None and weights is not None and flag not in QUANTIZATION[weights]:
         right = QUANTIZATION[weights]
         remedy = f"quantization: {right[0]}" if right else "leave it out"
@@ -53,6 +53,15 @@ def _context(context: Configuration) -> Iterator[Symptom]:
         yield Symptom(severity=severity, length=length, limit=limit)
 
 
+@check("chunked-prefill")
+def _whole_prompts(context: Configuration) -> Iterator[Symptom]:
+    batched = context.number("max_num_batched_tokens")
+    length = context.limits.context or context.body.context
+    whole = context.effective.get("enable_chunked_prefill") is False
+    if whole and batched and length and batched < length:
+        yield Symptom(batched=batched, length=length)
+
+
 def _parsers(context: Configuration) -> dict[str, str]:
     """The parsers of the model's family, by argument."""
     families = (family for family in PARSERS if context.body.family.startswith(family))
@@ -62,7 +71,7 @@ def _parsers(context: Configuration) -> dict[str, str]:
 @check("parser-family")
 def _parser(context: Configuration) -> Iterator[Symptom]:
     for name, right in _parsers(context).items():
-        value = context.arguments.get(name)
+        value = context.written.get(name)
         if value not in (None, right):
             yield Symptom(value=value, model=context.body, name=name, right=right)
 

@@ -10,6 +10,8 @@ from sparkwright.findings.check import Symptom, check
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
 #: GPU, which is why the cards want both set.
 LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
+#: Methods that draft with a model of their own, which has to be mounted.
+DRAFTERS = ("dflash", "draft_model", "eagle", "eagle3", "medusa", "mlp_speculator")
 #: The first version that takes drafts out of the budget step by step, as they are made.
 ADAPTIVE_SINCE = (0, 28, 0)
 
@@ -81,16 +83,21 @@ def _config(context: Configuration) -> Iterator[Symptom]:
     if not config:
         return
     if tokens is None or tokens < 1:
-        yield Symptom(tokens=config.get("num_speculative_tokens"))
+        usual = 3 if str(config.get("method", "")).endswith("mtp") else 10
+        yield Symptom(tokens=config.get("num_speculative_tokens"), usual=usual)
     elif tokens > 15:
         yield Symptom("speculation-config", "many", tokens=tokens)
     method, mount = config.get("method"), context.drafter_mount
-    if method == "dflash" and mount is None:
-        yield Symptom("speculation-config", "no-drafter")
-    elif method == "dflash" and config.get("model") != mount:
-        yield Symptom("speculation-config", "elsewhere", mount=mount, model=config.get("model"))
-    elif method != "dflash" and context.drafter is not None:
-        yield Symptom("speculation-config", "unused", method=method, drafter=context.drafter)
+    model = config.get("model")
+    drafts = method in DRAFTERS
+    if drafts and mount is None:
+        yield Symptom("speculation-config", "no-drafter", method=method)
+    elif drafts and model != mount:
+        yield Symptom("speculation-config", "elsewhere", mount=mount, model=model)
+    elif not drafts and context.drafter is not None:
+        yield Symptom(
+            "speculation-config", "unused", method=method, drafter=context.drafter, mount=mount
+        )
 
 
 @check("drafter-unused")
@@ -111,4 +118,5 @@ def _family(context: Configuration) -> Iterator[Symptom]:
 def _mtp(context: Configuration) -> Iterator[Symptom]:
     method = str(_settings(context).get("method", ""))
     if method.endswith("mtp") and "mtp" not in context.body.capabilities:
-        yield Symptom(body=context.body)
+        mount = context.drafter_mount
+        yield Symptom("mtp-heads", "drafter" if mount else "", body=context.body, mount=mount)

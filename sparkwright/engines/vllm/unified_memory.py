@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from sparkwright.catalog.gpus import MOST_ON_GB10
 from sparkwright.engines.engine import Configuration
 from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.limits import limits
-from sparkwright.engines.vllm.memory import MOST_ON_GB10
 from sparkwright.engines.vllm.speculation_checks import LIMITS
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
@@ -17,7 +17,7 @@ _SAFE_BATCH = 32768
 @check("gb10-memory-share", "gb10-batched-tokens")
 def _on_a_spark(context: Configuration) -> Iterator[Symptom]:
     if context.unified:
-        case = "" if "gpu_memory_utilization" in context.arguments else "default"
+        case = "" if "gpu_memory_utilization" in context.written else "default"
         batch = context.number("max_num_batched_tokens")
         yield from _beyond(context.limits.share, batch, case)
 

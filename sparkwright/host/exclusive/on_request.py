@@ -13,13 +13,14 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import re
 import select
 import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
@@ -29,10 +30,14 @@ from sparkwright.host.lib import exclusive
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.service import current
 
-#: Requests that wait for one service, and bytes of one of them.
-_WAITING, _LARGEST = 8, 16 << 20
-#: Seconds between two comments of a stream; that a client may be silent; between two looks.
-_COMMENT, _SILENT, _LOOK = 5.0, 30.0, 0.2
+#: Requests that wait for one service.
+_WAITING = 8
+#: Bytes of a body, of all bodies together, and of a body that is held and parsed whatever the
+#: others are: HAProxy lets 64 requests in, and the unit has 256 MiB.
+_LARGEST, _TOGETHER, _SMALL = 16 << 20, 64 << 20, 1 << 20
+#: Seconds between two comments of a stream; that a client may be silent; between two looks; for a
+#: whole body.
+_COMMENT, _SILENT, _LOOK, _UPLOAD = 5.0, 30.0, 0.2, 120.0
 #: Seconds that an answer of the service may be silent, as HAProxy has it.
 _ANSWER = 2 * 3600.0
 #: Headers of one connection, and not of the request.
@@ -59,6 +64,7 @@ class Waking:
         self._lock = threading.Lock()
         self._under_way: dict[str, tuple[str, threading.Event]] = {}
         self._waiting = Counter[str]()
+        self._held = 0
         #: Whether somebody else was at work on the host, by service.
         self.refused: dict[str, bool] = {}
 
@@ -93,6 +99,14 @@ class Waking:
         finally:
             with self._lock:
                 self._waiting[service] -= 1
+
+    def hold(self, size: int) -> bool:
+        """Count the bytes of a body that is about to be read, where there is room for them; less
+        than 0 gives them back."""
+        with self._lock:
+            fits = self._held + size <= _TOGETHER
+            self._held += size * fits
+        return fits
 
     def _begin(self, group: str, service: str, stay_seconds: float) -> None:
         since = exclusive.active(self._state).get(group)
@@ -133,24 +147,35 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         service = self.headers.get(_NAME, "")
         try:
-            body = self._body()
-            if self.server.waking.asleep(service) is not None:
-                self._wait(service, streams=_streams(body))
-            self._pass_on(service, body)
+            with ExitStack() as until_sent:
+                body = self._body(until_sent)
+                if self.server.waking.asleep(service) is not None:
+                    self._wait(service, streams=_streams(body))
+                self._pass_on(service, body, until_sent)
         except Later as error:
             self._refuse(service, error)
         except OSError:
             pass  # the client has left
 
-    def _body(self) -> bytes:
+    def _body(self, until_sent: ExitStack) -> bytearray:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit() or len(length) > 12:
             raise Later("a request that wakes says how long it is (Content-Length)", _SOON)
         if int(length) > _LARGEST:
             raise Later(f"more than {_LARGEST >> 20} MiB are taken once it runs", _SOON)
-        body = self.rfile.read(int(length))
-        if len(body) < int(length):
-            raise ConnectionError
+        size, waking = int(length), self.server.waking
+        counted = size if size > _SMALL else 0
+        if fits := waking.hold(counted):
+            until_sent.callback(waking.hold, -counted)
+        body, until = bytearray(), time.monotonic() + _UPLOAD
+        while size:
+            data = self.rfile.read1(min(65536, size))
+            if not data or time.monotonic() > until:
+                raise ConnectionError
+            size -= len(data)
+            body += data * fits
+        if not fits:  # read all the same: clients listen when they have said all
+            raise Later("enough large requests wait", _SOON)
         return body
 
     def _wait(self, service: str, *, streams: bool) -> None:
@@ -189,19 +214,21 @@ class Handler(BaseHTTPRequestHandler):
         if ready and not self.connection.recv(1, socket.MSG_PEEK):
             raise ConnectionError
 
-    def _pass_on(self, service: str, body: bytes) -> None:
+    def _pass_on(self, service: str, body: bytearray, until_sent: ExitStack) -> None:
         address = self.server.waking.address(service)
         self.connection.settimeout(_ANSWER)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in (*_HOP, _NAME.lower())}
         with closing(http.client.HTTPConnection(*address, timeout=_ANSWER)) as inner:
             try:
                 inner.request("POST", self.path, body, headers)
+                body.clear()
+                until_sent.close()
                 answer = inner.getresponse()
             except (OSError, http.client.HTTPException):
                 raise Later(f"{service} gives no answer", _SOON) from None
             if self._begun and answer.status != 200:
                 # Its head is gone: an error within the stream, as vLLM itself sends one.
-                self.wfile.write(b"data: " + answer.read(_LARGEST).replace(b"\n", b" ") + b"\n\n")
+                self.wfile.write(b"data: " + answer.read(_SMALL).replace(b"\n", b" ") + b"\n\n")
                 return
             own = (*_HOP, "server", "date")
             self._head(answer.status, *(h for h in answer.getheaders() if h[0].lower() not in own))
@@ -237,7 +264,9 @@ class Server(ThreadingMixIn, UnixStreamServer):
         """A client that left meanwhile: nothing to tell."""
 
 
-def _streams(body: bytes) -> bool:
+def _streams(body: bytearray) -> bool:
+    if len(body) > _SMALL:  # parsed, it would take many times its size
+        return re.search(rb'"stream"\s*:\s*true', body) is not None
     try:
         request = json.loads(body)
     except (ValueError, RecursionError):

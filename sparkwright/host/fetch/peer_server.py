@@ -24,18 +24,17 @@ import io
 import json
 import os
 import re
-import selectors
 import signal
 import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 
 from sparkwright.host.fetch import peer_auth, peer_files
@@ -44,11 +43,15 @@ from sparkwright.host.fetch.peer_files import OpenFile, Revision
 from sparkwright.host.fetch.peers import PIECE, Held
 from sparkwright.host.fetch.request import PeerServerRequest, read
 from sparkwright.host.lib import bounded, documents
+from sparkwright.host.lib.connections import Bounded, Connections
 from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
-_BACKLOG = 256
+#: Connections that wait to be accepted: of those beyond it a client hears nothing for a second.
+_BACKLOG = 4096
+#: Seconds between two looks at whether the server is to end.
+_LOOK = 0.2
 #: Connections at once, and of them with one address.
 MOST = 256
 MOST_OF_ONE = 64
@@ -73,73 +76,24 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})", re.ASCII)
 
 
-class Connections:
-    """The connections of a server: a bounded number as a whole, and with one address.
-
-    Who has not shown a key makes room for who comes later, the oldest first: connections that say
-    nothing keep nobody out.
-    """
-
-    def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
-        self._most = most
-        self._most_of_one = most_of_one
-        self._lock = Lock()
-        #: In the order of their arrival.
-        self._addresses: dict[socket.socket, str] = {}
-        self._known: set[socket.socket] = set()
-
-    def admit(self, connection: socket.socket, address: str) -> bool:
-        """Whether there is room for a connection; an older one may be closed for it."""
-        with self._lock:
-            same = [other for other, its in self._addresses.items() if its == address]
-            if len(same) >= self._most_of_one and not self._make_room(same):
-                return False
-            if len(self._addresses) >= self._most and not self._make_room(list(self._addresses)):
-                return False
-            self._addresses[connection] = address
-            return True
-
-    def known(self, connection: socket.socket) -> None:
-        """It has shown a key: it stays as long as it likes."""
-        with self._lock:
-            self._known.add(connection)
-
-    def leave(self, connection: socket.socket) -> None:
-        """It has ended."""
-        with self._lock:
-            self._addresses.pop(connection, None)
-            self._known.discard(connection)
-            connection.close()
-
-    def _make_room(self, among: list[socket.socket]) -> bool:
-        unknown = next((item for item in among if item not in self._known), None)
-        if unknown is not None:
-            del self._addresses[unknown]
-            with suppress(OSError):
-                # Not TLS's own: another thread may be in the middle of its handshake.
-                socket.socket.shutdown(unknown, socket.SHUT_RDWR)
-        return unknown is not None
-
-
 class PeerServer:
     """A server on sockets that listen already."""
 
     def __init__(self, request: PeerServerRequest, listening: list[socket.socket]) -> None:
         self.request = request
-        self._connections = Connections()
+        self.connections = Connections(MOST, MOST_OF_ONE)
         self._listening = listening
-        self._idle = request.idle
         self._last = time.monotonic()
         #: Set to end it, from any thread or signal.
         self.ended = Event()
-        self._tls: ssl.SSLContext | None = None
+        self.tls: ssl.SSLContext | None = None
         if request.certificate:
-            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._tls.load_cert_chain(request.certificate)
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(request.certificate)
 
     def used(self, connection: socket.socket) -> None:
         """Somebody with a key asks: the idle time begins anew."""
-        self._connections.known(connection)
+        self.connections.known(connection)
         self._last = time.monotonic()
 
     def run(self) -> None:
@@ -148,48 +102,19 @@ class PeerServer:
         Somebody may empty /opt/sparkwright by hand: the directories that it sees go with it, and
         every request would be refused until it is idle.
         """
-        with selectors.DefaultSelector() as selector:
-            for listening in self._listening:
-                listening.setblocking(False)
-                selector.register(listening, selectors.EVENT_READ)
-            while (
-                not self.ended.is_set()
-                and time.monotonic() - self._last <= self._idle
-                and Path(self.request.keys).is_dir()
-            ):
-                for ready, _ in selector.select(0.2):
-                    self._accept(ready.fileobj)
+
+        def converse(connection: socket.socket, address: Any, _: object) -> None:
+            Conversation(connection, address, self)  # type: ignore[arg-type]
+
+        servers = [Bounded(each, converse, self.connections) for each in self._listening]
+        for server in servers:
+            Thread(target=server.serve_forever, args=(_LOOK,), daemon=True).start()
+        while not self.ended.wait(_LOOK) and Path(self.request.keys).is_dir():
+            if time.monotonic() - self._last > self.request.idle:
+                break
         self.ended.set()
-
-    def _accept(self, listening: Any) -> None:
-        try:
-            connection, address = listening.accept()
-        except OSError:
-            time.sleep(0.01)  # no descriptor is free, or it has hung up already
-            return
-        if self._tls and not is_own_docker(address[0]):
-            connection = self._tls.wrap_socket(
-                connection, server_side=True, do_handshake_on_connect=False
-            )
-        if not self._connections.admit(connection, address[0]):
-            connection.close()
-            return
-        try:
-            Thread(target=self._converse, args=(connection, address[0]), daemon=True).start()
-        except RuntimeError:  # no thread is free
-            self._connections.leave(connection)
-
-    def _converse(self, connection: socket.socket, address: str) -> None:
-        try:
-            # Whoever breaks off, is too slow or asks for nonsense only loses its connection.
-            with suppress(OSError):
-                if isinstance(connection, ssl.SSLSocket):
-                    connection.settimeout(UNKNOWN)
-                    connection.do_handshake()
-                    connection.settimeout(None)
-                Conversation(connection, (address, 0), self)  # type: ignore[arg-type]
-        finally:
-            self._connections.leave(connection)
+        for server in servers:
+            server.shutdown()
 
 
 class Conversation(BaseHTTPRequestHandler):
@@ -209,6 +134,11 @@ class Conversation(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         self.connection = self.request
+        if self.server.tls and not is_own_docker(self.client_address[0]):
+            self.request.settimeout(UNKNOWN)  # of the handshake as a whole
+            # Of a copy: Connections ends the original, whoever is in the middle of the handshake.
+            self.connection = self.server.tls.wrap_socket(self.request.dup(), server_side=True)
+            self.connection.settimeout(None)
         self._guard = bounded.Guarded(self.connection, _HEAD, UNKNOWN)
         self.rfile = self._reader = io.BufferedReader(self._guard)
         self.wfile = self.connection.makefile("wb")
@@ -260,7 +190,7 @@ class Conversation(BaseHTTPRequestHandler):
 
     def _used(self) -> None:
         self._is_known = True
-        self.server.used(self.connection)
+        self.server.used(self.request)
 
     def _is_signed(self) -> bool:
         challenge, self._challenge = self._challenge, ""
@@ -475,11 +405,8 @@ def run(request_path: Path, _runtime: Path | None) -> int:
     try:
         request = read(PeerServerRequest, request_path)
         server = PeerServer(request, listening(request))
-    except Failed as error:
-        log(str(error))
-        return FAILED
-    except OSError as error:
-        log(f"cannot listen on port {request.port}: {error.strerror}")
+    except (Failed, OSError) as error:
+        log(f"cannot serve peers: {getattr(error, 'strerror', None) or error}")
         return FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.ended.set())

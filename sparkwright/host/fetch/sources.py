@@ -12,6 +12,7 @@ import base64
 import http.client
 import json
 import re
+import socket
 import ssl
 import urllib.error
 import urllib.parse
@@ -180,7 +181,9 @@ def origin(url: str) -> tuple[str, str, int]:
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; the token is sent only while scheme, host and port stay the same."""
+    """Follows redirects; the token is sent only while scheme, host and port stay the same.
+
+    None leads from https to http, or to another protocol."""
 
     #: Whether redirects to another origin are followed.
     leaves = True
@@ -189,25 +192,33 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         stays = origin(newurl) == origin(req.full_url)
+        if urlsplit(newurl).scheme not in ("https", urlsplit(req.full_url).scheme):
+            return None
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
         if new is not None:
             new.method = req.get_method()
+            new.remove_header("Proxy-authorization")  # for the proxy, which may be none of it
             if not stays:
                 new.remove_header("Authorization")
         return new if stays or self.leaves else None
 
 
 class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Opens http and https with a class of answers."""
+    """Opens http and https with a class of answers, and perhaps a way to connect."""
 
-    def __init__(self, answers: Callable[..., http.client.HTTPResponse]) -> None:
-        super().__init__()
-        self._answers = answers
+    def __init__(
+        self, answers: Callable[..., http.client.HTTPResponse],
+        connect: Callable[..., socket.socket] | None, context: ssl.SSLContext | None,
+    ) -> None:  # fmt: skip
+        super().__init__(context=context)
+        self._answers, self._connect = answers, connect
 
     def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> Any:
         def connection(host: str, **more: Any) -> http.client.HTTPConnection:
             made: http.client.HTTPConnection = http_class(host, **more)
             made.response_class = self._answers  # type: ignore[assignment]
+            if self._connect:
+                made._create_connection = partial(self._connect, req)  # type: ignore[attr-defined]
             return made
 
         return super().do_open(connection, req, **options)
@@ -216,9 +227,18 @@ class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
 def opener(
     redirects: urllib.request.HTTPRedirectHandler,
     answers: Callable[..., http.client.HTTPResponse] = bounded.downloads,
+    *handlers: urllib.request.BaseHandler,
+    connect: Callable[..., socket.socket] | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> urllib.request.OpenerDirector:
-    """Opens addresses; the heads of their answers are bounded. Bodies are the caller's to bound."""
-    return urllib.request.build_opener(_Bounded(answers), redirects)
+    """Opens addresses; the heads of their answers are bounded. Bodies are the caller's to bound.
+
+    Args:
+        connect: makes a connection of a request and ``(host, port)``.
+        context: by which https is verified.
+    """
+    bounds = _Bounded(answers, connect, context)
+    return urllib.request.build_opener(bounds, redirects, *handlers)
 
 
 #: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
@@ -373,7 +393,7 @@ class Registry(_Queried):
 
     def _token(self, challenge: dict[str, str], basic: str | None) -> str:
         realm = challenge.pop("realm", "")
-        if not realm.startswith(("https://", "http://")):
+        if urlsplit(realm).scheme not in ("https", urlsplit(self._request.endpoint).scheme):
             raise self.failed("no_token_service")
         query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
         if basic is not None:

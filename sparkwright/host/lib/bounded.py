@@ -94,10 +94,13 @@ class _Answer(http.client.HTTPResponse):
     def begin(self) -> None:
         """Read the head."""
         super().begin()
-        if self._most is None:
+        if self._most is None and self.status in (200, 206):
             self._guard.lift()
-        else:
-            self._guard.allow(self._most)
+            return
+        most = self._most or MIB
+        if self.length:  # a reader makes room for all of it; some lies in the buffer, uncounted
+            self.length = min(self.length, most + MIB)
+        self._guard.allow(most)
 
 
 def answers(most: int, seconds: float) -> Callable[..., http.client.HTTPResponse]:

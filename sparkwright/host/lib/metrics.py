@@ -15,7 +15,7 @@ from sparkwright.host.lib.http import NoAnswer, Server
 GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
 #: Requests now; those that were taken back and started anew; and, by reason, those that ended.
 RUNNING, WAITING, PREEMPTED, ENDED = "running", "waiting", "preempted", "ended"
-#: Requests by the tokens that their answer may have; smoke tests and health checks ask for at most 50.
+#: Requests by the tokens of their answer; smoke tests and health checks ask for at most 50.
 BUDGET, SHORT = "budget", "budget:50.0"
 #: The used share of the KV cache.
 CACHE = "cache_used"

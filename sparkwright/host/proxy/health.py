@@ -15,10 +15,10 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 from sparkwright.host.lib import documents, homes, metrics
-from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.connections import Bounded, Connections
 from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
@@ -119,36 +119,6 @@ class Service:
         return answer.text
 
 
-class _Few(ThreadingHTTPServer):
-    """A server of few connections: a further one takes the place of the oldest. So nobody of this
-    host keeps the proxy's checks out with connections that ask nothing."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._lock = threading.Lock()
-        self._open: dict[Any, None] = {}
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer one, in a thread of its own."""
-        with self._lock:
-            if len(self._open) >= _CONNECTIONS:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                with contextlib.suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)
-            self._open[request] = None
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Remove an answered request from the open requests."""
-        with self._lock:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing about a connection that was closed meanwhile."""
-
-
 def serve(service: Service, port: int) -> None:
     """Answer 200 while the service is well, 503 with the reason while it is not."""
 
@@ -165,7 +135,10 @@ def serve(service: Service, port: int) -> None:
         def log_message(self, *_: object) -> None:
             """Called every two seconds: nothing is logged."""
 
-    server = _Few(("127.0.0.1", port), Handler)
+    # A further connection takes the place of the oldest: nobody of this host keeps the proxy's
+    # checks out with connections that ask nothing.
+    few = Connections(_CONNECTIONS, _CONNECTIONS)
+    server = Bounded(socket.create_server(("127.0.0.1", port)), Handler, few)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 

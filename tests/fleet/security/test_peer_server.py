@@ -90,6 +90,21 @@ def test_a_neighbour_without_a_key_gets_nothing(seed: str) -> None:
     assert ssh(seed, local) == "401"
 
 
+def test_resets_of_a_neighbour_leave_it_serving(seed: str) -> None:
+    before = _process(seed)
+    script = (
+        "import socket, struct, sys\nfor _ in range(10_000):\n"
+        f"    with socket.create_connection((sys.argv[1], {PORT}), 5) as item:\n"
+        "        linger = struct.pack('ii', 1, 0)\n"
+        "        item.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)"
+    )
+    other = next(host for host in GOOD if host != seed)
+    inside(other, "python3", "-c", script, MACHINES[seed].address)
+    ask = f"curl -s -m 5 -o /dev/null -w '%{{http_code}}' http://{_at(seed)}/files/x"
+    assert ssh(other, ask) == "401"
+    assert _process(seed) == before
+
+
 def _at(host: str) -> str:
     return f"{MACHINES[host].address}:{PORT}"
 

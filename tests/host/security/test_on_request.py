@@ -1,9 +1,13 @@
 """Somebody on the LAN or on the host tries to have services started, stopped and started again."""
 
+import json
 import os
 import socket
 import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,7 @@ from tests.host.proxy.haproxy import until
 from tests.host.security.conftest import UID
 
 __all__ = ["night"]
+ROOT = Path(__file__).parents[3]
 
 
 def test_who_has_no_key_wakes_nobody(night: Waking) -> None:
@@ -92,6 +97,17 @@ def test_those_who_wait_are_few_and_small(night: Waking) -> None:
     assert sum(item.result(60).status == 200 for item in asked) == on_request._WAITING
 
 
+def test_those_who_wait_are_not_all_large(night: Waking) -> None:
+    asked = [night.proxy.send_later(CHAT, {"pad": "x" * (15 << 20)}) for _ in range(6)]
+    until(lambda: sum(item.done() for item in asked) == 2, "the others are turned away")
+    refused = [item.result() for item in asked if item.done()]
+    assert [(answer.status, answer.headers["retry-after"]) for answer in refused] == [
+        (503, "30")
+    ] * 2
+    night.go.set()
+    assert sum(item.result(60).status == 200 for item in asked) == 4
+
+
 def _answered(night: Waking, length: str) -> bytes:
     """Answer to a head whose body never comes."""
     with socket.socket(socket.AF_UNIX) as connection:
@@ -128,6 +144,65 @@ def test_a_user_of_the_host_does_not_reach_it(night: Waking) -> None:
         cwd="/", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "PermissionError" in done.stderr
-    text = (Path(__file__).parents[3] / "templates/exclusive/wake.socket.j2").read_text()
+    text = (ROOT / "templates/exclusive/wake.socket.j2").read_text()
     assert "SocketMode=0660\n" in text
     assert "SocketGroup=haproxy\n" in text
+
+
+_PROGRAM = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from sparkwright.host.exclusive import on_request, unattended
+unattended.run = lambda *_: time.sleep(600)
+on_request.main(sys.argv[2])
+"""
+
+
+def _most_memory(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+
+def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> None:
+    """In a process of its own, as the unit runs it: 64 clients with a key, 16 MiB of each."""
+    path = night.place / "slow.sock"
+    with ExitStack() as stack:
+        made = stack.enter_context(socket.socket(socket.AF_UNIX))
+        made.bind(str(path))
+        made.listen(128)
+        process = stack.enter_context(subprocess.Popen(
+            ["/bin/sh", "-c", 'exec 3<&0; exec "$@" </dev/null', "-", sys.executable, "-BSc",
+             _PROGRAM, str(ROOT), str(night.place)], stdin=made.fileno(),
+        ))  # fmt: skip
+        stack.callback(process.kill)
+        head = (
+            f"POST {CHAT} HTTP/1.1\r\nX-Sparkwright-Service: llm\r\nContent-Length: {16 << 20}\r\n"
+        )
+        most = json.dumps({"x": [[]] * 5_500_000}, separators=(",", ":")).encode()
+        clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(64)]
+
+        def send(client: socket.socket) -> None:
+            client.settimeout(60)
+            client.connect(str(path))
+            client.sendall(f"{head}\r\n".encode() + most.ljust(16 << 20)[:-1])
+
+        with ThreadPoolExecutor(64) as pool:
+            list(pool.map(send, clients))
+        assert _most_memory(process.pid) < 200 << 20
+        refused = []
+        for client in clients:
+            client.sendall(b" ")
+            client.settimeout(0.5)
+            with suppress(TimeoutError):
+                refused.append(client.recv(65536))
+        assert len(refused) == 60
+        assert all(text.startswith(b"HTTP/1.1 503 ") for text in refused)
+        assert all(b"\r\nRetry-After: 30\r\n" in text for text in refused)
+        # Small ones are not held up by them, and the whole ones are not taken apart.
+        client = stack.enter_context(socket.socket(socket.AF_UNIX))
+        client.settimeout(20)
+        client.connect(str(path))
+        body = b'{"stream": true}'
+        client.sendall(f"{head.replace(str(16 << 20), str(len(body)))}\r\n".encode() + body)
+        assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert _most_memory(process.pid) < 200 << 20

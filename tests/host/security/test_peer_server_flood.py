@@ -1,18 +1,30 @@
 """A neighbour without a key keeps a peer server busy."""
 
+import datetime as dt
+import json
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from select import select
+from subprocess import PIPE
 from threading import Thread
 
 import pytest
 
 from sparkwright.host.fetch import peer_server
-from sparkwright.host.fetch.peer_server import Connections, PeerServer
+from sparkwright.host.fetch.peer_server import PeerServer
+from sparkwright.host.fetch.peers import PeerClient
+from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
+from sparkwright.host.lib.connections import Connections
+from sparkwright.tls.authority import authority, host_certificate
+from sparkwright.tls.names import own_name
 from tests.host.fetch.fake_hub import COMMIT
-from tests.host.peer_sharing import Seed, challenge, header, serving
+from tests.host.peer_sharing import KEY, PEER, RUN, Seed, challenge, header, serving
 
 MIB = 1 << 20
 
@@ -33,6 +45,92 @@ def _memory(seed: Seed) -> int:
 def _threads(seed: Seed) -> int:
     status = Path(f"/proc/{seed.process.pid}/status").read_text()
     return int(status.partition("Threads:")[2].split()[0])
+
+
+@dataclass
+class Attacked:
+    """A server that neighbours can reach, and the host that takes from it meanwhile."""
+
+    address: str
+    port: int
+    tls: dict[str, TlsIdentity]
+
+    def client(self) -> PeerClient:
+        """A connection of a host with a key, for a file of MIB bytes."""
+        keys = PeerKeys(RUN, PEER, {self.address: KEY}, self.tls)
+        return PeerClient(self.address, keys, f"/files/models/org--model/{COMMIT}/file", MIB)
+
+
+#: Connects so many times from one address, sends, and resets or keeps each connection.
+ATTACK = """
+import itertools, json, socket, struct, sys, time
+port, number, reset, sent = json.loads(sys.argv[1])
+held = []
+for _, text in zip(range(number), itertools.cycle(sent)):
+    try:
+        item = socket.create_connection(("127.0.0.1", port), 5, ("127.9.9.9", 0))
+        item.sendall(bytes.fromhex(text))
+        if reset:  # RST instead of FIN
+            item.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            item.close()
+        held.append(item)
+    except OSError:
+        pass
+print(len(held), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(params=["tls", "clear"])
+def attacked(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Attacked]:
+    """A server with TLS, and one without."""
+    monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
+    folder = tmp_path / "models/org--model" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "file").write_bytes(bytes(MIB))
+    certificate, now = tmp_path / "host.pem", dt.datetime.now(dt.UTC)
+    ca = authority(now, tmp_path / "ca")
+    certificate.write_text(host_certificate(ca, "seed", (own_name("seed"),), now))
+    is_tls = request.param == "tls"
+    with serving(tmp_path, str(certificate) if is_tls else None) as (_, port):
+        address = f"http://127.0.0.1:{port}"
+        tls = {address: TlsIdentity(own_name("seed"), ca.pem)} if is_tls else {}
+        yield Attacked(address, port, tls)
+
+
+#: The begin of a TLS handshake, which announces 512 bytes.
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("number", "sent", "reset"),
+    [
+        (10_000, (b"", HELLO, b"GET /challenge HTTP/1.1\r\n\r\n"), True),
+        (1_000, (b"", HELLO[:1], HELLO), False),
+        (1_000, (b"", b"GET /chall", b"GET /challenge HTTP/1.1\r\nX: "), False),
+    ],
+    ids=["resets", "slow handshakes", "half requests"],
+)
+def test_a_neighbour_without_a_key_neither_ends_it_nor_keeps_anybody_out(
+    attacked: Attacked, number: int, sent: tuple[bytes, ...], reset: bool
+) -> None:
+    arguments = json.dumps([attacked.port, number, reset, [text.hex() for text in sent]])
+    with ExitStack() as stack:
+        before = stack.enter_context(closing(attacked.client()))
+        assert before.piece(0, MIB) == bytes(MIB)
+        process = subprocess.Popen([sys.executable, "-c", ATTACK, arguments], stdout=PIPE)
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        assert process.stdout is not None
+        is_over = False
+        while not is_over:
+            is_over = bool(select([process.stdout], [], [], 0.02)[0])
+            with closing(attacked.client()) as client:
+                assert client.piece(0, MIB) == before.piece(0, MIB) == bytes(MIB)
+        assert int(stack.enter_context(process.stdout).readline()) > number * 0.9
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /files/", b"GET / HTTP/1.1\r\nX: "])
@@ -133,9 +231,9 @@ def test_who_reads_nothing_loses_the_connection(
         f"GET {path} HTTP/1.1\r\nRange: {wanted}\r\nAuthorization: {shown}\r\n\r\n".encode()
     )
     until = time.monotonic() + 8
-    while served[0]._connections._addresses and time.monotonic() < until:
+    while served[0].connections._addresses and time.monotonic() < until:
         time.sleep(0.1)
-    assert not served[0]._connections._addresses
+    assert not served[0].connections._addresses
     connection.close()
 
 
@@ -167,10 +265,10 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
 
 
 def test_only_who_has_a_key_keeps_the_server_running(
-    served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch
+    served: tuple[PeerServer, int],
 ) -> None:
     server, port = served
-    monkeypatch.setattr(server, "_idle", 2.0)
+    server.request = replace(server.request, idle=2.0)
     ends = time.monotonic() + 6
     while not server.ended.is_set() and time.monotonic() < ends:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as item:

@@ -23,7 +23,7 @@ _OURS = {
     "served_names", "needs", "boot_seconds", "first_answer_seconds", "rank", "date", "not_before",
     "by_tag", "build", "variables", "id", "tags", "newest_tag", "rollback", "names", "writable",
     "vllm", "digest", "reference", "title", "gpus", "components", "entrypoint", "url",
-    "pairs_with", "categories", "runs", "concurrency", "any_of", "none_of", "look",
+    "pairs_with", "categories", "runs", "concurrency", "any_of", "none_of", "unlike", "look",
 }  # fmt: skip
 _GIB = 1.073741824
 

@@ -48,7 +48,7 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
     )
     assert "services.qwen36.arguments.max_num_seqs" in result.output
     assert "card of vllm-ultimate-dgx-spark, note of 2026-06-18" in result.output
-    assert "    remedy:   max_num_seqs: 31 at most" in result.output
+    assert "    remedy:   max_num_seqs: 31; or image_tag: 2026-07-01-v0.24.0" in result.output
 
 
 def test_check_as_json_and_for_editors() -> None:

@@ -50,7 +50,8 @@ def config(**changes: Any) -> str:
 def test_a_door_is_a_frontend_and_a_backend() -> None:
     text = config()
     assert lines(text, "frontend") == ["frontend door-qwen36"]
-    assert lines(text, "backend") == ["backend qwen36", "backend stay-qwen36"]
+    assert lines(text, "backend q") == ["backend qwen36"]
+    assert lines(text, "backend s") == ["backend stay-qwen36"]
     assert lines(text, "server ") == [
         "server spark-1 192.168.1.11:8000 check port 9100",
         "server spark-2 spark-2.local:8000 check port 9100",

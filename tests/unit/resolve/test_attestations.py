@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from lab.serving import build
 from lab.serving.layers import file_layer
@@ -11,34 +10,21 @@ from sparkwright.resolve import registry
 from sparkwright.resolve.references import hex_digits
 
 
-class _Answer:
-    status_code, ok = 200, True
-
-    def __init__(self, content: bytes) -> None:
-        self.content, self.headers = content, {"WWW-Authenticate": ""}
-
-    def json(self) -> Any:
-        return json.loads(self.content)
-
-    def raise_for_status(self) -> None:
-        """It is well."""
-
-
 def test_attestations_are_neither_fetched_nor_locked(tmp_path: Path) -> None:
     tag = next(tag for tag in TAGS if not tag.docker_types and len(tag.architectures) > 1)
     image = build.image_of(tag, [file_layer(build.identity_files(tag), tmp_path / "layer")])
     expected = {manifest.digest: manifest.content for manifest in image.manifests}
     asked: list[str] = []
 
-    class Session:
-        def get(self, url: str, **_: Any) -> _Answer:
-            asked.append(url.rpartition("/")[2])
-            return _Answer(expected[asked[-1]])
+    class Repository:
+        def exact(self, _kind: str, digest: str) -> bytes:
+            asked.append(digest)
+            return expected[digest]
 
     index = json.loads(image.index.content)
     assert len(index["manifests"]) == 2 * len(tag.architectures)
     own = {image.index.digest: len(image.index.content)}
-    result = registry._platforms(Session(), "http://registry/v2/me/vllm", index, own)  # type: ignore[arg-type]
+    result = registry._platforms(Repository(), index, own)  # type: ignore[arg-type]
     assert list(result) == list(tag.architectures)
     assert sorted(asked) == sorted(expected)
     digests = {attestation.manifest.digest for attestation in image.attestations}

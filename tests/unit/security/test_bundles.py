@@ -135,7 +135,9 @@ def test_an_endless_build_context_is_not_read(tmp_path: Path) -> None:
 def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
     _bundled(tmp_path)
     build = Space(context="https://git.example/x", directory="docker")
-    named: Any = [Space(images=[Space(name="built:1", build=build)], models=[])]
+    named: Any = [
+        Space(images=[Space(name="built:1", build=build, pulled=Space(key=None))], models=[])
+    ]
     lock = Lock(images={"built:1": ResolvedImage(DIGEST, {}, COMMIT)}, models={})
     assert without_contexts(named, lock) == ["built:1"]
     pinned = with_contexts(named, lock, tmp_path / "build")

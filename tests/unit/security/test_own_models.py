@@ -4,6 +4,7 @@ import http.server
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def test_a_configuration_that_is_none_is_told_and_names_the_file(
 
 
 def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "MOST_BYTES", 1 << 20)
+    small = partial(queries.Server.get, most=1 << 20)
+    monkeypatch.setattr(queries.Server, "get", lambda self, *query: small(self, *query[:2]))
     with pytest.raises(UserError, match="has more than 1 MiB"):
         asked(b" " * (2 << 20))
     with pytest.raises(UserError, match=r"generation_config.json: it has more than 1 MiB"):

@@ -138,6 +138,19 @@ def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
     assert check_host(host, whole.model_copy(update={"images": own}), assumed_hardware(host)) == []
 
 
+def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
+    whole = catalog()
+    image = whole.images["aeon-vllm-ultimate"]
+    newest = image.tags[image.newest_tag]
+    nightly = newest.model_copy(update={"date": newest.date and newest.date.replace(year=2027)})
+    own = image.model_copy(update={"tags": {**image.tags, FIXED: nightly}})
+    changed = whole.model_copy(update={"images": {**whole.images, image.name: own}})
+    host = plan({"s": {"recipe": HERETIC, "image_tag": FIXED, "arguments": {"max_num_seqs": 31}}})
+    ids = [{item.id for item in check_host(host, each, assumed_hardware(host))}
+           for each in (whole, changed)]  # fmt: skip
+    assert ids == [{"old-tag"}, set()]
+
+
 def test_the_default_of_every_group_runs_on_its_machines() -> None:
     for family in FAMILIES.values():
         services = runpy.run_path(str(ROOT / f"group_data/{family.group}.py"))["services"]

@@ -77,7 +77,7 @@ def test_variables_are_judged_by_version(version: str, name: str, rules: list[st
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
     """Nearest by its letters is mlp_speculator, which is something else."""
     (result,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
-    assert result.remedy.startswith("method: dflash")
+    assert result.remedy.startswith("speculative_config.method: dflash")
     assert "mlp_speculator" not in result.remedy
 
 

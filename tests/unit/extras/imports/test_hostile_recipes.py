@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import time
 import tracemalloc
 from pathlib import Path
@@ -221,6 +222,27 @@ def test_a_repository_without_end_is_cut_off(
     git(hostile, "commit", "--quiet", "-m", "z")
     with pytest.raises(UserError):
         snapshot(str(hostile), cache=tmp_path / "cache")
+
+
+def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: Path) -> None:
+    """Eight trees within each other, each of ten times the same: less than a KiB to fetch."""
+    blob = git(hostile, "hash-object", "-w", "fine.yaml")
+    tree = "".join(f"100644 blob {blob}\tf{number}\n" for number in range(10))
+    for _ in range(8):
+        made = subprocess.run(
+            ["git", "mktree"], cwd=hostile, input=tree, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        tree = "".join(f"040000 tree {made}\td{number}\n" for number in range(10))
+    commit = git(hostile, "commit-tree", made, "-m", "bomb")
+    git(hostile, "update-ref", "HEAD", commit)
+    registry = snapshot(str(hostile), cache=tmp_path / "cache")
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError):
+            registry.files()
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_it_says_is_shown_without_escapes(

@@ -8,12 +8,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import httpx2
 import pytest
-from huggingface_hub import get_session
 
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve import hub_client
+from sparkwright.resolve import hub
 from sparkwright.resolve.hub import PinnedFile, resolve_model
 from tests.tables import Tables
 
@@ -74,18 +72,6 @@ def test_each_refusal_of_a_hub_has_its_remedy(
         assert message in refusal(endpoint, token)
 
 
-def test_a_query_that_ends_leaves_the_client_to_those_that_still_run() -> None:
-    with (
-        serving(body=json.dumps(MODEL).encode()) as (endpoint, _),
-        hub_client._bounded_client(httpx2),
-    ):
-        client = get_session()
-        assert resolve_model(endpoint, "org/model", "main", None).commit == COMMIT
-        assert get_session() is client
-        assert not client.is_closed
-    assert client.is_closed
-
-
 def test_a_hub_out_of_reach_is_named() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -104,7 +90,7 @@ def test_an_answer_that_is_no_models_data_is_refused(body: bytes) -> None:
 
 
 def test_an_answer_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_client, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(hub, "MOST_BYTES", 1 << 20)
     body = json.dumps(MODEL).encode() + b" " * (2 << 20)
     with serving(body=body) as (endpoint, _):
         assert "answers something else than a model's data" in refusal(endpoint)

@@ -1,0 +1,79 @@
+"""Whatever a registry, a hub or a git server answers: a result, or one error of the user's."""
+
+import hashlib
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.findings.user_error import UserError
+from tests.fuzz.values import TEXTS, mutated
+from tests.host.serving import Handler, listening
+from tests.unit.security.test_hostile_sources import ASK
+
+many = settings(max_examples=settings().max_examples // 2, deadline=None)
+
+_HEX = "c0ffee" + "0" * 34
+_CONFIG = b'{"architecture": "arm64"}'
+_BLOB = {"digest": f"sha256:{hashlib.sha256(_CONFIG).hexdigest()}", "size": 2}
+_FILE = {"rfilename": "config.json", "size": 2, "blobId": _HEX}
+_LARGE = {"rfilename": "a.safetensors", "lfs": {"size": 9, "sha256": "0" * 64, "pointerSize": 9}}
+#: An honest answer of each kind of server: of a registry, of its index, and of a hub.
+HONEST: list[dict[str, Any]] = [
+    {"config": _BLOB, "layers": [_BLOB], "architecture": "arm64", "token": "x"},
+    {"manifests": [{**_BLOB, "platform": {"os": "linux", "architecture": "arm64"}}]},
+    {"id": "org/model", "sha": _HEX, "siblings": [_FILE, _LARGE], "lastModified":
+     "2026-01-01T00:00:00.000Z", "cardData": {"license": "mit"}},
+]  # fmt: skip
+_HEADERS = st.dictionaries(
+    st.sampled_from(["Content-Length", "Content-Encoding", "Transfer-Encoding", "Location",
+                     "WWW-Authenticate", "X-Error-Code", "Docker-Content-Digest"]),
+    st.sampled_from(["-1", "0", "3", str(10**15), "gzip", "identity", "chunked", "/x", "//x",
+                     "http://[", "ftp://127.0.0.1/", "file:///etc/passwd", "http://169.254.1.1/",
+                     "Basic", "Bearer", 'Bearer realm="/x"', 'Bearer realm="file:///"', "GatedRepo",
+                     *(text for text in TEXTS if text.isascii() and text.isprintable())]),
+    max_size=2,
+)  # fmt: skip
+_STATUS = st.sampled_from([200, 200, 200, 200, 204, 206, 301, 307, 401, 403, 404, 429, 500, 999])
+
+
+_JSON = st.sampled_from(HONEST).flatmap(lambda data: mutated(data, st.sampled_from(TEXTS)))
+
+
+def text(data: Any) -> bytes:
+    """Data as JSON; what is too deep to be made is written as lists."""
+    return json.dumps(data, default=lambda _: "[deep]").replace(
+        '"[deep]"', "[" * 3000 + "]" * 3000
+    ).encode("utf-8", "replace")  # fmt: skip
+
+
+_BODIES = st.one_of(_JSON.map(text), _JSON.map(text), st.just(_CONFIG), st.binary(max_size=99))
+
+
+class _Drawn(Handler):
+    """Gives each answer once, and the last one from then on."""
+
+    answers: list[tuple[int, bytes, dict[str, str]]]
+
+    def do_GET(self) -> None:
+        self.reply(*(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]))
+
+
+@many
+@given(
+    source=st.sampled_from(sorted(ASK)),
+    answers=st.lists(st.tuples(_STATUS, _BODIES, _HEADERS), min_size=1, max_size=3),
+)
+def test_servers(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
+    with listening(_Drawn, answers=answers) as port, suppress(UserError):
+        ASK[source](f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])
+def test_honest_servers_are_understood(source: str, data: Any) -> None:
+    """What is drawn is near to answers that are taken."""
+    with listening(_Drawn, answers=[(200, text(data), {}), (200, _CONFIG, {})]) as port:
+        ASK[source](f"http://127.0.0.1:{port}")

@@ -1,0 +1,226 @@
+"""Images are deployed only with the signature of the key that the site names for them."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from sparkwright.cli import main
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.resolve.references import ImageReference, References
+from sparkwright.resolve.registry import ResolvedImage
+from sparkwright.resolve.resolution import resolve
+from sparkwright.resolve.signatures import verifier
+from tests.host.serving import Handler, listening
+from tests.unit.builders import DIGEST, SPARK, plan, resolution
+
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+
+def b64(content: bytes) -> str:
+    """In base64."""
+    return base64.b64encode(content).decode()
+
+
+def sha(content: bytes) -> str:
+    """``sha256:...``."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def signed(key: Key, payload: bytes) -> bytes:
+    """The key's signature."""
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return key.sign(payload)
+    return key.sign(payload, ec.ECDSA(SHA256()))
+
+
+def document(digest: str, kind: str = "cosign container image signature", size: int = 0) -> bytes:
+    """What cosign signs."""
+    critical = {"identity": {"docker-reference": "x"}, "type": kind,
+                "image": {"docker-manifest-digest": digest}}  # fmt: skip
+    return json.dumps({"critical": critical, "optional": {"x": "y" * size}}).encode()
+
+
+class Registry(Handler):
+    """An image, and what is pushed beside it."""
+
+    content: dict[str, bytes]
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        body = self.content.get(self.path.removeprefix("/v2/org/image/"))
+        self.reply(404 if body is None else 200, body or b"")
+
+    @staticmethod
+    def sign(content: dict[str, bytes], name: str, *pairs: tuple[bytes, bytes]) -> str:
+        """Push documents and their signatures as one manifest."""
+        layers = []
+        for payload, signature in pairs:
+            content[f"blobs/{sha(payload)}"] = payload
+            annotations = {"dev.cosignproject.cosign/signature": b64(signature)}
+            layers.append({"digest": sha(payload), "size": 1, "annotations": annotations})
+        manifest = json.dumps({"mediaType": _MANIFEST, "layers": layers}).encode()
+        content[f"manifests/{name or sha(manifest)}"] = manifest
+        return sha(manifest)
+
+
+@pytest.fixture
+def content() -> dict[str, bytes]:
+    """A registry's content with one unsigned image."""
+    config = b'{"architecture": "arm64"}'
+    entry = {"digest": sha(config), "size": len(config)}
+    image = json.dumps({"config": entry, "layers": [entry]}).encode()
+    return {"manifests/tag": image, f"blobs/{sha(config)}": config}
+
+
+@pytest.fixture
+def digest(content: dict[str, bytes]) -> str:
+    """The image's."""
+    return sha(content["manifests/tag"])
+
+
+def public(key: Any, folder: Path) -> str:
+    """A key's file, as cosign.pub."""
+    file = folder / "cosign.pub"
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    file.write_bytes(pem)
+    return str(file)
+
+
+@pytest.fixture(params=["p256", "ed25519"])
+def key(request: pytest.FixtureRequest) -> Key:
+    """The publisher's."""
+    if request.param == "p256":
+        return ec.generate_private_key(ec.SECP256R1())
+    return ed25519.Ed25519PrivateKey.generate()
+
+
+def asked(content: dict[str, bytes], file: str | None) -> ResolvedImage:
+    """What a registry with this content is found to have."""
+    with listening(Registry, content=content, asked=[]) as port:
+        url = f"http://127.0.0.1:{port}"
+        image = ImageReference("x", "x/y:tag", url, "org/image", "x", "tag", key=file)
+        return resolve([References((image,), (), "")], None).images["x/y:tag"]
+
+
+def test_the_publishers_signature_is_kept(
+    content: dict[str, bytes], digest: str, key: Key, tmp_path: Path
+) -> None:
+    payload = document(digest)
+    Registry.sign(content, f"{digest.replace(':', '-')}.sig", (payload, signed(key, payload)))
+    image = asked(content, public(key, tmp_path))
+    assert image.is_signed(public(key, tmp_path))
+    assert asked(content, None).signature is None
+
+
+def test_a_signature_is_found_among_many_referrers(
+    content: dict[str, bytes], digest: str, key: Key, tmp_path: Path
+) -> None:
+    stranger, payload = ed25519.Ed25519PrivateKey.generate(), document(digest)
+    names = []
+    for number in range(20):
+        other = document(digest, size=number + 1)
+        names.append(Registry.sign(content, "", (other, signed(stranger, other))))
+    names.append(Registry.sign(content, "", (payload, signed(key, payload))))
+    content[f"referrers/{digest}"] = json.dumps(
+        {"manifests": [{"digest": n} for n in names]}
+    ).encode()
+    assert asked(content, public(key, tmp_path)).signature
+    # Nobody can have it look for ever.
+    content[f"referrers/{digest}"] = json.dumps(
+        {"manifests": [{"digest": name} for name in names[:20] * 500]}
+    ).encode()
+    with pytest.raises(UserError, match="no signature of x"):
+        asked(content, public(key, tmp_path))
+
+
+_OTHER = "sha256:" + "0" * 64
+#: What is pushed instead of a right signature: of the key, a stranger's, and the image's digest.
+WRONG: dict[str, Callable[[Key, Key, str], Iterator[tuple[bytes, bytes]]]] = {
+    "none": lambda *_: iter(()),
+    "another key": lambda _, other, digest: iter(
+        [(document(digest), signed(other, document(digest)))]
+    ),
+    "another image": lambda key, _, __: iter([(document(_OTHER), signed(key, document(_OTHER)))]),
+    "a changed document": lambda key, _, digest: iter(
+        [(document(digest), signed(key, document(_OTHER)))]
+    ),
+    "another kind": lambda key, _, digest: iter(
+        [(document(digest, "attestation"), signed(key, document(digest, "attestation")))]
+    ),
+    "a large document": lambda key, _, digest: iter(
+        [(document(digest, size=30_000), signed(key, document(digest, size=30_000)))]
+    ),
+    "no JSON": lambda key, _, __: iter([(b"[[[", signed(key, b"[[["))]),
+    "no base64": lambda _, __, digest: iter([(document(digest), b"")]),
+}
+
+
+@pytest.mark.parametrize("attack", WRONG)
+def test_an_image_without_the_right_signature_is_refused(
+    attack: str, content: dict[str, bytes], digest: str, key: Key, tmp_path: Path
+) -> None:
+    pairs = WRONG[attack](key, ed25519.Ed25519PrivateKey.generate(), digest)
+    Registry.sign(content, f"{digest.replace(':', '-')}.sig", *pairs)
+    with pytest.raises(UserError, match=r"no signature of x|something else"):
+        asked(content, public(key, tmp_path))
+
+
+def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
+    for other in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())):
+        with pytest.raises(UserError, match="no public key of ECDSA"):
+            verifier(public(other, tmp_path))
+    with pytest.raises(UserError, match="can't be read"):
+        verifier(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_host_that_names_no_key_takes_none_from_another(
+    order: tuple[int, int], content: dict[str, bytes], key: Key, tmp_path: Path
+) -> None:
+    with listening(Registry, content=content, asked=[]) as port:
+        image = ImageReference("x", "x/y:tag", f"http://127.0.0.1:{port}", "org/image", "x", "tag")
+        images = replace(image, key=public(key, tmp_path)), image
+        with pytest.raises(UserError, match="no signature of x/y:tag"):
+            resolve([References((images[number],), (), "") for number in order], None)
+
+
+def test_plan_refuses_a_lock_without_the_signature(key: Key, tmp_path: Path) -> None:
+    """Whoever changes a lock can't make a signature, or take one of another image."""
+    file, inventory = tmp_path / "fleet.lock", tmp_path / "inventory.py"
+    keys = {"ghcr.io/aeon-7/*": public(key, tmp_path)}
+    data = {"services": SPARK, "image_keys": keys, "lock_file": str(file)}
+    inventory.write_text(f"sparks = [('spark-1', {data!r})]\n")
+    host = plan(SPARK)
+    (name,) = resolution(host).images
+    digest = resolution(host).images[name].digest
+    right = {"payload": b64(document(digest)), "signature": b64(signed(key, document(digest)))}
+
+    def planned(digest: str, signature: dict[str, str] | None) -> str:
+        lock = yaml.safe_load(
+            render_lock(from_resolution([host.references], resolution(host), None))
+        )
+        lock["images"][name] |= {"digest": digest, "signature": signature}
+        file.write_text(yaml.safe_dump(lock))
+        result = CliRunner().invoke(main, ["plan", str(inventory)])
+        assert result.exit_code == (0 if (digest, signature) == (DIGEST, right) else 2), (
+            result.output
+        )
+        return result.output
+
+    assert f"signed by {tmp_path}/cosign.pub" in planned(digest, right)
+    for wrong in ((_OTHER, right), (digest, None), (digest, right | {"signature": "AAAA"})):
+        assert f"no signature of {name} is by the key" in planned(*wrong)
