@@ -14,7 +14,7 @@ from sparkwright.resolve.lock import Lock, render_lock
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 from tests.tables import Tables
-from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
+from tests.unit.builders import RTX, SPARK, catalog, gpus, plan, probe, wanted
 
 cases = Tables(__file__)
 
@@ -263,3 +263,10 @@ def test_memory_of_a_card_that_something_else_holds(
     )
     assert [word for word in words if word not in text] == []
     assert bool(text) == bool(words)
+
+
+@pytest.mark.parametrize(("nominal", "total"), [(16, 15.5), (32, 31.0)])
+def test_a_box_with_the_memory_on_its_label_is_no_less(nominal: int, total: float) -> None:
+    """The kernel lists a little less than the label says."""
+    needs = {item.needs.memory_gib for item in catalog().recipes.values()}
+    assert [need for need in needs if total < need <= nominal] == []
