@@ -68,7 +68,7 @@ def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
         "rtx-1": ["qwen36-35b-a3b-nvfp4-rtx5090"],
         "big": ["qwen36-35b-a3b-nvfp4-rtx-pro-6000"],
         "small": ["qwen35-4b-rtx-16gb"],
-        "laptop": ["gemma4-26b-a4b-stock"],
+        "laptop": ["qwen35-4b-rtx-24gb"],
         "ti": ["qwen35-4b-rtx-16gb"],
     }
     assert not any(host.violations for host in planned.values())
