@@ -7,7 +7,6 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sparkwright.catalog.advice import Choice
-from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
 from sparkwright.cli.lib.extras import all_commands
 from sparkwright.cli.lock import LockReport
@@ -30,7 +29,8 @@ class Advised(Choice):
     """A recipe for a workload, best first; ``spread`` over the hosts of ``--hosts``."""
 
     spark_only: bool
-    spread: Spread | None
+    spread: str | None
+    figures: list[str]
 
 
 class Value(TypedDict("Value", {"from": str | None})):

@@ -1,17 +1,24 @@
 """Signing keys of apt repositories: read, checked by fingerprint, and written as apt reads them.
 
-Only as much of OpenPGP (RFC 4880) as that needs: lengths of packets, fingerprints of version 4.
+Only as much of OpenPGP (RFC 4880) as a public key needs: packets of five tags with definite
+lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) read more than these, and
+trust every key that they find in the file; so a file with anything else in it is refused.
 """
 
 import base64
-import binascii
 import hashlib
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from sparkwright.bootstrap.package_sources import Repository
-from sparkwright.findings.user_error import Messages
+from sparkwright.documents.bounds import Unusable
+from sparkwright.documents.text_files import read_bytes
+from sparkwright.findings.user_error import Messages, refusal
+from sparkwright.resolve.queries import Server
 
 _MESSAGES = Messages(__file__)
 _ARMOUR = re.compile(
@@ -19,9 +26,12 @@ _ARMOUR = re.compile(
     rb"(?:\r?\n=[A-Za-z0-9+/]{4})?\r?\n-----END PGP PUBLIC KEY BLOCK-----",
     re.DOTALL,
 )
-_PUBLIC_KEY = 6
-#: Bytes; the largest of vendors' has 30 KB.
-_MOST = 1 << 20
+_SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
+#: Those, a user ID and a user attribute. A secret key (5) signs as well as a public one.
+_TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
+#: Bytes of a file and of a packet; the largest file of vendors' has 30 KB. A fingerprint has the
+#: length of its key in two bytes.
+_MOST, _LARGEST = 1 << 20, 0xFFFF
 _SECONDS = 30
 
 
@@ -34,16 +44,16 @@ def key_text(repository: Repository) -> str:
     where = f"bootstrap_sources: {repository.name}.key"
     data = _fetched(repository.key, where)
     try:
-        result = list(fingerprints(binary(data)))
-    except ValueError as error:
+        packets = binary(data)
+        result = fingerprints(packets)
+    except (ValueError, subprocess.TimeoutExpired) as error:
         raise _MESSAGES.refusal("no-key", where, file=repository.key, reason=error) from None
     wanted = (repository.fingerprint or "").upper()
     # One key, not one of several: apt would take packages that any of them has signed.
     if wanted and result != [wanted]:
         facts = {"file": repository.key, "name": repository.name, "wanted": wanted}
-        keys = ", ".join(result) or "of nobody"
-        raise _MESSAGES.refusal("another-key", where, keys=keys, **facts)
-    return armoured(binary(data))
+        raise _MESSAGES.refusal("another-key", where, keys=", ".join(result), **facts)
+    return armoured(packets)
 
 
 def binary(data: bytes) -> bytes:
@@ -51,14 +61,9 @@ def binary(data: bytes) -> bytes:
     if b"-----BEGIN PGP" not in data:
         return data
     blocks = _ARMOUR.findall(data)
-    if not blocks:
-        raise ValueError("its armour does not end")
-    try:
-        return b"".join(
-            base64.b64decode(b"".join(block.split()), validate=True) for block in blocks
-        )
-    except binascii.Error as error:
-        raise ValueError(str(error)) from None
+    if len(blocks) != 1 or data.count(b"-----BEGIN PGP") != 1:
+        raise ValueError("its armour does not end, or is not the only one")
+    return base64.b64decode(b"".join(blocks[0].split()), validate=True)
 
 
 def armoured(packets: bytes) -> str:
@@ -75,22 +80,47 @@ def _crc24(data: bytes) -> int:
     for byte in data:
         result ^= byte << 16
         for _ in range(8):
-            result <<= 1
-            if result & 0x1000000:
-                result ^= 0x1864CFB
+            result = result << 1 ^ (result >> 23) * 0x1864CFB
     return result
 
 
-def fingerprints(packets: bytes) -> Iterator[str]:
-    """Of every public key in it, subkeys not counted, in hex. Raises ValueError."""
-    if not packets:
-        raise ValueError("it is empty")
+def fingerprints(packets: bytes) -> list[str]:
+    """Of every primary key in it, in hex.
+
+    Each subkey must be the primary key's: gpg verifies that where this machine has it. Elsewhere a
+    signature after the subkey must name the primary key, and apt verifies the signature.
+
+    Raises:
+        ValueError: for what is no public key, and for anything beside one.
+    """
+    keys: list[str] = []
+    subkeys: list[bool] = []
     for tag, body in _packets(packets):
-        if tag == _PUBLIC_KEY:
-            if body[:1] != b"\x04":
-                raise ValueError("its version is not 4")
+        if tag == _PUBLIC_KEY and body[:1] == b"\x04":
             head = b"\x99" + len(body).to_bytes(2, "big")
-            yield hashlib.sha1(head + body, usedforsecurity=False).hexdigest().upper()
+            keys.append(hashlib.sha1(head + body, usedforsecurity=False).hexdigest().upper())
+        elif tag == _PUBLIC_KEY or not keys:
+            raise ValueError("it does not begin with a key of version 4")
+        elif tag == _SUBKEY:
+            subkeys.append(False)
+        elif tag == _SIGNATURE and subkeys:
+            # An issuer is the key's ID, or its fingerprint, which ends in the ID.
+            subkeys[-1] |= body[:2] == b"\x04\x18" and bytes.fromhex(keys[-1])[-8:] in body
+    gpg = shutil.which("gpg")
+    if not (keys and all(subkeys)) or (gpg and not _lists(gpg, packets, keys, len(subkeys))):
+        raise ValueError("it has no key, or a subkey of another key, or gpg reads other keys in it")
+    return keys
+
+
+def _lists(gpg: str, packets: bytes, keys: list[str], subkeys: int) -> bool:
+    """Whether gpg finds these primary keys, and so many subkeys that they have signed."""
+    with tempfile.TemporaryDirectory() as home:
+        listing = subprocess.run(
+            [gpg, "--homedir", home, "--batch", "--no-autostart", "--with-colons", "--show-keys"],
+            input=packets, capture_output=True, timeout=_SECONDS,
+        ).stdout.decode(errors="replace")  # fmt: skip
+    counts = [f"\n{listing}".count(f"\n{kind}:") for kind in ("pub", "sub")]
+    return counts == [len(keys), subkeys] and all(f":{key}:\n" in listing for key in keys)
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -103,11 +133,11 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
             tag, (length, size) = first & 0x3F, _new_length(data, at + 1)
         else:
             tag, size = first >> 2 & 0x0F, 1 << (first & 3)
-            length = int.from_bytes(data[at + 1 : at + 1 + size], "big")
+            length = int.from_bytes(data[at + 1 : at + 1 + size], "big") if size < 8 else len(data)
         begin = at + 1 + size
         at = begin + length
-        if at > len(data):
-            raise ValueError("it is cut off")
+        if tag not in _TAGS or length > _LARGEST or at > len(data):
+            raise ValueError(f"it is cut off, or holds a packet of tag {tag} with {length} bytes")
         yield tag, data[begin:at]
 
 
@@ -126,17 +156,10 @@ def _new_length(data: bytes, at: int) -> tuple[int, int]:
 def _fetched(path: str, where: str) -> bytes:
     if not path.startswith("https://"):
         try:
-            return Path(path).expanduser().read_bytes()[:_MOST]
-        except OSError as error:
-            facts = {"file": path, "reason": error.strerror}
-            raise _MESSAGES.refusal("unreadable-key", where, **facts) from None
-    import requests  # only a host that lacks the repository asks for it, and it takes 50 ms
-
+            return read_bytes(Path(path).expanduser(), _MOST)
+        except Unusable as error:
+            raise refusal(where, f"{path}: {error.what}", error.remedy) from None
     try:
-        with requests.get(path, timeout=_SECONDS, stream=True) as answer:
-            answer.raise_for_status()
-            if not answer.url.startswith("https://"):
-                raise requests.RequestException(f"it leads to {answer.url}")
-            return bytes(answer.raw.read(_MOST, decode_content=True))
-    except requests.RequestException as error:
+        return Server(path).get(path, most=_MOST).required().content
+    except (OSError, ValueError, Unusable) as error:
         raise _MESSAGES.refusal("unfetched-key", where, file=path, reason=error) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import model_validator
+from pydantic import Field
 
 from sparkwright.catalog.data import Data, Name
 from sparkwright.text.shipped_yaml import beside
@@ -25,7 +25,9 @@ class Choice(Data):
         recipe: an entry of the catalog.
         rank: 1 is the first choice; this project's, whoever says the rest.
         by: who says ``why``: the card that ``source`` names, or this project, reading it.
-        measured_on: the GPU of the figures in ``why``; None where it has none of a measurement.
+        measurements: the catalog's, of the same models, whose whole range is shown; a speed in
+            ``why`` is one of theirs.
+        figure: of these, which one the order goes by.
     """
 
     workload: Workload
@@ -33,25 +35,22 @@ class Choice(Data):
     recipe: Name
     rank: int
     by: Literal["card", "project"] = "project"
-    measured_on: str | None = None
+    measurements: tuple[Name, ...] = ()
+    figure: Literal["decode", "tpot", "aggregate", "aggregate_peak"] = "decode"
     why: str
     source: str
     date: dt.date
-
-    @model_validator(mode="after")
-    def _speed_has_a_gpu(self) -> Choice:
-        if "tokens/s" in self.why and self.measured_on is None:
-            raise ValueError("a speed needs 'measured_on', the GPU that it was measured on")
-        return self
 
 
 class Advice(Data):
     """Choices that belong together.
 
     Attributes:
+        ranked_by: compute capability -> workload -> what the order of its recipes goes by.
         choices: recipes by workload.
     """
 
     kind: Literal["advice"]
     name: Name
+    ranked_by: dict[str, dict[Workload, str]] = Field(default_factory=dict)
     choices: tuple[Choice, ...]

@@ -1,23 +1,38 @@
 """``sparkwright advise``: which recipe for a workload on a GPU, and who says why."""
 
-from dataclasses import asdict
+from collections.abc import Iterator
 from typing import get_args
 
 import click
 
-from sparkwright.catalog import load_catalog
-from sparkwright.catalog.advice import Workload
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog.advice import Choice, Workload
 from sparkwright.catalog.gpus import GPUS, VRAM, spark_only, unified
-from sparkwright.catalog.spread import spread
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.config.templates import template
+from sparkwright.engines import engine
 
-_SPREAD = {
-    "ranks": "one model over all of them (docs/clusters.md)",
-    "replicas": "a replica on each, behind a load balancer (docs/proxy.md)",
-}
+_UNITS = {
+    "decode": "tokens/s of one stream", "tpot": "ms a token of one stream",
+    "aggregate": "tokens/s together", "aggregate_peak": "tokens/s together at the peak",
+}  # fmt: skip
+
+
+def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
+    """The range of each published table, with its engine, its settings and its source."""
+    for item in (catalog.measurements[name] for name in choice.measurements):
+        values = [getattr(row, choice.figure) for row in item.rows]
+        ends = [end for value in values if value
+                for end in (value if isinstance(value, tuple) else (value,))]  # fmt: skip
+        tag = catalog.images[item.image].tags.get(item.tag or "")
+        settings = [f"{key} {value}" for key, value in item.conditions.items()]
+        yield (
+            f"{min(ends):g} to {max(ends):g} {_UNITS[choice.figure]} ({item.title}, {item.status} "
+            f"on {item.gpu}; {item.image}:{item.tag}, vLLM {(tag and tag.version) or 'unknown'}; "
+            f"{', '.join(settings) or 'no settings named'}; {item.source}, {item.date})"
+        )
 
 
 @click.command("advise")
@@ -28,8 +43,8 @@ _SPREAD = {
 def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     """Name recipes for a WORKLOAD.
 
-    Each has its reason with the card that says it and the GPU that its figures were measured on, or
-    marked as this project's reading. The order is this project's.
+    Each has its reason with the card that says it, or marked as this project's reading, and the
+    whole range of the card's figures with engine and settings. The order is this project's.
     """
     catalog = load_catalog(catalogs())
     choices = [
@@ -43,13 +58,15 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     choices.sort(key=lambda choice: choice.rank)
     rows = [
         (choice, recipe := catalog.recipes[choice.recipe], spark_only(recipe, catalog),
-         spread(recipe, workload, hosts))
+         None if hosts < 2 else "ranks" if recipe.ranks else "replicas",
+         list(_figures(choice, catalog)))
         for choice in choices
     ]  # fmt: skip
     if as_json:
         print_json([
-            choice.model_dump(mode="json") | {"spark_only": sparks, "spread": over and asdict(over)}
-            for choice, _, sparks, over in rows
+            choice.model_dump(mode="json")
+            | {"spark_only": sparks, "spread": over, "figures": figures}
+            for choice, _, sparks, over, figures in rows
         ])  # fmt: skip
         return
     if not choices:
@@ -61,7 +78,11 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         if recipe.ranks and recipe.ranks.world == hosts and GPUS[gpu] in recipe.needs.compute_caps
     ]
     page = template("plan/advice.txt.j2").render(
-        workload=workload, gpu=gpu, hosts=hosts, rows=rows, together=together, ways=_SPREAD,
+        workload=workload, gpu=gpu, hosts=hosts, rows=rows, together=together,
+        ranked_by=[text for advice in catalog.advice.values()
+                   if (text := advice.ranked_by.get(GPUS[gpu], {}).get(workload))],
+        limits={recipe.name: engine(catalog.images[recipe.image].engine).limits(recipe.arguments)
+                for _, recipe, *_ in rows},
         own_memory=not unified(GPUS[gpu]), style=click.style,
     )  # fmt: skip
     echo(page.removesuffix("\n"))

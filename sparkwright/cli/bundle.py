@@ -112,7 +112,7 @@ class _Bundle:
         for settings, service, image in self.services:
             for reference in service.models:
                 every = self.resolution.model(reference)
-                model = fetched(every, settings.allowed_pickles)
+                model = fetched(every, (*settings.allowed_pickles, *reference.code))
                 if (key := (model.directory, len(model.files))) not in done:
                     done.add(key)
                     token = hub_token(settings.hub_token_source)

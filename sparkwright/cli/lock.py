@@ -135,7 +135,7 @@ def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding
     """
     resolution = locks.to_resolution([plan.references for plan in plans], lock, file)
     symptoms = (
-        pickle_symptom(resolution.model(model), plan.settings.allowed_pickles)
+        pickle_symptom(resolution.model(model), (*plan.settings.allowed_pickles, *model.code))
         for plan in plans
         for model in plan.references.models
     )

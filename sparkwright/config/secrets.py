@@ -110,21 +110,28 @@ def private_text(path: Path, subject: str) -> str:
 
 
 def refuse_readable(path: Path, subject: str) -> None:
-    """Raises UserError when others than its owner may read a file with a secret."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        raise refusal(str(path), f"others may read {subject} (mode {mode:o})", f"chmod 600 {path}")
+    """Raises UserError when others may read a file with a secret; see ``exposure``."""
+    if fault := exposure(path, subject):
+        raise refusal(str(path), *fault)
+
+
+def exposure(path: Path, subject: str) -> tuple[str, str] | None:
+    """Who else may read a file with a secret, and the remedy; None where nobody may.
+
+    Besides this user and root, the owner of the site may own it: a run executes their deploy.py.
+    """
+    status = path.stat()
+    if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
+        return f"others may read {subject} (mode {mode:o})", f"chmod 600 {path}"
+    if status.st_uid not in (0, os.geteuid(), Path().stat().st_uid):
+        return f"{subject} is another user's (uid {status.st_uid})", f"chown {path}, or remove it"
+    return None
 
 
 def made(path: Path, text: str) -> None:
     """Write a file that only its owner reads; one that is there stays."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+    if not path.exists():
+        files.write(path, text, 0o600)
 
 
 def checked(key: str, where: str) -> Secret:

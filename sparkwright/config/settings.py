@@ -294,6 +294,9 @@ class HostSettings(_Settings):
             lie; files of the right content are taken from there instead of fetched.
         allowed_pickles: files of models that are fetched although they are pickles, which run code
             when they are loaded: pattern of ``org/name/path`` -> why.
+        allowed_in_recipes: arguments (``kv_transfer_config``, or one key of it as ``argument.key``)
+            and variables that other people's recipes may set although the engine's list lacks them:
+            name -> why. The list has names that load no code, read no file and send nothing away.
         schedule: exclusive service -> when it runs in place of its group's first one, such as
             ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
             (docs/exclusive.md).
@@ -375,6 +378,7 @@ class HostSettings(_Settings):
         "/home/*/.cache/huggingface/hub",
     )
     allowed_pickles: dict[str, values.Reason] = {}
+    allowed_in_recipes: dict[str, values.Reason] = {}
     schedule: dict[values.ServiceName, CalendarText] = {}
     activation: ActivationSettings = ActivationSettings()
     load_balancer: dict[values.ServiceName, LoadBalancerSettings] = {}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.documents import text_files, yaml_text
+from sparkwright.findings.user_error import UserError
 
 #: A site's own; other folders get none.
 FILE = Path(".sparkwright/cache/yaml.json")
@@ -41,7 +42,7 @@ class ParsedFiles:
     def keep(self) -> None:
         """Keep what was loaded for the next run."""
         if self._values != self._kept and FILE.parents[1].is_dir():
-            with suppress(OSError):  # it only costs time
+            with suppress(OSError, UserError):  # it only costs time
                 text_files.write(FILE, json.dumps(self._values, default=str), 0o600)
 
 

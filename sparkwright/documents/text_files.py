@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 from sparkwright.documents.bounds import LARGEST, Unusable
+from sparkwright.findings.user_error import refusal
 
 
 def read(path: Path, largest: int = LARGEST) -> str:
@@ -39,10 +40,27 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     return data
 
 
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Make a directory and its parents. A site's ``.sparkwright`` among them, which holds keys, is
+    its owner's alone, whatever the umask and whoever made it.
+
+    Raises:
+        UserError: for another user's ``.sparkwright``.
+    """
+    for state in [item for item in (path, *path.parents) if item.name == ".sparkwright"]:
+        state.mkdir(0o700, parents=True, exist_ok=True)
+        try:
+            state.chmod(0o700)
+        except PermissionError:
+            remedy = f"sudo chown -R $USER {state}, or run this as its owner"
+            raise refusal(str(state), "it belongs to another user", remedy) from None
+    path.mkdir(mode, parents=True, exist_ok=True)
+
+
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write a file whole or not at all, also when the power goes; never readable by others than
     ``mode`` says. A link at its place is replaced, not followed."""
-    path.parent.mkdir(mode=0o777 if mode & 0o077 else 0o700, parents=True, exist_ok=True)
+    make_folder(path.parent, 0o777 if mode & 0o077 else 0o700)
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from sparkwright.engines.allowlist import Allowlist
+
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
     from sparkwright.engines.derivation import Advice, Derived, Subject
@@ -256,6 +258,7 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
+        allowlist: what a recipe of somebody else's may set.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
@@ -297,6 +300,7 @@ class Engine:
     graphs: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
+    allowlist: Allowlist
     stock_image: str
     probes: Probes
     limit_names: Mapping[str, str]

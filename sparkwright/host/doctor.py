@@ -168,19 +168,28 @@ _KERNEL = re.compile(
 _STOPPED = "MESSAGE_ID=d93fb3c9c24d451a97cea615ce59c00b"
 _KERNEL_LOG = ("journalctl", "-q", "-k", "--since", "-24h", "-o", "cat", "--no-pager")
 _SECRET_NAME = (
-    r"[\w-]*(?:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|dsn|database_url)"
+    r"(?:key|token|secret|passw(?:or)?d|passphrase|requirepass|masterauth|pwd|credentials?|dsn|"
+    r"database_url|(?<![a-z])pass)"
 )
-#: Options with a secret, and their value in the next word.
-_OPTION = re.compile(rf"(?i)--{_SECRET_NAME}")
 #: A value after a name that says what it is: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
+#: Of a name its end is searched, and of an option its whole word from the first dash on: text that
+#: was written to be slow to search takes no longer than other text.
 _NAMED = re.compile(
-    rf"(?i)({_SECRET_NAME}['\"]?=['\"]?|--{_SECRET_NAME}\s+|(?:bearer|basic)\s+|"
+    rf"(?i)({_SECRET_NAME}['\"]?=['\"]?|"
+    rf"(?<![\w-])--[\w-]{{0,64}}?{_SECRET_NAME}['\"]?,?\s+['\"]?(?!--)|(?:bearer|basic)\s+|"
     r"(?:(?:api|access|private|auth|hub|hf)[_-]?(?:key|token)|secret|passw(?:or)?d|passphrase)"
     r"['\"]?\s*:\s*['\"]?)([^\s'\",\]}]+)"
 )
 #: ``postgres://user:password@host``
 _ACCOUNT = re.compile(r"(\w://[^/\s:@]*:)([^/\s@]+)(?=@)")
-_HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}\b")
+#: Values that are secrets by their form: tokens of hubs, forges and clouds, API keys, a JWT, and a
+#: private key in PEM up to its end, or to that of the text where it is cut off.
+_TOKEN = re.compile(
+    r"\b(?:(?:hf|gh[oprsu])_[A-Za-z0-9]{16,}|github_pat_\w{16,}|(?:nvapi|glpat)-[\w-]{16,}|"
+    r"sk-[\w-]{32,}|A[KS]IA[0-9A-Z]{16})\b|(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]*){2,4}|"
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-(?!----)[^-]*)*"
+    r"(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
+)
 _HIDDEN = "(hidden)"
 
 
@@ -216,7 +225,7 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
     return replace(
         stranger(seen),
         release=docker.release_of(seen),
-        words=hidden([*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]),
+        words=(*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])),
         gpu=any(
             "gpu" in group
             for item in host.get("DeviceRequests") or []
@@ -369,21 +378,18 @@ def struck(value: Any, secrets: list[str]) -> Any:
     """The same without any secret in it."""
     if isinstance(value, dict):
         return {key: struck(item, secrets) for key, item in value.items()}
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        # As one text: a private key has many lines, and an option its value in the next word. The
+        # separator is white space to a pattern.
+        return struck("\x1e".join(value), secrets).split("\x1e")
     if isinstance(value, list):
         return [struck(item, secrets) for item in value]
     if not isinstance(value, str):
         return value
     for secret in secrets:
         value = value.replace(secret, _HIDDEN)
-    for shown in (_ACCOUNT, _NAMED):
-        value = shown.sub(rf"\1{_HIDDEN}", value)
-    return _HUB_TOKEN.sub(_HIDDEN, value)
-
-
-def hidden(arguments: list[str]) -> tuple[str, ...]:
-    """A command line without the values of options like ``--api-key``."""
-    pairs = zip(["", *arguments], arguments, strict=False)
-    return tuple(_HIDDEN if _OPTION.fullmatch(before) else word for before, word in pairs)
+    value = _NAMED.sub(rf"\1{_HIDDEN}", _ACCOUNT.sub(rf"\1{_HIDDEN}", value))
+    return _TOKEN.sub(_HIDDEN, value)
 
 
 def main(request: ExaminationRequest) -> Examination:

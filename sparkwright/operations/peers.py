@@ -60,9 +60,7 @@ def server_job(home: str, how: Sources) -> Job:
     the old one makes room."""
     roots = PeerRoots(models=how.models_root, images=f"{how.services_root}/images")
     request = document(
-        PeerServerRequest(
-            how.peer_port, peer_keys.SERVED, roots, _IDLE, certificate=how.certificate
-        )
+        PeerServerRequest(peer_keys.SERVED, roots, _IDLE, certificate=how.certificate)
     )
     state = f"{how.services_root}/state/peers"
     root = f"{state}/root"

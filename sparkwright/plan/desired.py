@@ -105,7 +105,8 @@ class Desired:
         settings = self.plan.settings
         desired_models: dict[str, DesiredModel] = {}
         for model in self.plan.references.models:
-            resolved = fetched(self.resolution.model(model), settings.allowed_pickles)
+            allowed = (*settings.allowed_pickles, *model.code)
+            resolved = fetched(self.resolution.model(model), allowed)
             directory = f"{settings.models_root}/{resolved.directory}"
             expected = self._expected(resolved.repository)
             desired_models[directory] = DesiredModel(

@@ -354,7 +354,8 @@ def image_reference(
 
 
 def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelReference:
-    return ModelReference(model.name, model.repository, model.revision, mount, facts)
+    code = tuple(f"{model.repository}/{path}" for path in model.code)
+    return ModelReference(model.name, model.repository, model.revision, mount, facts, code)
 
 
 def _listeners(

@@ -18,7 +18,7 @@ from sparkwright.engines.vllm.table import release
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.carried_over import settled, variables
 from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Refused, Text, texts_of_registry
-from sparkwright.recipes.serve_arguments import read_arguments
+from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.recipes.yaml_mapping import mapping, read_yaml
 from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
@@ -78,8 +78,8 @@ def advice(subject: Subject) -> Advice:
     ]
     return Advice(
         recipe.source,
-        {key: value for key, value in arguments.items() if key not in _SIZES},
-        variables(foreign, version),
+        {key: fitting(value) for key, value in arguments.items() if key not in _SIZES},
+        variables(foreign, version, _options(subject)),
         foreign.least_vllm,
         (DerivedFact("vLLM's recipe", foreign.title, recipe.source), *left_out),
     )
@@ -111,7 +111,8 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
 
 
 def _options(subject: Subject) -> Options:
-    return Options(gpu=subject.settings.gpu or card_of(subject.gpu.cap))
+    allowed = frozenset(subject.settings.allowed_in_recipes)
+    return Options(gpu=subject.settings.gpu or card_of(subject.gpu.cap), allowed=allowed)
 
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Convert an imported recipe's arguments: those kept, those dropped, and the share of one host."""
 
 import math
-import re
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
@@ -9,14 +8,12 @@ from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, MOST_ON_GB10, VRAM, 
 from sparkwright.engines.vllm.arguments import known_variables
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.table import release
-from sparkwright.recipes.recipe import Foreign, Options, texts
-from sparkwright.recipes.serve_arguments import expands, known_to
+from sparkwright.recipes.recipe import Foreign, Options
+from sparkwright.recipes.serve_arguments import known_to
 from sparkwright.recipes.yaml_mapping import line
 
 #: The share of a Spark where a recipe says none.
 _SHARE = 0.8
-_SECRETS = re.compile(r"(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|KEY|CREDENTIALS?)$")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 #: Parser -> the argument that names a plugin with it.
 _PLUGINS = {
     "reasoning_parser": "reasoning_parser_plugin",
@@ -27,20 +24,21 @@ _DFLASH = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 
 
 def settled(
-    foreign: Foreign, values: dict[str, ArgumentValue], model: str, vllm: str | None,
+    foreign: Foreign, values: dict[str, Any], model: str, vllm: str | None,
     options: Options,
-) -> dict[str, ArgumentValue]:  # fmt: skip
-    """The arguments that the recipe gets.
+) -> dict[str, Any]:  # fmt: skip
+    """The arguments that the recipe gets, with mappings as they were read.
 
     Args:
         model: the repository that is served.
         vllm: the version that its image holds; None where nobody says it.
     """
-    remarks = foreign.remarks
+    remarks, code = foreign.remarks, {"trust_remote_code"} if options.remote_code else set()
     kept: dict[str, Any] = {
-        name: value
+        name: part
         for name, value in values.items()
-        if _stays(foreign, name, value, model, options) and name != "tokenizer"
+        if (name, value) != ("tokenizer", model)
+        if (part := remarks.listed("arguments", name, value, options.allowed | code)) is not ...
     }
     if kept.get("trust_remote_code"):
         key = "arguments.trust_remote_code"
@@ -63,43 +61,17 @@ def settled(
     return kept
 
 
-def _stays(foreign: Foreign, name: str, value: Any, model: str, options: Options) -> bool:
-    """Whether an argument is carried over; notes why it is not."""
-    note, key, shown = foreign.remarks.note, f"arguments.{name}", f"{name}: {line(value)}"
-    mounted = {"tokenizer": [model], "generation_config": ["auto", "vllm"]}
-    if name in texts()["secret_arguments"]:
-        note("secret", key, name)
-    elif reason := texts()["arguments"].get(name):
-        foreign.remarks.left_out(key, shown, reason)
-    elif value not in mounted.get(name, [value]):
-        note("not-mounted", key, shown)
-    elif name == "chat_template" and "{" not in str(value):
-        note("template-file", key, shown)
-    elif name == "trust_remote_code" and value and not options.remote_code:
-        note("remote-code", key, name)
-    else:
-        return True
-    return False
-
-
-def variables(foreign: Foreign, vllm: str | None) -> dict[str, str]:
+def variables(foreign: Foreign, vllm: str | None, options: Options) -> dict[str, str]:
     """The environment that the recipe gets."""
     note, described = foreign.remarks.note, known_variables()
     kept: dict[str, str] = {}
     for name, value in foreign.environment.items():
-        key, shown = f"env.{name}", f"{name}={line(value)}"
         entry = described.get(name, {})
         until = entry.get("until")
-        if not _NAME.fullmatch(name):
-            note("no-variable", key, line(name))
-        elif _SECRETS.search(name.upper()):
-            note("secret", key, name)
-        elif expands(value):
-            note("nothing-filled-in", key, shown)
-        elif vllm and until and release(vllm) >= release(until):
+        if vllm and until and release(vllm) >= release(until):
             facts = {"until": until, "vllm": vllm, "instead": entry["instead"]}
-            note("removed-variable", key, shown, **facts)
-        else:
+            note("removed-variable", f"env.{name}", f"{name}={line(value)}", **facts)
+        elif foreign.remarks.listed("env", name, value, options.allowed) is not ...:
             kept[name] = value
     return kept
 

@@ -1,18 +1,22 @@
 """A recipe of another project as its format's module read it, and findings on its keys."""
 
 import datetime as dt
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
+from sparkwright.engines import engine
+from sparkwright.engines.allowlist import LeftOut
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.resolve.recipe_registry import Snapshot
 from sparkwright.text.shipped_yaml import beside
 
 #: Suffixes of files that may be recipes.
 SUFFIXES = (".yaml", ".yml")
+_SECRETS = re.compile(r"(?i)(^|_)(token|password|passwd|secret|key|credentials?)$")
 LEFT_OUT, CHANGED, REFUSED = "import-left-out", "import-changed", "import-refused"
 
 
@@ -54,6 +58,17 @@ class Remarks:
         reason, remedy = text["reason"].format(**facts), text.get("remedy", "").format(**facts)
         self._add(f"import-{text['kind']}", key, observed, reason, remedy)
 
+    def listed(self, kind: str, name: str, value: Any, allowed: Collection[str]) -> Any:
+        """A value without the parts that are not on vLLM's list, which are noted; ``...`` where
+        nothing is left."""
+        left_out: list[LeftOut] = []
+        kept = engine("vllm").allowlist.kept(kind, name, value, allowed, left_out)
+        for key, part, reason in left_out:
+            text = f"{key}{'=' if kind == 'env' else ': '}{' '.join(str(part).split())[:200]}"
+            shown = key if _SECRETS.search(key) else text
+            self.note("not-listed", f"{kind}.{key}", shown, name=key, reason=reason)
+        return kept
+
     def left_out(self, key: str, observed: str, reason: str) -> None:
         """Add a key that the catalog does not get, for a reason of another table."""
         self._add(LEFT_OUT, key, observed, reason)
@@ -76,6 +91,7 @@ class Options:
         image: a reference that replaces the recipe's container.
         variants: of a recipe that has several; empty for all of them.
         remote_code: whether ``trust_remote_code`` is kept.
+        allowed: arguments and variables that the site allows beside those on the engine's list.
         cluster: whether what needs several GPUs is spread over as many hosts.
     """
 
@@ -85,6 +101,7 @@ class Options:
     image: str | None = None
     variants: tuple[str, ...] = ()
     remote_code: bool = False
+    allowed: frozenset[str] = frozenset()
     cluster: bool = False
 
 

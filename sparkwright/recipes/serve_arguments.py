@@ -42,8 +42,7 @@ def read_arguments(arguments: Sequence[str], vllm: str | None, remarks: Remarks)
             read.model = word
         else:
             remarks.note("no-place", "command", f"the word {word!r}")
-    for name, inner in read.nested.items():
-        read.values[name] = _fitting(inner)
+    read.values |= read.nested
     return read
 
 
@@ -63,7 +62,7 @@ class Arguments:
     tables: Sequence[Table]
     version: str | None
     remarks: Remarks
-    values: dict[str, ArgumentValue] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     nested: dict[str, dict[str, Any]] = field(default_factory=dict)
     model: str | None = None
     served_names: tuple[str, ...] = ()
@@ -187,7 +186,7 @@ def _scalar(text: str) -> int | float | str:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _fitting(value: dict[str, Any]) -> ArgumentValue:
-    """A flat mapping as it is, a deeper one as JSON's text, which vLLM reads as well."""
-    flat = not any(isinstance(inner, list | dict) for inner in value.values())
-    return value if flat else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def fitting(value: Any) -> ArgumentValue:
+    """A deep mapping as JSON's text, which vLLM reads as well; every other value as it is."""
+    deep = isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values())
+    return value if not deep else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
 
+from sparkwright.documents.text_files import make_folder
 from sparkwright.resolve.git import git
 from sparkwright.resolve.messages import MESSAGES
 
@@ -70,7 +71,7 @@ def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: b
 
 
 def _fetch(repository: str, commit: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         work = Path(folder, "tree")
         arguments = ("clone", "--quiet", "--no-checkout", "--template=", repository, str(work))

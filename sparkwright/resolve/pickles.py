@@ -1,6 +1,7 @@
-"""Weights are safetensors: pickles of a repository, which run code when loaded, are not fetched."""
+"""Weights are safetensors: files of a repository that run code when loaded are not fetched."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -9,22 +10,26 @@ from sparkwright.findings.finding import Severity
 from sparkwright.resolve.hub import ResolvedModel
 
 _WEIGHTS = (".safetensors", ".gguf")
-SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
+#: Pickles and archives of them, packed too; Python, what it imports, and programs.
+_RUNS_CODE = re.compile(
+    r".*\.(bin|pt|pth|ckpt|pkl|pickle|joblib|dill|cloudpickle|nemo|mar|t7|keras|h5|hdf5|tar|"
+    r"py[a-z]?|so(\.\d+)*|dylib|dll|egg|whl|sh|jar|engine|plan)(\.(tar|tgz|gz|bz2|xz|zst|lz4|zip))*"
+)
 
 
 def is_pickle(path: str) -> bool:
-    """Whether a file of a model's repository is a pickle, by its name.
+    """Whether a file of a model's repository is a pickle, or code, by its name.
 
     A pickle that is called .safetensors is found by its header, once it is fetched (contents.py).
     """
-    return path.lower().endswith(SUFFIXES)
+    return _RUNS_CODE.fullmatch(path.lower()) is not None
 
 
-def pickles(model: ResolvedModel, allowed: Mapping[str, str]) -> tuple[str, ...]:
-    """Paths of the model's pickles that are not fetched.
+def pickles(model: ResolvedModel, allowed: Collection[str]) -> tuple[str, ...]:
+    """Paths of the model's pickles and code that are not fetched.
 
     Args:
-        allowed: pattern of ``org/name/path`` -> why it is fetched all the same.
+        allowed: patterns of ``org/name/path`` that are fetched all the same.
     """
     return tuple(
         path
@@ -34,14 +39,14 @@ def pickles(model: ResolvedModel, allowed: Mapping[str, str]) -> tuple[str, ...]
     )
 
 
-def fetched(model: ResolvedModel, allowed: Mapping[str, str]) -> ResolvedModel:
+def fetched(model: ResolvedModel, allowed: Collection[str]) -> ResolvedModel:
     """The model with the files that are fetched."""
     left_out = pickles(model, allowed)
     files = {path: file for path, file in model.files.items() if path not in left_out}
     return replace(model, files=files)
 
 
-def pickle_symptom(model: ResolvedModel, allowed: Mapping[str, str]) -> Symptom | None:
+def pickle_symptom(model: ResolvedModel, allowed: Collection[str]) -> Symptom | None:
     """The model's pickles that are not fetched: an error where it has no other weights."""
     result = pickles(model, allowed)
     if not result:

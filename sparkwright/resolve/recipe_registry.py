@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.config.registries import is_local, local_path, registry_address
+from sparkwright.documents.text_files import make_folder
 from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.resolve.git import git
 from sparkwright.resolve.lock import Lock
@@ -100,8 +101,8 @@ def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Sn
         raise MESSAGES.refusal("no-registry-address", where, problem=error) from None
     run = partial(git, shown=address)
     path = cache.resolve() / hashlib.sha256(address.encode()).hexdigest()[:16]
+    make_folder(path)
     if not (path / "HEAD").is_file():
-        path.mkdir(parents=True, exist_ok=True)
         run(path, "init", "--quiet", "--bare", "--template=", ".")
     if commit and _has(path, commit):
         return Snapshot(address, commit, path)

@@ -71,6 +71,7 @@ class ModelReference:
 
     Attributes:
         facts: whether it is served by what its own files say, which must then be known too.
+        code: ``org/name/path`` of files that run code, which somebody has read.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ModelReference:
     revision: str
     mount: str
     facts: bool = False
+    code: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -82,7 +82,6 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
     if bundle.path.is_file():
         return bundle
     try:
-        cache_dir.mkdir(parents=True, exist_ok=True)
         tar = pack(arch)
         if hashlib.sha256(tar).hexdigest() != bundle.digest:
             raise RuntimeBundleError("not-pinned", arch=arch, digest=bundle.digest)

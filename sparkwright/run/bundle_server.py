@@ -2,10 +2,10 @@
 
 import atexit
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from threading import Lock
 
@@ -15,6 +15,8 @@ from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, documen
 from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
 
+#: Connections that wait to be accepted, as in templates/peers/port.socket.j2.
+_BACKLOG = 4096
 _LOCK = Lock()
 _running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
@@ -42,15 +44,18 @@ def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.P
     key.touch(mode=0o600)
     key.write_text(keys.server(CONTROLLER).value)
     roots = PeerRoots(models=str(bundle / "models"), images=str(bundle / "images"))
-    request = PeerServerRequest(port, str(key.parent), roots, idle=86400, addresses=(address,))
+    request = PeerServerRequest(str(key.parent), roots, idle=86400)
     path = state / "request.json"
     path.write_text(document(request))
     program = PACKAGE / "host/fetch/fetch.py"
     arguments = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(path)]
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        listening = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        text = f"the bundle can't be served from this machine: {error.strerror or error}"
+        raise HostError(text) from None
+    with listening:
+        process = subprocess.Popen(arguments, stdin=listening.fileno())
     atexit.register(process.terminate)
-    time.sleep(0.5)
-    if process.poll() is not None:
-        output = process.stderr.read().decode().strip() if process.stderr else ""
-        raise HostError(f"the bundle can't be served from this machine: {output}")
     return process

@@ -14,6 +14,7 @@ import click
 from sparkwright.config.secrets import shown
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
+from sparkwright.documents.text_files import write
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.results import run_summary as table
@@ -44,8 +45,7 @@ def report(run: Run, *, as_json: bool) -> None:
     seen = [row for row in rows if named or row.is_known]
     if named or (seen and not run.dry):
         others = [] if named else _others(record, run.everyone - {row.host for row in seen})
-        record.parent.mkdir(mode=0o700, exist_ok=True)
-        record.write_text(table.as_json(seen, dry=run.dry, others=others), encoding="utf-8")
+        write(record, table.as_json(seen, dry=run.dry, others=others))
     text = table.render(
         rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
     )

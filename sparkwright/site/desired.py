@@ -25,7 +25,7 @@ from sparkwright.site.fleet import plan_fleet, stopping
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned, with_geometry
 from sparkwright.site.services import directories, rendered, secrets_of
-from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate
+from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate, prepare_ca
 
 
 @dataclass
@@ -114,9 +114,10 @@ def desired_fleet(
         for name, host in planned.items()
     }
     Problems(unlike_releases(desired)).stop()
+    ca = () if dry else tuple(prepare_ca(everyone))
     return DesiredFleet(
         hosts={
-            name: _desired_host(desired[name], host.violations, keys[name], everyone, dry=dry)
+            name: _desired_host(desired[name], host.violations + ca, keys[name], everyone, dry=dry)
             for name, host in planned.items()
         },
         rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),

@@ -1,16 +1,17 @@
 """A site's private CA: made on the controller, where its key stays.
 
 It signs the certificates of hosts and nothing else: no other CA (path length 0), no client, no
-code.
+code, no name of another site (name constraints).
 """
 
 import contextlib
 import datetime as dt
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from ipaddress import ip_network
 from pathlib import Path
 
 from cryptography import x509
@@ -22,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
-from sparkwright.documents.text_files import write
+from sparkwright.documents.text_files import make_folder, write
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.tls.names import ip_address, label
 
@@ -33,6 +34,10 @@ HOST_VALID = dt.timedelta(days=365)
 #: For clocks that are behind.
 _EARLIER = dt.timedelta(hours=1)
 _PRIVATE = 0o600
+#: Addresses that every CA permits, all of them private: those of hosts change within a range.
+_RANGES = [ip_network(item) for item in (
+    "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
+    "127.0.0.0/8", "fc00::/7", "fe80::/10", "::1")]  # fmt: skip
 _KEY = "this private key"
 
 
@@ -50,23 +55,28 @@ class Authority:
         return pem(self.certificate)
 
 
-def authority(now: dt.datetime, directory: Path = CA_DIRECTORY, *, dry: bool = False) -> Authority:
+def authority(
+    now: dt.datetime, folder: Path = CA_DIRECTORY, *, names: Iterable[str] = (), dry: bool = False
+) -> Authority:
     """The site's CA, made where there is none.
 
     Args:
+        names: of hosts. Where the CA does not permit them, its certificate is made anew for these
+            as well: key and subject stay, and with them the certificates of hosts.
         dry: whether nothing is written: one that is missing is made for this run alone.
 
     Raises:
         UserError: when others may read its key, when it is damaged, or when its time is over.
     """
-    path = directory / "ca.pem"
+    path = folder / "ca.pem"
     if dry:
         return _read(path, now) if path.exists() else _for_this_run(path)
-    with _alone(directory):
-        if not path.exists():
-            write(path, _made(now), _PRIVATE)
+    with _alone(folder):
+        kept = _read(path, now) if path.exists() else None
+        if not (wanted := _subtrees(names)) <= (permitted := _permitted(kept)):
+            write(path, _made(now, permitted | wanted, kept), _PRIVATE)
         result = _read(path, now)
-        public = directory / CA.name
+        public = folder / CA.name
         if not public.exists() or public.read_text(encoding="utf-8") != result.pem:
             write(public, result.pem, 0o644)
     return result
@@ -84,7 +94,7 @@ def host_certificate(
             if _still_good(kept, signer, names, now):
                 return SecretText(kept)
         end = min(now + HOST_VALID, signer.certificate.not_valid_after_utc)
-        made = _issued(signer, label(host), names, now, end)
+        made = _issued(signer, label(host), map(_general, names), now, end)
         if not dry:
             write(path, made, _PRIVATE)
     return SecretText(made)
@@ -118,11 +128,32 @@ def subject_names(certificate: x509.Certificate) -> tuple[str, ...]:
     )
 
 
+def _general(name: str) -> x509.GeneralName:
+    return x509.IPAddress(ip) if (ip := ip_address(name)) else x509.DNSName(name)
+
+
+def _subtrees(names: Iterable[str]) -> frozenset[x509.GeneralName]:
+    """The name constraints that permit hosts; each name permits those below it as well."""
+    result: set[x509.GeneralName] = {x509.DNSName("localhost"), *map(x509.IPAddress, _RANGES)}
+    for name in names:
+        if (ip := ip_address(name)) is None:
+            result.add(x509.DNSName(name))
+        elif not any(ip in item for item in _RANGES):
+            result.add(x509.IPAddress(ip_network(ip)))
+    return frozenset(result)
+
+
+def _permitted(kept: Authority | None) -> frozenset[x509.GeneralName]:
+    """The name constraints of a CA. One of an earlier version has none, and permits every name."""
+    extensions = kept.certificate.extensions if kept else ()
+    every = [item.value for item in extensions if isinstance(item.value, x509.NameConstraints)]
+    return frozenset(subtree for item in every for subtree in item.permitted_subtrees or ())
+
+
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Two runs at once make one CA."""
-    for path in (directory.parent, directory):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(directory, 0o700)
     directory.chmod(0o700)
     handle = os.open(directory, os.O_RDONLY)
     try:
@@ -137,7 +168,7 @@ def _alone(directory: Path) -> Iterator[None]:
 @cache
 def _for_this_run(path: Path) -> Authority:
     """A CA that is nowhere kept, for a run that only looks."""
-    pem = _made(dt.datetime.now(dt.UTC)).encode()
+    pem = _made(dt.datetime.now(dt.UTC), _subtrees(()), None).encode()
     key = serialization.load_pem_private_key(pem, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     return Authority(path, x509.load_pem_x509_certificate(pem), key)
@@ -163,22 +194,28 @@ def _broken(path: Path, problem: str) -> UserError:
     return _MESSAGES.refusal("broken-ca", str(path), problem=problem, folder=path.parent)
 
 
-def _made(now: dt.datetime) -> str:
-    """Certificate and key of a new CA, PEM."""
-    return _issued(None, f"sparkwright CA {now:%Y-%m-%d}", (), now, now + CA_VALID)
+def _made(now: dt.datetime, subtrees: Iterable[x509.GeneralName], kept: Authority | None) -> str:
+    """Certificate and key of a CA, PEM; of one that is kept key, subject and end."""
+    if kept is None:
+        return _issued(None, f"sparkwright CA {now:%Y-%m-%d}", subtrees, now, now + CA_VALID)
+    name = kept.certificate.subject.rfc4514_string().removeprefix("CN=")
+    return _issued(None, name, subtrees, now, kept.certificate.not_valid_after_utc, kept.key)
 
 
 def _issued(
-    signer: Authority | None, name: str, names: Sequence[str], now: dt.datetime, end: dt.datetime
-) -> str:
-    """A new key and its certificate, PEM: a host's, or without a signer a CA's own."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    signer: Authority | None, name: str, names: Iterable[x509.GeneralName],
+    now: dt.datetime, end: dt.datetime, key: ec.EllipticCurvePrivateKey | None = None,
+) -> str:  # fmt: skip
+    """A key, new where none is given, and its certificate, PEM: a host's, or without a signer a
+    CA's own. ``names`` are those that it is for, or that it permits."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signing = key
     if signer:
         issuer, signing = signer.certificate.subject, signer.key
     authority_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
     ca = x509.BasicConstraints(ca=signer is None, path_length=None if signer else 0)
+    named = x509.SubjectAlternativeName(names) if signer else x509.NameConstraints(names, None)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -192,12 +229,8 @@ def _issued(
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(authority_key, critical=False)
+        .add_extension(named, critical=signer is None)
     )
-    if names:
-        addresses = [
-            x509.IPAddress(ip) if (ip := ip_address(name)) else x509.DNSName(name) for name in names
-        ]
-        builder = builder.add_extension(x509.SubjectAlternativeName(addresses), critical=False)
     return pem(builder.sign(signing, hashes.SHA256()), key)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
-from sparkwright.findings.finding import Finding
+from sparkwright.config.tls import CA
+from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.names import is_name, names_of, own_name
@@ -59,9 +60,8 @@ def serves_with(
         return _users(host, data, settings, where).pem
     from sparkwright.tls.authority import authority, host_certificate
 
-    now = dt.datetime.now(dt.UTC)
-    signer = authority(now, dry=dry)
-    return host_certificate(signer, host, names_of(host, data, binds), now, dry=dry)
+    now, names = dt.datetime.now(dt.UTC), names_of(host, data, binds)
+    return host_certificate(authority(now, names=names, dry=dry), host, names, now, dry=dry)
 
 
 def identity(
@@ -106,6 +106,24 @@ def peer_certificate(
     result = identity(host, data, settings, dry=dry)
     pem = proxies or serves_with(host, data, settings, (), dry=dry)
     return PeerCertificate(pem, result) if result and pem else None
+
+
+def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Have the site's CA permit the names of all hosts of the inventory, before the first of them
+    gets its certificate: afterwards the CA stays as it is.
+
+    Returns:
+        A warning when clients have to import it again.
+    """
+    own = [names_of(host, data) for host, data in everyone.items() if data.get("tls") == "own"]
+    if not own:
+        return
+    from sparkwright.tls.authority import authority
+
+    before = CA.read_text(encoding="utf-8") if CA.exists() else None
+    if before not in (None, authority(dt.datetime.now(dt.UTC), names=set[str]().union(*own)).pem):
+        warning = _MESSAGES.mistake("changed-ca", str(CA))
+        yield replace(warning, id="changed-ca", severity=Severity.WARNING)
 
 
 def problems(

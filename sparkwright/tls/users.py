@@ -1,7 +1,6 @@
 """A certificate of the user's own: read, and judged before any host is touched."""
 
 import datetime as dt
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,9 +11,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-from sparkwright.config.secrets import SecretText
+from sparkwright.config.secrets import SecretText, exposure
 from sparkwright.config.settings import TlsSettings
-from sparkwright.findings.user_error import Fault, Messages, Problems, mistakes
+from sparkwright.findings.user_error import Fault, Messages, Problems, mistakes, refusal
 from sparkwright.tls.authority import pem, subject_names
 from sparkwright.tls.names import covers
 
@@ -83,9 +82,8 @@ def _certificates(file: str, where: str, host: str) -> tuple[x509.Certificate, .
 
 def _key(file: str, where: str, host: str) -> PrivateKeyTypes:
     text = _read(file, where, host)
-    mode = stat.S_IMODE(Path(file).expanduser().stat().st_mode)
-    if mode & 0o077:
-        raise _MESSAGES.refusal("readable-key", where, host, file=file, mode=mode)
+    if fault := exposure(Path(file).expanduser(), f"the private key {file}"):
+        raise refusal(where, *fault, host)
     try:
         return serialization.load_pem_private_key(text, None)
     except TypeError:

@@ -21,13 +21,13 @@ post_commands: ["touch /tmp/imported-post-commands"]
 metadata: {description: A tiny model}
 defaults: {port: 8000, host: 0.0.0.0, tensor_parallel: 1, gpu_memory_utilization: 0.5,
   max_model_len: 2048}
-env: {FAKE_VLLM_BOOT_SECONDS: 1, EVIL: "$(touch /tmp/imported-env)"}
+env: {PYTHONPATH: /models/open-tiny, EVIL: "$(touch /tmp/imported-env)"}
 command: |
   vllm serve {model} --host {host} --port {port} \\
     -tp {tensor_parallel} --gpu-memory-utilization {gpu_memory_utilization} \\
     --max-model-len {max_model_len} --max-num-seqs 4 --served-model-name tiny-imported
 """
-SERVICES = {"qwen36": {"recipe": "open-tiny"}}
+SERVICES = {"qwen36": {"recipe": "open-tiny", "environment": {"FAKE_VLLM_BOOT_SECONDS": "1"}}}
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def imported(site: Site) -> Site:
     message = site.sparkwright(
         "import", "open-tiny.yaml", "--directory", "mine", "--vllm", "0.24.0", "--replace"
     )
-    for left_out in ("mods/never-run", "pre_exec", "post_commands", "EVIL"):
+    for left_out in ("mods/never-run", "pre_exec", "post_commands", "EVIL", "PYTHONPATH"):
         assert left_out in message
     text = (ROOT / "inventory/virtual.py").read_text()
     text += "\n_all = dict(sparks)\nsparks = []\nrtx50 = []\n"
@@ -65,7 +65,7 @@ def test_an_imported_recipe_serves_stays_and_is_removed(imported: Site) -> None:
     )
     assert json.loads(text)["usage"]["completion_tokens"] == 4
     ssh(HOST, 'test -z "$(ls /tmp/imported-* 2>/dev/null)"')
-    ssh(HOST, "docker exec sparkwright-qwen36 sh -c 'test -z \"$EVIL\"'")
+    ssh(HOST, "docker exec sparkwright-qwen36 sh -c 'test -z \"$EVIL$PYTHONPATH\"'")
 
     assert imported.deploy(inventory=INVENTORY).changed == set()
 

@@ -18,7 +18,6 @@ from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_server import PeerServer
 from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import HOST, Fetch
-from tests.host.serving import free_port
 
 RUN = "ab" * 16
 SECRET = "the secret of the fleet, which stays on the controller"
@@ -102,13 +101,13 @@ def signed(
     return answer.status, body, answer.headers
 
 
-def _request(root: Path, port: int, certificate: str | None = None) -> PeerServerRequest:
+def _request(root: Path, certificate: str | None = None) -> PeerServerRequest:
     """A server's request for the keys, models and images below a directory, which are made."""
     for name in ("keys", "images", "models"):
         (root / name).mkdir(exist_ok=True, parents=True)
     (root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
     roots = PeerRoots(str(root / "models"), str(root / "images"))
-    return PeerServerRequest(port, str(root / "keys"), roots, 60, ("127.0.0.1",), certificate)
+    return PeerServerRequest(str(root / "keys"), roots, 60, certificate)
 
 
 @contextmanager
@@ -116,7 +115,7 @@ def serving(root: Path, certificate: str | None = None) -> Iterator[tuple[PeerSe
     """Serve what is below a directory in this process, and the port."""
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
         port = int(listening.getsockname()[1])
-        server = PeerServer(_request(root, port, certificate), [listening])
+        server = PeerServer(_request(root, certificate), [listening])
         thread = Thread(target=server.run)
         thread.start()
         try:
@@ -129,21 +128,17 @@ def serving(root: Path, certificate: str | None = None) -> Iterator[tuple[PeerSe
 @contextmanager
 def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
     """Serve what is below the fetch's folder."""
-    port = free_port()
-    document = _request(fetch.root, port)
+    document = _request(fetch.root)
     request = fetch.root / "peer-server.json"
     request.write_text(json.dumps(asdict(document)))
     command = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "peer-server"]
-    process = subprocess.Popen([*command, str(request)], stderr=subprocess.PIPE, text=True)
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
+        port = int(listening.getsockname()[1])
+        process = subprocess.Popen(
+            [*command, str(request)], stdin=listening.fileno(), stderr=subprocess.PIPE, text=True
+        )
     seed = Seed(fetch, port, process)
     try:
-        for _ in range(200):
-            try:
-                seed.plain("/challenge")
-                break
-            except OSError:
-                assert process.poll() is None, process.stderr and process.stderr.read()
-                time.sleep(0.05)
         yield seed
     finally:
         process.kill()

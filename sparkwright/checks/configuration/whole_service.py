@@ -118,6 +118,18 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
             yield Symptom("remote-code", "unread", model=model, paths=", ".join(unread))
 
 
+@check("left-out")
+def _left_out(context: Context) -> Iterator[Symptom]:
+    files, start = context.plan.python_files or {}, "left out: "
+    notes = context.recipe.notes if context.recipe.system.startswith("Imported: ") else ()
+    parts = [note.removeprefix(start) for note in notes if note.startswith(start)]
+    parts += [fact.value for fact in context.service.derived if fact.name == "not taken"]
+    for model in filter(None, (context.body, context.drafter)):
+        parts += [path for path in files.get(model.name, ()) if path not in model.code]
+    if parts:
+        yield Symptom(parts="; ".join(parts))
+
+
 @check("strict-without-proxy")
 def _strict(context: Context) -> Iterator[Symptom]:
     service = context.service

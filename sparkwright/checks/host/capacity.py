@@ -56,7 +56,7 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
         for gpu in given(host.gpus, context.service):
             total, share = (gpu.memory_mib or 0) / 1024 * CUDA_PART, context.limits.share or 0.0
             free, text = total - (gpu.memory_used_mib or 0) / 1024, ", ".join(holders) or "unknown"
-            if free < share * total:
+            if total and free < share * total:
                 lower, taken = int(free / total * 100) / 100, share * total
                 yield Symptom("gpu-memory-held", gpu=gpu, free=free, holders=text, total=total,
                               share=share, lower=lower, taken=taken)  # fmt: skip
@@ -139,7 +139,7 @@ def _pickles(host: HostFacts) -> Iterator[Symptom]:
     for service in host.plan.services:
         for reference in service.models:
             model = host.desired.resolution.model(reference)
-            if symptom := pickle_symptom(model, settings.allowed_pickles):
+            if symptom := pickle_symptom(model, (*settings.allowed_pickles, *reference.code)):
                 symptom.service = service.name
                 symptom.values["key"] = ""
                 yield symptom

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.vllm import (
     arguments,
@@ -17,6 +18,7 @@ from sparkwright.engines.vllm import (
     unified_memory,
 )
 from sparkwright.engines.vllm.data import DATA
+from sparkwright.text.shipped_yaml import beside
 
 
 def _routes(name: str) -> tuple[tuple[str, str], ...]:
@@ -36,6 +38,7 @@ ENGINE = Engine(
     graphs=DATA["graphs"],
     checks=(arguments, speculation_checks, model_checks, unified_memory),
     check_texts=Path(__file__).with_name("checks.yaml"),
+    allowlist=Allowlist(**beside(__file__, "allowlist.yaml")),
     stock_image="vllm-openai",
     probes=Probes(**DATA["probes"]),
     limit_names=DATA["limits"],

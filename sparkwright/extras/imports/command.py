@@ -13,7 +13,7 @@ from sparkwright.config.places import catalogs
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.files import write
 from sparkwright.extras.imports.formats import import_texts
-from sparkwright.extras.imports.sources import chosen, texts_of
+from sparkwright.extras.imports.sources import allowed_names, chosen, texts_of
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count, text
 from sparkwright.findings.user_error import Problems
@@ -50,7 +50,7 @@ DOCUMENT = list[Finding]
 @click.option("--dry", is_flag=True, help="Say what would be written, and write nothing.")
 @click.option(
     "--inventory", type=click.Path(path_type=Path, dir_okay=False),
-    help="Whose `registries` and lock are meant by @NAME; else the site's own.",
+    help="Whose `registries`, `allowed_in_recipes` and lock are meant; else the site's own.",
 )  # fmt: skip
 @format_option
 def command(
@@ -72,7 +72,8 @@ def command(
     if source.startswith("@") and "/" in source:
         recipes = (source.partition("/")[2], *recipes)
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    results = list(import_texts(chosen(texts, recipes), catalog, Options(**options)))
+    wanted = Options(**options, allowed=allowed_names(inventory))
+    results = list(import_texts(chosen(texts, recipes), catalog, wanted))
     if options["name"] is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
     lines: list[str] = []

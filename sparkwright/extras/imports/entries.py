@@ -11,7 +11,7 @@ from sparkwright.extras.imports.names import distinct, family, repository, slug
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.carried_over import ranks, settled, variables
 from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Refused
-from sparkwright.recipes.serve_arguments import read_arguments
+from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.recipes.yaml_mapping import line
 
 #: Least MemTotal: of a Spark, as every recipe for one has it; of a box with a card of its own.
@@ -87,7 +87,8 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
         "needs": {"compute_caps": [cap], "memory_gib": _SPARK_GIB if spark else _BOX_GIB,
                   **({} if spark else {"vram_gib": float(int(VRAM[options.gpu]))})},
         "ranks": spread,
-        "environment": variables(foreign, image.vllm), "arguments": arguments,
+        "environment": variables(foreign, image.vllm, options),
+        "arguments": {name: fitting(value) for name, value in arguments.items()},
         "shm_gib": round(foreign.shm_gib or 0, 3), "memlock": foreign.memlock,
     }  # fmt: skip
     for optional in ("drafter", "ranks", "shm_gib", "memlock"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from sparkwright.cli.lib.options import site_inventory
 from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.config.registries import named_registries
+from sparkwright.config.values import mapping
 from sparkwright.findings.user_error import Problems, UserError, mistake, refusal, suggest
 from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_registry
 from sparkwright.recipes.yaml_mapping import MOST_BYTES
@@ -45,14 +46,28 @@ def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
         UserError: for an inventory that was named and can't be read, and for a registry that can't
             be had.
     """
+    for name, registry in _pinned(_site(inventory)).items():
+        yield name, _of_registry(*registry)
+
+
+def allowed_names(inventory: Path | None) -> frozenset[str]:
+    """Arguments and variables of recipes that the site allows; none where there is no site.
+
+    Raises:
+        UserError: for an inventory that was named and can't be read.
+    """
+    named = (mapping(host.data.get("allowed_in_recipes")) for host in _site(inventory))
+    return frozenset(name for names in named for name in names)
+
+
+def _site(inventory: Path | None) -> list[HostInput]:
+    """The hosts of the inventory; none where none was named, and the site has none."""
     try:
-        hosts = _hosts(inventory)
+        return _hosts(inventory)
     except UserError:
         if inventory is not None:
             raise
-        return
-    for name, registry in _pinned(hosts).items():
-        yield name, _of_registry(*registry)
+        return []
 
 
 def _hosts(inventory: Path | None) -> list[HostInput]:

@@ -21,6 +21,7 @@ from sparkwright.cli.lib.options import (
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
+from sparkwright.documents.text_files import make_folder
 from sparkwright.extras.report import contents
 from sparkwright.extras.report.page import page_of
 from sparkwright.extras.report.render import html, plain, text
@@ -89,7 +90,7 @@ def command(
     if output is None and not as_json:
         output = _STATE / "report.html"
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(output.parent)
         try:
             output.write_text(html(page), encoding="utf-8")
         except OSError as error:  # a full disk names no file

@@ -1,8 +1,7 @@
 """Serves this host's models and images to peers and to its own Docker, also while being fetched.
 
-systemd holds the port and passes it: no local program can take it. Where there is no systemd (a
-bundle on the controller), the server listens itself. It ends when nobody with a key has asked for
-long enough.
+systemd holds the port and passes it: no local program can take it. For a bundle the controller
+does. The server ends when nobody with a key has asked for long enough.
 
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
 `/files/images/<digest>/<path>`, signed with it, return a range of a file of at most PIECE bytes.
@@ -48,8 +47,6 @@ from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
-#: Connections that wait to be accepted: of those beyond it a client hears nothing for a second.
-_BACKLOG = 4096
 #: Seconds between two looks at whether the server is to end.
 _LOOK = 0.2
 #: Connections at once, and of them with one address.
@@ -384,29 +381,24 @@ def is_own_docker(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 
-def listening(request: PeerServerRequest) -> list[socket.socket]:
-    """The sockets that systemd passes, or those of the request's addresses.
+def listening() -> list[socket.socket]:
+    """The sockets that systemd passes, or the controller's, which is standard input.
 
     Raises:
-        OSError: when an address can't be had.
+        OSError: there is no socket.
     """
+    first, count = 0, 1
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
-        count = int(os.environ.get("LISTEN_FDS", "0"))
-        return [socket.socket(fileno=_FIRST_PASSED + n) for n in range(count)]
-    families = {True: socket.AF_INET6, False: socket.AF_INET}
-    return [
-        socket.create_server((name, request.port), family=families[":" in name], backlog=_BACKLOG)
-        for name in request.addresses
-    ]
+        first, count = _FIRST_PASSED, int(os.environ.get("LISTEN_FDS", "0"))
+    return [socket.socket(fileno=number) for number in range(first, first + count)]
 
 
 def run(request_path: Path, _runtime: Path | None) -> int:
     """Serve until it was idle for long enough, or until a signal."""
     try:
-        request = read(PeerServerRequest, request_path)
-        server = PeerServer(request, listening(request))
+        server = PeerServer(read(PeerServerRequest, request_path), listening())
     except (Failed, OSError) as error:
-        log(f"cannot serve peers: {getattr(error, 'strerror', None) or error}")
+        log(str(error))
         return FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.ended.set())

@@ -175,16 +175,13 @@ class PeerServerRequest:
     Attributes:
         keys: directory with its key of each run, in a file named by the run.
         idle: without a request by somebody with a key, after which the server ends.
-        addresses: to listen on at the port; none where systemd passes listening sockets.
         certificate: file with certificate and key, PEM, by which peers are served; None serves in
             clear. This host's own Docker asks in clear, on loopback.
     """
 
-    port: int
     keys: str
     roots: PeerRoots
     idle: float
-    addresses: tuple[str, ...] = ()
     certificate: str | None = None
 
 

@@ -116,6 +116,28 @@ def test_a_secret_is_struck_by_its_name(line: str, shown: str) -> None:
     assert collect.struck([line], []) == [shown]
 
 
+def test_a_private_key_is_struck_over_its_lines_and_a_secret_in_the_next_word() -> None:
+    begin, end = (f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END"))
+    lines = ["before", f"key: {begin}", "Proc-Type: 4,ENCRYPTED", "MIIE", "w0==", end, "after"]
+    assert collect.struck(lines, []) == ["before", "key: (hidden)", "after"]
+    assert collect.struck([begin, "MIIE"], []) == ["(hidden)"]
+    assert collect.struck(["a\n".join(lines)], [])[0].endswith("a\nafter")
+    words = ["serve", "--requirepass", "hunter2", "--api-key", "--port", "1"]
+    assert collect.struck(words, []) == [*words[:2], "(hidden)", *words[3:]]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    ["a", "-", "--", "--a ", "eyJ-", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "- ", "sk-",
+     "a://", "a://b:", "secret ", "api_key", "key=", "--key', ", "bearer ", "hf_", "AKIA", "pass"],
+)  # fmt: skip
+def test_a_hostile_log_of_a_mebibyte_is_searched_in_seconds(text: str) -> None:
+    began = time.monotonic()
+    collect.struck([text * ((1 << 20) // len(text)), f"{text}{' ' * (1 << 20)}"], [])
+    assert time.monotonic() - began < 20
+
+
 def test_a_service_that_hangs_is_given_time_and_then_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

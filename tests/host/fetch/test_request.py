@@ -55,7 +55,7 @@ PULL = PullRequest(
 )
 FILE = {"path": "x", "size": 1, "blob_id": "0" * 40}
 HUB = {**asdict(FETCH), "source": "hub", "repo": "org/x", "revision": "c" * 40, "files": [FILE]}
-PEER_SERVER = PeerServerRequest(18650, "/keys", PeerRoots("/models", "/images"), 900)
+PEER_SERVER = PeerServerRequest("/keys", PeerRoots("/models", "/images"), 900)
 
 
 def written(folder: Path, document: Any) -> Path:
@@ -95,8 +95,8 @@ def test_what_the_controller_writes_is_what_the_host_reads(tmp_path: Path, sent:
          "files.size: '1' is not of type int"),
         (FetchRequest, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
         (PullRequest, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
-        (PeerServerRequest, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
-        (PeerServerRequest, {"port": 1}, "keys is missing"),
+        (PeerServerRequest, {**asdict(PEER_SERVER), "idle": "1"}, "idle: '1' is not of"),
+        (PeerServerRequest, {"idle": 1}, "keys is missing"),
     ],
 )  # fmt: skip
 def test_a_wrong_request_is_one_message_that_names_the_key(

@@ -160,7 +160,7 @@ def test_docker_is_given_images_only(seed: Seed, path: str) -> None:
 def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
     """It is sent in clear, which nobody hears there."""
     roots = PeerRoots(str(seed.fetch.root / "models"), str(seed.fetch.root / "images"))
-    request = PeerServerRequest(1, str(seed.fetch.root / "keys"), roots, 60)
+    request = PeerServerRequest(str(seed.fetch.root / "keys"), roots, 60)
     for address, status in (("127.0.0.1", b"200"), ("10.0.0.7", b"404"), ("1270.0.0.1", b"404")):
         mine, its = socket.socketpair()
         with mine, its:

@@ -78,7 +78,7 @@ def serving(
 ) -> Iterator[Callable[[bool], Served]]:
     """Makes a host that has the model already and serves it, by TLS or in clear."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
-    ca = authority(NOW, tmp_path / "ca")
+    ca = authority(NOW, tmp_path / "ca", names=[NAME])
     path = tmp_path / "host.pem"
     path.write_text(host_certificate(ca, "seed", (NAME,), NOW))
     seed = Fetch(fetch.hub, tmp_path / "seed")
@@ -122,7 +122,7 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
 ) -> None:
     """Nor is it told what is wanted: the run's key is shown to nobody else."""
     served = serving(True)
-    other = authority(NOW, tmp_path / "other")
+    other = authority(NOW, tmp_path / "other", names=[NAME])
     output = served.take(
         leech,
         {

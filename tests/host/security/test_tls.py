@@ -36,13 +36,13 @@ NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
 @pytest.fixture
 def ca(folder: Path) -> Authority:
     """The site's CA."""
-    return authority(NOW, folder / "ca")
+    return authority(NOW, folder / "ca", names=(*NAMES, "spark-1"))
 
 
 @pytest.fixture
 def other(folder: Path) -> Authority:
     """A CA of an attacker's."""
-    return authority(NOW, folder / "other-ca")
+    return authority(NOW, folder / "other-ca", names=NAMES)
 
 
 def pem(signer: Authority, host: str = "spark-1", names: tuple[str, ...] = NAMES) -> SecretText:

@@ -22,7 +22,7 @@ def repository(key: Path | str, fingerprint: str | None = None) -> Repository:
 
 def test_its_fingerprint_and_both_forms(tmp_path: Path) -> None:
     packets = openpgp.binary(KEY.read_bytes())
-    assert list(openpgp.fingerprints(packets)) == [FINGERPRINT]
+    assert openpgp.fingerprints(packets) == [FINGERPRINT]
     text = openpgp.armoured(packets)
     assert openpgp.binary(text.encode()) == packets
     binary = tmp_path / "key.gpg"
@@ -62,8 +62,9 @@ def test_one_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_new_packet_lengths() -> None:
-    body = b"\x04" + bytes(300)
-    old = b"\x99" + len(body).to_bytes(2, "big") + body
-    two = bytes([0xC6, 192 + ((len(body) - 192) >> 8), (len(body) - 192) & 0xFF]) + body
-    five = b"\xc6\xff" + len(body).to_bytes(4, "big") + body
-    assert len({next(openpgp.fingerprints(item)) for item in (old, two, five)}) == 1
+    packets = openpgp.binary(KEY.read_bytes())
+    length, body = int.from_bytes(packets[1:3], "big"), packets[3:]
+    two = bytes([0xC6, 192 + ((length - 192) >> 8), (length - 192) & 0xFF]) + body
+    five = b"\xc6\xff" + length.to_bytes(4, "big") + body
+    for item in (two, five):
+        assert openpgp.fingerprints(item) == [FINGERPRINT]

@@ -6,12 +6,9 @@ from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
-from pydantic import ValidationError
 
 from sparkwright.catalog.advice import Choice, Workload
-from sparkwright.catalog.entries import Ranks
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.catalog.spread import spread
 from sparkwright.cli import main
 from tests.unit.builders import alone, catalog
 
@@ -34,20 +31,52 @@ def _shown(workload: str, gpu: str) -> str:
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda item: f"{item.workload}-{item.recipe}")
-def test_a_speed_names_the_gpu_that_it_was_measured_on(choice: Choice) -> None:
-    if re.search(r"tokens/s|\bms\b|%", choice.why) and choice.by == "card":
-        assert choice.measured_on
-    if choice.measured_on == "DGX Spark GB10":
-        assert choice.gpus == (SPARK,)  # nobody measured it on another
+def test_a_speed_stands_beside_its_whole_range_with_engine_and_settings(choice: Choice) -> None:
+    text = re.sub(r"\s+", " ", re.sub(r"([\d.]) (on|to|at)\b", r"\1 ", choice.why.replace(",", "")))
+    numbers = [float(n) for n in re.findall(r"\d+\.\d+", text)] if choice.measurements else []
+    if re.search(r"tokens/s|\bms\b", choice.why):
+        assert choice.measurements
+        assert numbers or re.search(r"\d", choice.why)
     if choice.by == "card":
         assert choice.source.startswith(("card of ", "vLLM's recipes, "))
         assert "this project" not in choice.why
+    if not choice.measurements:
+        return
+    assert choice.gpus == (SPARK,)  # nobody measured it on another
+    figures = next(item for item in _on(1, choice.workload) if item["recipe"] == choice.recipe)[
+        "figures"
+    ]
+    assert len(figures) == len(choice.measurements)
+    ranges = [[float(end) for end in re.match(r"([\d.e+]+) to ([\d.e+]+)", line).groups()]  # type: ignore[union-attr]
+              for line in figures]  # fmt: skip
+    for name, line in zip(choice.measurements, figures, strict=True):
+        measured = catalog().measurements[name]
+        assert all(
+            part in line for part in (measured.source, measured.gpu, f"{measured.image}:", "vLLM ")
+        )
+        assert all(f"{key} {value}" in line for key, value in measured.conditions.items())
+        body = catalog().recipes[choice.recipe].body.model
+        assert measured.body == body or "XS" in choice.why
+    for number in re.findall(r"([\d,.]+) (?:tokens/s|ms)", choice.why):
+        speed = float(number.replace(",", ""))
+        assert any(0.98 * low <= speed <= high for low, high in ranges), (speed, ranges)
 
 
-def test_a_speed_without_a_gpu_is_refused() -> None:
-    item: dict[str, Any] = {**CHOICES[0].model_dump(), "measured_on": None}
-    with pytest.raises(ValidationError, match="measured_on"):
-        Choice.model_validate(item)
+#: Every workload on every card: the answer's first recipe; what it names the order by.
+@pytest.mark.parametrize("workload", get_args(Workload))
+@pytest.mark.parametrize("gpu", ["spark", "rtx5090"])
+def test_every_question_is_answered_with_what_the_order_goes_by(workload: str, gpu: str) -> None:
+    text, items = _shown(workload, gpu), offered(workload, gpu)
+    assert bool(items) is ((workload, gpu) not in NOTHING)
+    if len(items) > 1:
+        assert "the order is this project's, by " in text
+    assert text.count("; no tool parser") + text.count("; tools by ") == len(items)
+    if workload == "agents":
+        assert "; no tool parser" not in text.split("\n2. ")[0]
+
+
+#: No card has an answer.
+NOTHING = {("latency", "rtx5090"), ("creative", "rtx5090"), ("capacity", "rtx5090")}
 
 
 def test_the_order_and_the_readings_are_said_to_be_this_projects() -> None:
@@ -59,13 +88,12 @@ def test_the_order_and_the_readings_are_said_to_be_this_projects() -> None:
                 assert "the order is this project's" in text
             readings = [item for item in choices if item.by == "project"]
             assert text.count("this project's reading of: ") == len(readings)
-            assert text.count("; measured on ") == len([c for c in choices if c.measured_on])
 
 
 @pytest.mark.parametrize("gpu", sorted(VRAM))
 def test_nothing_measured_on_a_spark_is_promised_to_a_card(gpu: str) -> None:
     for workload in get_args(Workload):
-        assert all(item.measured_on is None for item in offered(workload, gpu))
+        assert not any(item.measurements for item in offered(workload, gpu))
         assert "tokens/s" not in _shown(workload, gpu)
 
 
@@ -116,34 +144,12 @@ def test_one_host_is_not_spread() -> None:
     assert {item["spread"] for item in _on(1, "throughput")} == {None}
 
 
-def test_what_fits_one_host_and_serves_many_is_better_served_by_replicas() -> None:
-    for item in _on(2, "throughput"):
-        assert item["spread"]["by"] == "replicas"
-        assert "unproven here" in item["spread"]["source"]
-    assert "a replica on each, behind a load balancer" in _text("throughput")
-
-
-def test_what_drafts_is_slower_over_ranks() -> None:
-    recipes = catalog().recipes
-    drafting = (
-        item for item in _on(2, "latency")
-        if "speculative_config" in recipes[item["recipe"]].arguments
-    )  # fmt: skip
-    first = next(drafting)
-    assert first["spread"]["by"] == "replicas"
-    assert "8.1 tokens/s on two ranks" in first["spread"]["why"]
-
-
-def test_what_no_host_holds_needs_ranks() -> None:
-    (recipe, *_) = catalog().recipes.values()
-    large = recipe.model_copy(update={"ranks": Ranks(tensor=2)})
-    result = spread(large, "throughput", 2)
-    assert result is not None
-    assert result.by == "ranks"
-    plain = recipe.model_copy(update={"drafter": None, "arguments": {}})
-    result = spread(plain, "latency", 2)
-    assert result is not None
-    assert (result.by, "69.0 tokens/s" in result.why) == ("ranks", True)
+def test_a_recipe_that_fits_one_host_goes_on_each_without_figures_of_other_models() -> None:
+    for workload in ("throughput", "latency"):
+        assert {item["spread"] for item in _on(2, workload)} == {"replicas"}
+        text = _text(workload)
+        assert "a replica on each, behind a load balancer" in text
+        assert not re.search(r"\b(22\.6|568|472|69\.0|57\.5)\b", text)
 
 
 def _text(workload: str) -> str:

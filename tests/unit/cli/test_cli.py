@@ -94,9 +94,10 @@ def test_advice_says_which_recipes_are_for_sparks_only() -> None:
     assert {choice["recipe"]: choice["spark_only"] for choice in choices} == {
         "gemma4-26b-a4b-stock": False,
         "gemma4-26b-a4b-dflash-throughput": True,
+        "qwen36-35b-a3b-heretic-dflash": True,
     }
     arguments = "for DGX Sparks only: its image is for arm64 alone"
-    assert run("advise", "throughput").output.count(arguments) == 1
+    assert run("advise", "throughput").output.count(arguments) == 2
 
 
 @pytest.mark.parametrize("workload", get_args(Workload))

@@ -1,5 +1,11 @@
 """Bootstrap takes packages from nobody but whom the user named, and gives root to nobody else."""
 
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +34,102 @@ def test_a_key_of_somebody_else_is_not_put_on_a_host() -> None:
     assert f"is the key {FINGERPRINT}, not {other}" in str(result.value)
 
 
-def test_a_key_that_brings_another_one_along_is_not_either(tmp_path: Path) -> None:
-    """apt would take what any of them has signed."""
-    packets = openpgp.binary(KEY.read_bytes())
-    body = b"\x04" + bytes(40)
-    mixed = packets + b"\x99" + len(body).to_bytes(2, "big") + body
-    path = tmp_path / "keys"
-    path.write_text(KEY.read_text() + openpgp.armoured(mixed[len(packets) :]))
-    with pytest.raises(UserError, match="is the key"):
-        openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(path), FINGERPRINT))
+@pytest.fixture(scope="module")
+def export() -> Iterator[Callable[..., bytes]]:
+    """Runs gpg, with the secret keys of a vendor and of an attacker."""
+    if shutil.which("gpg") is None:
+        pytest.skip("makes keys with gpg")
+    with tempfile.TemporaryDirectory() as home:  # a short path, for the agent's socket
+
+        def gpg(*arguments: str) -> bytes:
+            command = ("gpg", "--homedir", home, "--batch", "--passphrase=", *arguments)
+            return subprocess.run(command, check=True, capture_output=True).stdout
+
+        for name in ("vendor", "attacker"):
+            gpg("--quick-generate-key", name, "rsa2048", "cert,sign", "never")
+            fingerprint = next(iter(openpgp.fingerprints(gpg("--export", name))))
+            gpg("--quick-add-key", fingerprint, "rsa2048", "sign", "never")
+        yield gpg
+        subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
+
+
+def packet(tag: int, body: bytes) -> bytes:
+    return bytes([0xC0 | tag, 0xFF]) + len(body).to_bytes(4, "big") + body
+
+
+def with_others(export: Callable[..., bytes]) -> Iterator[tuple[str, bytes]]:
+    """A vendor's key, and beside it keys that apt would trust as well, or what may hide some."""
+    vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
+    subkey = attacker.index(b"\xb9\x01\x0d")
+    body = attacker[3:272]
+    yield "secret key", vendor + export("--export-secret-keys", "attacker")
+    yield "secret key alone", vendor + packet(5, body)
+    for tag in (0, 1, 7, 8, 10, 11, 12, 18, 20, 60, 63):
+        yield f"tag {tag}", vendor + packet(tag, b"\0" + attacker)
+    yield "no length", vendor + b"\x9b" + body
+    yield "no length, compressed", vendor + b"\xa3\0" + attacker
+    yield "length in parts", vendor + b"\xc6\xe8" + body[:256] + b"\x0d" + body[256:]
+    yield "70 KB", vendor + packet(6, b"\x04" + bytes(70_000))
+    yield "70 KB of a signature", vendor + packet(2, bytes(70_000))
+    yield "2 MiB", vendor + packet(13, b"vendor") * (2 << 17)
+    yield "another key", vendor + attacker
+    yield "another key first", attacker + vendor
+    yield "twice", vendor + vendor
+    yield "signature first", packet(2, b"\x04") + vendor
+    yield "subkey of another key", vendor + attacker[subkey:]
+    yield "subkey without a signature", vendor + packet(14, body)
+    armoured = openpgp.armoured(vendor).encode(), openpgp.armoured(attacker).encode()
+    yield "two blocks", b"".join(armoured)
+    yield "two blocks in one line", armoured[0].rstrip() + armoured[1]
+    yield "block in a block", armoured[0][:200] + armoured[1] + armoured[0][200:]
+    yield "secret block", armoured[0] + export("--armor", "--export-secret-keys", "attacker")
+
+
+def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
+    path.write_bytes(data)
+    try:
+        text = openpgp.key_text(
+            Repository("docker", "https://d", ("/",), (), str(path), fingerprint)
+        )
+    except UserError:
+        return False
+    assert openpgp.binary(text.encode()) == openpgp.binary(data)
+    return True
+
+
+@pytest.mark.parametrize("judge", ["gpg", "reader"])
+def test_a_key_that_brings_another_one_along_is_not_either(
+    judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """apt would take what any of them has signed: gpgv and sqv read on after the first key."""
+    files = dict(with_others(export))
+    vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
+    if judge == "gpg":
+        # The signature names the vendor's key, and is another subkey's. apt verifies it as well.
+        forged = attacker[attacker.index(b"\xb9\x01\x0d") :][:272]
+        files["forged"] = vendor + forged + vendor[vendor.index(b"\xb9\x01\x0d") + 272 :]
+    else:
+        monkeypatch.setenv("PATH", "/nonexistent")
+    fingerprint = hashlib.sha1(vendor[:272]).hexdigest().upper()
+    assert accepts(vendor, fingerprint, tmp_path / "key")
+    accepted = [n for n, data in files.items() if accepts(data, fingerprint, tmp_path / "key")]
+    assert accepted == []
+
+
+def test_a_vendor_s_key_that_was_exported_anew_passes(
+    export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fingerprint = next(iter(openpgp.fingerprints(export("--export", "vendor"))))
+    export("--quick-add-uid", fingerprint, "vendor, renamed")
+    export("--quick-set-expire", fingerprint, "5y")
+    export("--quick-add-key", fingerprint, "ed25519", "sign", "5y")
+    files = [
+        export("--export", fingerprint), export("--armor", "--export", fingerprint),
+        export("--export-options", "export-minimal", "--export", fingerprint),
+    ]  # fmt: skip
+    for path in (os.environ["PATH"], "/nonexistent"):
+        monkeypatch.setenv("PATH", path)
+        assert all(accepts(data, fingerprint, tmp_path / "key") for data in files)
 
 
 def test_every_key_that_is_fetched_is_pinned() -> None:

@@ -58,7 +58,8 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
 
 
 def _with_pickle(findings: Resolution) -> Resolution:
-    evil = {"training_args.bin": PinnedFile(10, "e" * 64)}
+    names = ("training_args.bin", "sitecustomize.py", "evil.so")
+    evil = dict.fromkeys(names, PinnedFile(10, "e" * 64))
     models = {
         key: replace(model, files={**model.files, **evil}) if key.startswith(BODY) else model
         for key, model in findings.models.items()
@@ -76,11 +77,12 @@ def test_preflight_reports_a_pickle_and_the_host_does_not_get_it() -> None:
     (result,) = [item for item in judge(desired, probe(), 1000.0) if item.id == "pickle"]
     assert "training_args.bin" in result.observed
     assert result.subject.service == "qwen36"
-    names = [path for model in desired.models for path in model.resolved.files]
-    assert "training_args.bin" not in names
-    allowed = _desired(allowed_pickles={f"{BODY}/training_args.bin": "read by our own tool"})
+    names = {path for model in desired.models for path in model.resolved.files}
+    assert not {"training_args.bin", "sitecustomize.py", "evil.so"} & names
+    assert "sitecustomize.py" in result.observed
+    allowed = _desired(allowed_pickles={f"{BODY}/*": "read by our own tool"})
     assert not [item for item in judge(allowed, probe(), 1000.0) if item.id == "pickle"]
-    names = [path for model in allowed.models for path in model.resolved.files]
+    names = {path for model in allowed.models for path in model.resolved.files}
     assert "training_args.bin" in names
 
 
@@ -93,7 +95,7 @@ def test_the_lock_command_reports_pickles(tmp_path: Path) -> None:
         (result, []),
         (
             Resolution(images=result.images, models={**result.models, key: only}),
-            [f"{BODY} has pickles: pytorch_model.bin; they are not fetched"],
+            [f"{BODY} has pickles or code: pytorch_model.bin; not fetched"],
         ),
     ):
         file = tmp_path / "fleet.lock"

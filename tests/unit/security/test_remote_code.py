@@ -10,7 +10,8 @@ import yaml
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.plan.service import render_service
-from sparkwright.resolve.hub import PinnedFile
+from sparkwright.resolve.hub import PinnedFile, ResolvedModel
+from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.site.resolution import with_geometry
@@ -74,6 +75,11 @@ def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
     (own / "read.yaml").write_text(yaml.safe_dump(entry))
     hosts = planned(lock, catalog_directories=(str(own),))
     assert judged(hosts, drafter=["dflash.py"]) == []
+    # What runs is fetched, and nothing beside it.
+    (_, reference) = hosts["spark-1"].plan.references.models
+    files = dict.fromkeys(("dflash.py", "sitecustomize.py"), PinnedFile(1, None, COMMIT))
+    model = fetched(ResolvedModel(DRAFTER, COMMIT, None, files), reference.code)
+    assert set(model.files) == {"dflash.py"}
     (result,) = judged(hosts, drafter=["dflash.py", "new.py"])
     assert "new.py" in result.observed
     assert "dflash.py" not in result.observed

@@ -15,20 +15,28 @@ from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from sparkwright.catalog import load_catalog
 from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
+from sparkwright.documents.text_files import write
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
-from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, subject_names
-from sparkwright.tls.host_certificates import identity
+from sparkwright.tls import names
+from sparkwright.tls.authority import (
+    HOST_VALID,
+    authority,
+    host_certificate,
+    pem,
+    subject_names,
+)
+from sparkwright.tls.host_certificates import identity, prepare_ca
 from sparkwright.tls.names import names_of, own_name
 from tests.unit.builders import ROOT, SPARK, plan
 
@@ -90,6 +98,70 @@ def test_the_ca_signs_hosts_and_nothing_else() -> None:
     assert list(signed.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
         ExtendedKeyUsageOID.SERVER_AUTH
     ]
+
+
+def verified(ca: str, text: str, name: str) -> bool:
+    """Whether a client that has imported a CA takes a server's certificate for a name."""
+    Path("served.pem").write_text(text)
+    Path("imported.crt").write_text(ca)
+    kind = "-verify_ip" if names.ip_address(name) else "-verify_hostname"
+    command = ["openssl", "verify", "-CAfile", "imported.crt", kind, name, "served.pem"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "OK" in done.stdout or "permitted subtree violation" in done.stderr
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "permitted"),
+    [("spark-1", True), ("spark-1.sparkwright.internal", True), ("192.168.7.7", True),
+     ("fd00::7", True), ("203.0.113.7", True), ("localhost", True), ("203.0.113.8", False),
+     ("2001:db8::1", False), ("bank.example", False), ("nas", False), ("nas.local", False),
+     ("spark-2", False), ("spark-2.sparkwright.internal", False), ("sparkwright.internal", False)],
+)  # fmt: skip
+def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> None:
+    """Clients import the CA for everything that they connect to."""
+    signer = authority(NOW, names=names_of("spark-1", {"ssh_hostname": "203.0.113.7"}))
+    constraints = signer.certificate.extensions.get_extension_for_class(x509.NameConstraints)
+    assert constraints.critical
+    assert verified(signer.pem, host_certificate(signer, "any", [name], NOW), name) is permitted
+
+
+def test_a_host_that_is_added_makes_the_ca_anew_for_its_name() -> None:
+    everyone: dict[str, dict[str, str]] = {"spark-1": {"tls": "own"}, "clear": {}}
+    assert list(prepare_ca(everyone)) == []
+    before = authority(NOW)
+    first = host_certificate(before, "spark-1", names_of("spark-1", {}), NOW)
+    everyone["spark-2"] = {"tls": "own"}
+    (warning,) = prepare_ca(everyone)
+    assert (warning.severity, warning.remedy.rpartition(": ")[2]) == ("warning", "sparkwright ca")
+    assert list(prepare_ca(everyone)) == []
+    after = authority(NOW)
+    assert after.key.private_numbers() == before.key.private_numbers()
+    assert after.certificate.not_valid_after_utc == before.certificate.not_valid_after_utc
+    assert host_certificate(after, "spark-1", names_of("spark-1", {}), NOW) == first
+    second = host_certificate(after, "spark-2", names_of("spark-2", {}), NOW)
+    assert verified(before.pem, first, "spark-1")
+    assert not verified(before.pem, second, "spark-2")
+    assert verified(after.pem, first, "spark-1")
+    assert verified(after.pem, second, "spark-2")
+    assert not verified(after.pem, host_certificate(after, "x", ["clear"], NOW), "clear")
+
+
+def test_a_ca_of_an_earlier_version_is_constrained_by_the_next_deploy() -> None:
+    made = authority(NOW, names=["spark-1"])
+    old = made.certificate
+    kept = host_certificate(made, "spark-1", ["spark-1"], NOW)
+    builder = x509.CertificateBuilder(
+        old.issuer, old.subject, old.public_key(), old.serial_number, old.not_valid_before_utc,
+        old.not_valid_after_utc,
+        [item for item in old.extensions if item.oid != ExtensionOID.NAME_CONSTRAINTS],
+    )  # fmt: skip
+    write(CA_DIRECTORY / "ca.pem", pem(builder.sign(made.key, hashes.SHA256()), made.key), 0o600)
+    bank = host_certificate(made, "bank", ["bank.example"], NOW)
+    assert verified(authority(NOW, dry=True).pem, bank, "bank.example")
+    assert len(list(prepare_ca({"spark-1": {"tls": "own"}}))) == 1
+    assert not verified(CA.read_text(), bank, "bank.example")
+    assert verified(CA.read_text(), kept, "spark-1")
 
 
 def test_a_damaged_or_ended_ca_is_told_with_a_remedy() -> None:
@@ -156,7 +228,9 @@ def test_what_a_certificate_is_for() -> None:
 
 
 def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) -> Proxies:
-    result = proxies_of(_plan("spark-1", data), {"spark-1": data, **(everyone or {})})
+    hosts = {"spark-1": data, **(everyone or {})}
+    assert not list(prepare_ca(hosts))
+    result = proxies_of(_plan("spark-1", data), hosts)
     assert result
     return result
 

@@ -47,6 +47,7 @@ ELSEWHERE = {
     "vllm-arguments",  # the roof over those of vllm/arguments.py
     "drafter-family",
     "model-works",
+    "left-out",  # of an import: tests/unit/extras/imports
     "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
     "unified-memory",
     "omni-gb10-only",

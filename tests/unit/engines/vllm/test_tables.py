@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.engines.vllm.table import defaults as defaults_of
 from sparkwright.engines.vllm.table import nearest, table, versions
 from tests.libyaml import safe_load
@@ -112,3 +115,14 @@ def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version()
 
 def test_without_a_version_only_variables_are_judged() -> None:
     assert judged(None, {"nonsense": 1}, {"VLLM_NVFP4_GEMM_BACKEND": "x"}) == []
+
+
+def test_every_argument_is_judged_for_recipes_of_somebody_elses() -> None:
+    """A new table brings new arguments: each is listed, or left out for a reason."""
+    own = ENGINE.allowlist
+    listed = {re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]}
+    names = {name for version in versions() for name in table(version).arguments}
+    refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
+    assert names <= listed | refused
+    # Where both have a name, some of its values or keys are listed, or the list is more exact.
+    assert not {name for name in own.listed["env"] if own.refused.get(name)}

@@ -102,7 +102,7 @@ def _secured(site: Path, signer: Path, *names: str) -> ssl.SSLContext:
     authority(NOW, site / ".sparkwright/ca")
     pem = site / "server.pem"
     pem.touch(0o600)
-    pem.write_text(host_certificate(authority(NOW, signer), "server", names, NOW))
+    pem.write_text(host_certificate(authority(NOW, signer, names=names), "server", names, NOW))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
     return context

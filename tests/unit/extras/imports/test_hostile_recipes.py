@@ -8,16 +8,22 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from sparkwright.cli import main
+from sparkwright.config.inventory import HostInput
 from sparkwright.config.registries import registry_address
 from sparkwright.extras.imports.files import write
 from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
+from sparkwright.site.fleet import plan_fleet
+from tests.tables import Tables
 from tests.unit.extras.imports.recipes import findings_of, git, minimal, of_text, recipe
+
+cases = Tables(__file__)
 
 BOMBS = {
     "laughs": "a0: &a0 [x]\n"
@@ -90,13 +96,13 @@ def test_nothing_of_the_controller_is_filled_in_or_run(
     monkeypatch.setenv("MY_SECRET", "of-the-controller")
     ran = tmp_path / "ran"
     hooks = {key: [f"touch {ran}"] for key in ("pre_exec", "post_exec", "post_commands")}
-    env = {"A": "$MY_SECRET", "B": "${MY_SECRET}", "C": f"$(touch {ran})", "D": "plain"}
+    env = {"A": "$MY_SECRET", "B": "${MY_SECRET}", "C": f"$(touch {ran})", "MAX_JOBS": "4"}
     command = f"vllm serve {{model}} --seed '$(touch {ran})' --dtype `touch${{IFS}}{ran}`"
     result = of_text(
         minimal(f"{command} --runner ${{MY_SECRET}}", env=env, mods=["mods/x"], **hooks)
     )
     made = recipe(result)
-    assert made["environment"] == {"D": "plain"}
+    assert made["environment"] == {"MAX_JOBS": "4"}
     assert set(made["arguments"]) == {"gpu_memory_utilization"}
     named = set(findings_of(result, "left-out"))
     assert {"env.A", "env.B", "env.C", "mods", "pre_exec", "post_exec", "post_commands"} <= named
@@ -113,13 +119,59 @@ def test_a_version_1_field_reaches_into_nothing() -> None:
     assert "__mro__" in of_text(json.dumps(text)).findings[-1].observed
 
 
+@cases("attack", "key")
+def test_nothing_of_it_loads_code_reads_files_or_sends_data_away(
+    attack: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And every run names it: the import, and each check after it."""
+    monkeypatch.chdir(tmp_path)
+    name, _, value = attack.partition("=")
+    text = minimal(f"vllm serve {{model}} {attack}")
+    result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
+    made = recipe(result)
+    left_out = findings_of(result, "left-out")
+    assert not result.whole
+    assert key in left_out
+    assert left_out[key].reason
+    assert "evil" not in json.dumps([made["arguments"], made["environment"]])
+    assert not {*made["arguments"]} - {"gpu_memory_utilization", "speculative_config"}
+    assert made["environment"] == {}
+    write(result, tmp_path / "catalog", replace=False)
+    fleet = plan_fleet([HostInput("box", {"services": {"s": {"recipe": "mine"}}}, lambda _: "x")])
+    (warning,) = [each for each in fleet.hosts["box"].violations if each.id == "left-out"]
+    assert key.partition(".")[2] in warning.observed
+
+
+def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the site has allowed it by name; every other name stays out."""
+    monkeypatch.chdir(tmp_path)
+    kept = {"VLLM_USE_DEEP_GEMM": "0"}
+    Path("mine.yaml").write_text(minimal(env=kept))
+    assert CliRunner().invoke(main, ["import", "mine.yaml"]).exit_code == 0
+    Path("mine.yaml").write_text(minimal(env={**kept, "VLLM_PLUGINS": "p", "PYTHONPATH": "/x"}))
+    done = CliRunner().invoke(main, ["import", "mine.yaml", "--replace"])
+    written = Path("catalog/recipes/mine.yaml")
+    assert "VLLM_PLUGINS=p" in done.output
+    assert yaml.safe_load(written.read_text())["environment"] == kept
+    Path("lab.py").write_text(
+        "sparks = [('box', {'allowed_in_recipes': {'VLLM_PLUGINS': 'our own plugin'}})]\n"
+    )
+    options = ["--replace", "--inventory", "lab.py"]
+    done = CliRunner().invoke(main, ["import", "mine.yaml", *options])
+    assert "PYTHONPATH=/x" in done.output
+    made = yaml.safe_load(written.read_text())["environment"]
+    assert made == {**kept, "VLLM_PLUGINS": "p"}
+
+
 def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
     text = minimal("vllm serve {model} --trust-remote-code --middleware evil.code")
     without = of_text(text)
     assert not {"trust_remote_code", "middleware"} & set(recipe(without)["arguments"])
     assert (
         "--allow-remote-code"
-        in findings_of(without, "left-out")["arguments.trust_remote_code"].remedy
+        in findings_of(without, "left-out")["arguments.trust_remote_code"].reason
     )
     kept = of_text(text, remote_code=True)
     assert recipe(kept)["arguments"]["trust_remote_code"] is True

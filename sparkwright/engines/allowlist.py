@@ -1,0 +1,61 @@
+"""Arguments and variables that a recipe of somebody else's may set: a list of each engine."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+#: Paths, addresses, Python modules, structures in text, a shell's variables: no word, no number.
+_PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
+
+
+#: Name, value, and why it is left out.
+LeftOut = tuple[str, Any, str]
+
+
+@dataclass(frozen=True)
+class Allowlist:
+    """What an engine lets a recipe of somebody else's set. Names are patterns of fnmatch;
+    ``argument.key`` is a key of an argument's mapping.
+
+    Attributes:
+        listed: the names, by ``arguments`` and ``env``; also ``=name=value``.
+        texts: names whose values are any text; others are words and numbers.
+        refused: name, or ``=name=value`` -> why it is left out; ``=PLACE`` is for values that are
+            neither words nor numbers, ``=OTHER`` for names that nobody has judged.
+    """
+
+    listed: Mapping[str, Collection[str]]
+    texts: Collection[str]
+    refused: Mapping[str, str]
+
+    def kept(
+        self, kind: str, name: str, value: Any, allowed: Collection[str], left_out: list[LeftOut]
+    ) -> Any:
+        """The value without its parts that such a recipe does not set; ``...`` for none of it.
+
+        Args:
+            kind: of ``listed``.
+            allowed: names that the site allows, whatever their values.
+            left_out: gets name, value and reason of each part.
+        """
+        if isinstance(value, dict) and value and name not in allowed:
+            kept = {
+                k: self.kept(kind, f"{name}.{k}", v, allowed, left_out) for k, v in value.items()
+            }
+            return {key: part for key, part in kept.items() if part is not ...} or ...
+        if name in allowed or (reason := self._reason(kind, name, value)) is None:
+            return value
+        left_out.append((name, value, reason))
+        return ...
+
+    def _reason(self, kind: str, name: str, value: Any) -> str | None:
+        exact, words = f"={name}={value}", value if isinstance(value, list) else [value]
+        names = [exact]
+        if not any(fnmatchcase(each, own) for own in self.listed[kind] for each in (name, exact)):
+            names += [name, name.partition(".")[0], "=OTHER"]
+        elif name not in self.texts and any(_PLACE.fullmatch(str(word)) for word in words):
+            names.append("=PLACE")
+        rows = self.refused.items()
+        return next((why for own, why in rows if any(fnmatchcase(n, own) for n in names)), None)
