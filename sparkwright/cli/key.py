@@ -51,9 +51,8 @@ class _Fleet:
         sure."""
         from sparkwright.run import questions
 
-        missing = self.hosts.ask(
-            questions.renewed_keys, makes_secrets=True, resolves=False
-        ).failures
+        options = {"makes_secrets": True, "resolves": False}
+        missing = self.hosts.ask(questions.renewed_keys, **options).failures
         plans = {host: self.planned[host].plan for host in missing}
         return [
             host

@@ -27,10 +27,9 @@ def load_judged(hosts: Selection) -> Fleet:
     fleet = plan_fleet(limited(inputs, hosts.limit))
     files = (file.stem for file in sorted(Path("group_data").glob("*.py")))
     problems = [
-        *fleet.problems,
-        *group_problems(inputs, files, hosts.inventory),
+        *fleet.problems, *group_problems(inputs, files, hosts.inventory),
         *site_problems(fleet.hosts, {host.name: host.data for host in inputs}),
-    ]
+    ]  # fmt: skip
     planned = fleet.hosts
     with suppress(UserError):  # a lock that can't be read is among the problems
         planned = with_locked_geometry(planned)
