@@ -41,6 +41,9 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
             speed, source = "none", "-"
             if capability == _MEASURED_ON and (best := _of_system(recipe, recipes, catalog)):
                 speed, source = figures(*best), best[0].source.partition(";")[0]
+                own_tag = recipe.tag or catalog.images[recipe.image].newest_tag
+                if best[0].tag not in (None, own_tag):
+                    speed += f", on tag {best[0].tag}"
                 if best[0].body != recipe.body.model:
                     speed += f", of {catalog.models[best[0].body].repository.rpartition('/')[2]}"
             only = " only" if spark_only(recipe, catalog) else ""
@@ -80,7 +83,18 @@ def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | N
                     measurement.name,
                 )
                 result.append((rank, measurement, rows))
-    return max(result)[1:] if result else None
+    if not result:
+        return None
+    _, best, rows = max(result)
+    # Tables of the same run: one of code, one of prose.
+    same = [others for _, other, others in result if other != best and alike(other, best)]
+    return best, [*rows, *(row for others in same for row in others)]
+
+
+def alike(first: Measurement, second: Measurement) -> bool:
+    """Whether two tables are of the same run: tag, day, settings and status."""
+    keys = ("tag", "date", "conditions", "status")
+    return all(getattr(first, key) == getattr(second, key) for key in keys)
 
 
 def short(row: Row) -> bool:
@@ -104,6 +118,7 @@ def figures(measurement: Measurement, rows: list[Row]) -> str:
     text = f"{max(code or every):.0f}"
     if f"{min(every):.0f}" != f"{max(every):.0f}":
         text += f" ({min(every):.0f} to {max(every):.0f})"
+    text += "" if code else " (no code among the prompts)"
     return text if measurement.status == "measured" else f"{text}, {measurement.status}"
 
 

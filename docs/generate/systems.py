@@ -53,7 +53,7 @@ def _facts(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
     yield "run on hardware with this tool", hardware(recipes)
     claims = [f"{gpu.gpu}: {gpu.claim}{f' ({gpu.note})' if gpu.note else ''}; {gpu.source}"
               for entry in entries for gpu in entry.gpus]  # fmt: skip
-    yield "GPUs, as the cards say", _lines(claims)
+    yield "GPUs, as the cards say", _lines(claims) if claims else "no card names any for these"
     yield "published figures", _lines(_published(recipes, catalog))
     issues = dict.fromkeys(
         f"[`{issue.id}`](rules.md)" for recipe in recipes for issue in _issues(recipe, catalog)
@@ -109,7 +109,8 @@ def _issues(recipe: Recipe, catalog: Catalog) -> Iterator[Issue]:
         "body.family": catalog.models[recipe.body.model].family,
         "speculative.method": "dflash" if recipe.drafter else None,
     }
-    for issue in image.issues:
+    mounted = _models([recipe], catalog).values()
+    for issue in (*image.issues, *(issue for model in mounted for issue in model.issues)):
         if issue.tags and tag not in issue.tags:
             continue
         if any(

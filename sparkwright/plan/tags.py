@@ -53,8 +53,7 @@ def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str
     named = {name: data.date for name, data in image.tags.items() if tag in data.names}
     if named and tag not in image.tags:
         newest = max(named, key=lambda name: named[name] or dt.date.min)
-        meant = ", ".join(f"{name} from {day} on" if day else name for name, day in named.items())
-        return f"image_tag: {newest}, or leave it out; it meant {meant}"
+        return f"image_tag: {newest} (the last that had the name {tag}), or leave image_tag out"
     if tag not in image.tags:
         tags = list(recipe.tags or image.tags)
         return f"{suggest(tag, tags)} (a new tag is a few lines in the catalog)"

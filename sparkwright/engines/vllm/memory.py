@@ -20,8 +20,8 @@ OVERHEAD_GIB = 2.0
 #: Bytes of one number in the KV cache.
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 
-#: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
-#: has it for itself.
+#: The most that a derived service takes of a Spark: between the cards' 0.75 and 0.85 for a
+#: model that has it for itself.
 MOST = 0.80
 _SHARE = "gpu_memory_utilization"
 #: Of what is left for keys and values, the part that one sequence is planned to fill.

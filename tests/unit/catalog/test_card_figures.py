@@ -63,6 +63,9 @@ def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> 
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             _collect(key, inner, f"{path}[{index}]", fact, below)
+    elif key == "notes" and " (card of " in str(value):  # each with a source of its own
+        text, _, source = str(value).rpartition(" (card of ")
+        below.append(Fact(path, f"card of {source}", _figures(key, text)))
     else:
         fact.found += _figures(key, value)
 
