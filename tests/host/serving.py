@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128
+    request_queue_size = 1024
 
     def handle_error(self, *_: Any) -> None:
         """Clients that leave are part of the tests."""
