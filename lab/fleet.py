@@ -57,7 +57,6 @@ def up(only: tuple[str, ...] = ()) -> None:
             asleep = [machine for machine in (DEPOT, *hosts) if not machines.running(machine)]
             bare = base.ensure_bare() if any(host.bare for host in hosts) else None
             if bare:
-                packages.install((*packages.NEEDED, "gnupg"))
                 apt.publish(bare)
             newest = base.ensure_newest() if any(host.newest for host in hosts) else None
             for machine in asleep:

@@ -10,8 +10,10 @@ NEEDED = (
     "ca-certificates",
     "curl",
     "debian-archive-keyring",
+    "gnupg",  # judges vendors' keys, and makes the lab's own
     "haproxy",
     "iproute2",
+    "iptables",  # in namespaces of the tests alone
     "mmdebstrap",
     "openssh-client",
     "python3-venv",

@@ -173,6 +173,13 @@ class Limits:
         return self.speculative is not None
 
 
+def mapping(value: Any) -> dict[str, Any] | None:
+    """The keys of an argument of several values, as a mapping or JSON; None for another value."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else value
+    return value if isinstance(value, dict) else None
+
+
 @dataclass(frozen=True)
 class Configuration:
     """A service's configuration, as its engine's checks judge it.
@@ -207,9 +214,8 @@ class Configuration:
     @cached_property
     def written(self) -> Arguments:
         """Arguments as written, by the names that the engine's tables have."""
-        return {
-            self.engine.spelling(key, self.version): value for key, value in self.arguments.items()
-        }
+        spelling = self.engine.spelling
+        return {spelling(key, self.version): value for key, value in self.arguments.items()}
 
     @cached_property
     def effective(self) -> Arguments:
@@ -220,17 +226,10 @@ class Configuration:
     def parts(self) -> Arguments:
         """The same, with ``attention_config.backend`` and the like for an argument of several
         values, which is a mapping or JSON."""
-        result: dict[str, ArgumentValue] = {}
-        for key, value in self.effective.items():
-            several: Any = value
-            if isinstance(value, str) and value.lstrip().startswith("{"):
-                with suppress(ValueError, RecursionError):
-                    several = json.loads(value)
-            if isinstance(several, dict):
-                result |= {f"{key}.{part}": item for part, item in several.items()}
-            else:
-                result[key] = value
-        return result
+        several = {key: mapping(value) for key, value in self.effective.items()}
+        return {key: value for key, value in self.effective.items() if several[key] is None} | {
+            f"{key}.{part}": item for key in several for part, item in (several[key] or {}).items()
+        }
 
     @cached_property
     def limits(self) -> Limits:

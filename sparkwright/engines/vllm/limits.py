@@ -1,11 +1,10 @@
 """Arguments of a service by neutral names."""
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.engines.engine import Limits
+from sparkwright.engines.engine import Limits, mapping
 from sparkwright.engines.vllm.arguments import amount, is_auto
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
@@ -18,7 +17,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         number = amount(arguments.get(name))
         return int(number) if number is not None and number > 0 else None
 
-    context = arguments.get("max_model_len")
+    context, config = arguments.get("max_model_len"), arguments.get("speculative_config")
     return Limits(
         context=0 if is_auto(context) else whole("max_model_len"),
         sequences=whole("max_num_seqs"),
@@ -26,22 +25,12 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         gpus=math.prod(whole(name) or 1 for name in PARALLEL),
         tools=_tools(arguments),
         reasoning=bool(arguments.get("reasoning_parser")),
-        speculative=_speculative(arguments.get("speculative_config")),
+        speculative=None if config is None else mapping(config) or {},
         caching=_flag(arguments, "enable_prefix_caching"),
         blind=_blind(arguments),
         remote_code=bool(_flag(arguments, "trust_remote_code")),
         head=str(arguments.get("master_addr", "")) if (whole("nnodes") or 1) > 1 else None,
     )
-
-
-def _speculative(value: Any) -> Mapping[str, Any] | None:
-    if value is None:
-        return None
-    try:
-        config = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        config = {}
-    return config if isinstance(config, dict) else {}
 
 
 def _flag(arguments: Mapping[str, Any], name: str) -> bool | None:
