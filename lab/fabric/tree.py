@@ -42,7 +42,7 @@ class Spark:
     number: int
     ports: dict[tuple[int, int], Port] = field(default_factory=dict)
     kernel: str = "6.17.0-1031-nvidia"
-    cma_kib: int = 65536
+    cma_kib: tuple[int, int] = (65536, 60000)  # total and free
     driver: str = "580.95.05"
 
     def mac(self, cage: int, twin: int) -> str:
@@ -62,7 +62,7 @@ def write(spark: Spark, root: Path) -> None:
         _network(root, spark, position, port, named)
         _rdma(root, port, named)
     texts = {
-        "proc/meminfo": f"MemTotal: 127600000 kB\nCmaTotal:       {spark.cma_kib} kB\n",
+        "proc/meminfo": "CmaTotal: {} kB\nCmaFree: {} kB\n".format(*spark.cma_kib),
         "proc/sys/kernel/osrelease": f"{spark.kernel}\n",
         "sys/module/nvidia/version": f"{spark.driver}\n",
     }

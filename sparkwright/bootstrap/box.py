@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.bootstrap.findings import finding
-from sparkwright.checks.host.remedies import major
+from sparkwright.checks.host.remedies import install, major
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 
@@ -29,7 +29,7 @@ class Box:
 
 
 #: Major versions of each, from the oldest whose Python the programs of hosts run on.
-_UBUNTU, _DEBIAN = (22, 24), (12, 13)
+_UBUNTU, _DEBIAN = (22, 24, 26), (12, 13)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -49,4 +49,4 @@ def box_of(state: BootstrapState) -> Box | Finding:
         if on.id == "debian" and release in _DEBIAN and architecture == "amd64":
             return Box(Kind.DEBIAN, release, codename, architecture)
     name = " ".join(filter(None, (on.id or "no /etc/os-release", on.version, machine)))
-    return finding("system", name=name)
+    return finding("system", name=name, docker=install("docker", on))

@@ -18,6 +18,9 @@ from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.plan.plan import HostPlan
 
+#: Steps that write files alone, and mean something on a GB10 alone.
+_OF_GB10 = ("clocks", "watchdog")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -34,10 +37,14 @@ class Judged:
 
     def of(self, name: str) -> Iterator[StepPlan | Finding]:
         """The step as it is to be done, or what is in its way; nothing where it is done."""
-        judge: Callable[[], Iterator[StepPlan | Finding]] = getattr(
-            self, f"_{name.replace('-', '_')}"
-        )
-        yield from judge()
+        judge: Callable[[], Iterator[StepPlan | Finding]] | None
+        if judge := getattr(self, f"_{name.replace('-', '_')}", None):
+            yield from judge()
+        elif self.state.gb10 or name not in _OF_GB10:
+            units = (path.rpartition("/")[2] for path in steps.FILES[name])
+            yield from self._writing(
+                name, tuple(unit for unit in units if unit.endswith(".service"))
+            )
 
     def _packages(self, step: Packaged) -> Packages:
         return packages_of(step, self.box, self.plan.settings.bootstrap_sources.get(step))
@@ -128,9 +135,6 @@ class Judged:
     def _earlyoom(self) -> Iterator[StepPlan | Finding]:
         yield from self._writing("earlyoom", ("earlyoom.service",), self._installing("earlyoom"))
 
-    def _unattended_upgrades(self) -> Iterator[StepPlan | Finding]:
-        yield from self._writing("unattended-upgrades")
-
     def _swap(self) -> Iterator[StepPlan | Finding]:
         if self.state.observed.memory.swap:
             (file,) = steps.FILES["swap"]
@@ -152,10 +156,6 @@ class Judged:
             commands = tuple(command for rule in rules for command in rule.open)
             yield StepPlan("firewall", tuple(rule.words for rule in rules), commands=commands,
                            undo=Undo(commands=close))  # fmt: skip
-
-    def _clocks(self) -> Iterator[StepPlan | Finding]:
-        if self.state.gb10:
-            yield from self._writing("clocks", ("gpu-clocks.service",))
 
     def _writing(
         self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None

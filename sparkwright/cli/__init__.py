@@ -23,6 +23,9 @@ __all__ = ["main"]
 # distribution that is installed.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
+#: Other tools' names of commands, which are spelt almost like other commands of this tool.
+_MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down": "stop"}
+
 
 def sections() -> dict[str, dict[str, str]]:
     """Every command with its line of help, by section: the core's, then those of extras."""
@@ -52,7 +55,8 @@ class _Lazy(click.Group):
         commands = self.list_commands(ctx)
         completing = ctx.resilient_parsing
         if args[0] not in commands and not args[0].startswith("-") and not completing:
-            ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], commands)}")
+            meant = _MEANT.get(args[0], args[0])
+            ctx.fail(f"no such command: {args[0]!r}: {suggest(meant, commands)}")
         asks = args[0] in commands and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
             gc.disable()  # until all is loaded and planned (run/site.py): a tenth of a second

@@ -116,6 +116,11 @@ def activate(hosts: Hosts, service: str, why: str, dry: bool, yes: bool, as_json
     """
     from sparkwright.run import changes
 
+    if not (yes or dry):
+        look = partial(changes.activated, service=service, why="", dry=True)
+        seen: Answers[ActivateAnswer] = hosts.change(look, planless=True)
+        if misspelt((service,), seen.answers):
+            finish(seen, unknown=True)
     options.confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
     if not dry:
         echo(_NOTICES["activate"], err=True)
@@ -194,7 +199,8 @@ def _end(
         for line in answer.wrong:
             complain(host, visible(line))
     unknown = bool(services) and misspelt(services, answers.answers)
-    finish(answers, failed=unknown or any(answer.wrong for answer in answers.answers.values()))
+    failed = any(answer.wrong for answer in answers.answers.values())
+    finish(answers, failed=failed, unknown=unknown)
 
 
 @click.command("rollback")

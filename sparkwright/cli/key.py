@@ -51,7 +51,8 @@ class _Fleet:
         sure."""
         from sparkwright.run import questions
 
-        missing = self.hosts.ask(questions.renewed_keys, makes_secrets=True).failures
+        options = {"makes_secrets": True, "resolves": False}
+        missing = self.hosts.ask(questions.renewed_keys, **options).failures
         plans = {host: self.planned[host].plan for host in missing}
         return [
             host
@@ -87,7 +88,7 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
     """List keys by name, with their state and the hosts that know them. Never the keys."""
     from sparkwright.run import questions
 
-    answers = fleet.hosts.ask(questions.known_keys)
+    answers = fleet.hosts.ask(questions.known_keys, resolves=False)
     settings = {name: host.plan.settings for name, host in fleet.planned.items()}
     listed = rows(settings, answers.answers)
     if as_json:

@@ -53,7 +53,8 @@ def command(
     terminal is shown as text.
 
     Times are this machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json
-    one object a line then. Exit code 1 when a host did not answer or a service is not known.
+    one object a line then. Exit code 1 when a host did not answer, 2 when no host has
+    a service of this name.
     """
     from sparkwright.run import questions
 
@@ -74,10 +75,10 @@ def command(
     else:
         for line in shown:
             echo_line(line, as_json=as_json)
-    failed = unknown or any(answer.wrong for answer in answers.values())
+    failed = any(answer.wrong for answer in answers.values())
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
         follow(followed, services, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
-    finish(result, failed=failed)
+    finish(result, failed=failed, unknown=unknown)

@@ -18,6 +18,7 @@ Step = Literal[
     "swap",
     "firewall",
     "clocks",
+    "watchdog",
 ]
 #: The steps that install packages.
 Packaged = Literal["docker", "nvidia-container-toolkit", "driver", "earlyoom"]

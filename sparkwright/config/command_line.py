@@ -1,13 +1,16 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from sparkwright.catalog.gpus import FAMILIES
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, suggest
 
 _MESSAGES = Messages(__file__)
+_FAMILIES = {family.group for family in FAMILIES.values()}
 
 
 def choice_problems(
@@ -28,11 +31,20 @@ def choice_problems(
     return problems
 
 
-def stray_group_data(hosts: Iterable[HostInput], with_data: Sequence[str]) -> Iterator[Finding]:
-    """group_data of a group that has no hosts, when a group without data is spelt almost so."""
+def group_problems(
+    hosts: Sequence[HostInput], with_data: Iterable[str], inventory: Path
+) -> Iterator[Finding]:
+    """Hosts in the groups of two kinds of GPU; and group_data of a group that no inventory beside
+    this one names, and that is spelt almost like a group of the hosts."""
+    for host in hosts:
+        if len(_FAMILIES & host.groups) > 1:
+            kinds = " and ".join(sorted(_FAMILIES & host.groups))
+            yield _MESSAGES.mistake("two-families", str(inventory), host.name, groups=kinds)
     groups = {group for host in hosts for group in host.groups}
+    texts = [file.read_text("utf-8", "replace") for file in inventory.parent.glob("*.py")]
     for name in with_data:
-        near = suggest(name, sorted(groups.difference(with_data)))
-        if name not in groups and near.startswith("did you mean"):
+        near = suggest(name, sorted(groups))
+        named = name in groups or any(name in text for text in texts)
+        if not named and near.startswith("did you mean"):
             facts = {"group": name, "near": near}
             yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

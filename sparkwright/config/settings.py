@@ -361,8 +361,8 @@ class HostSettings(_Settings):
     hub_endpoint: values.HttpAddress = "https://huggingface.co"
     hub_token_file: values.ControllerFile | None = None
     hub_token_command: Command | None = None
-    models_root: values.AbsolutePath = "/opt/models"
-    services_root: values.AbsolutePath = "/opt/sparkwright"
+    models_root: values.OwnDirectory = "/opt/models"
+    services_root: values.OwnDirectory = "/opt/sparkwright"
     downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
     download_connections: values.Whole = Field(default=16, ge=1, le=64)
     registry_auth_file: values.ControllerFile | None = None

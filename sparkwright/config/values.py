@@ -1,6 +1,8 @@
 """Types of what settings hold: numbers with both ends, names, paths, addresses."""
 
+import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +21,8 @@ Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 WholeSeconds = Annotated[Whole, Field(gt=0, le=86400)]
 #: GiB of memory or disk.
 Gib = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+#: What a system keeps its own files in or below, and what its programs share.
+_SYSTEM = re.compile(r"/+((bin|boot|dev|etc|lib\w*|proc|run|sbin|sys)(/.*)?|(home|opt|usr|var)?/*)")
 #: A GPU's UUID, or its index.
 GpuName = (
     Annotated[Whole, Field(ge=0, le=999)]
@@ -27,6 +31,16 @@ GpuName = (
 AbsolutePath = Annotated[
     str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1024), Straight
 ]
+
+
+def _no_system_directory(path: str) -> str:
+    if _SYSTEM.fullmatch(path):
+        raise ValueError("this is the system's; name a directory of its own, such as /opt/models")
+    return path
+
+
+#: A directory of a host that belongs to sparkwright, with its owner and mode.
+OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
 AbsolutePattern = Annotated[
     str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight
 ]
@@ -35,9 +49,19 @@ Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
 #: Without an account: units' environment is world-readable.
 ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
+
+
+def _usable_address(address: str) -> str:
+    if ":" in address or re.fullmatch(r"[0-9.]+", address):
+        ip_address(address)  # a name has neither colons nor digits alone
+    return address
+
+
 #: An address to bind or to connect to.
 Address = Annotated[
-    str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253)
+    str,
+    StringConstraints(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253),
+    AfterValidator(_usable_address),
 ]
 #: A host's name as URLs have it, without a port; engines compare it whole, in lower case.
 HostName = Annotated[

@@ -72,4 +72,6 @@ def _fault(value: Any) -> str | None:
         return "a whole number of more than 64 bits"
     if isinstance(value, str | bytes) and len(value) > LONGEST:
         return f"a text of {len(value)} characters; {LONGEST} are allowed"
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        return "a text with half of a surrogate pair, which no file can hold"
     return None

@@ -113,7 +113,7 @@ class FabricState:
         rails: by cage and twin; none where there is no ConnectX.
         interfaces: addresses by interface, of all interfaces.
         management: the interface of the default route; empty where there is none.
-        cma_total: bytes that the kernel keeps for contiguous memory; None where it does not say.
+        cma_over: bytes of free contiguous memory beyond its total, which can't be pinned.
         driver: version of NVIDIA's kernel module.
         nccl: of each process that has several, the NCCL libraries that it has loaded.
         tools: those of the fabric's tools that are installed: ib_write_bw, netplan, lldpcli.
@@ -126,7 +126,7 @@ class FabricState:
     interfaces: dict[str, tuple[str, ...]] = field(default_factory=dict)
     management: str = ""
     kernel: str = ""
-    cma_total: int | None = None
+    cma_over: int = 0
     driver: str | None = None
     nccl: tuple[tuple[str, ...], ...] = ()
     tools: tuple[str, ...] = ()
@@ -325,7 +325,7 @@ def main(request: FabricRequest) -> FabricState:
         interfaces=interfaces,
         management=str(routes[0].get("dev", "")) if routes else "",
         kernel=_text(root / "proc/sys/kernel/osrelease"),
-        cma_total=memory.meminfo(root).get("CmaTotal"),
+        cma_over=memory.cma_over(memory.meminfo(root)),
         driver=_text(root / "sys/module/nvidia/version") or None,
         nccl=several_nccl(root),
         tools=tuple(name for name in _TOOLS if shutil.which(name)),

@@ -69,6 +69,12 @@ class Row:
     driver: str | None = None
     left: str | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the run saw the host: not where the user declined it."""
+        results = (service.smoke or service.outcome for service in self.services)
+        return bool(self.refused or self.left or self.changes or any(results)) or not self.services
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -131,9 +137,14 @@ def _models(service: ServiceRow) -> str:
     return ", ".join(service.served_names) + (f" from {models}" if models else "")
 
 
-def as_json(rows: Sequence[Row], *, dry: bool) -> str:
-    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``."""
-    return json.dumps({"dry": dry, "hosts": [asdict(row) for row in rows]}, indent=1) + "\n"
+def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) -> str:
+    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
+
+    Args:
+        others: such objects, of hosts that had no part in the run.
+    """
+    hosts = [*others, *(asdict(row) for row in rows)]
+    return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"
 
 
 def state(row: Row, service: ServiceRow, dry: bool) -> str:

@@ -1,9 +1,13 @@
 """The end of a run: its table and its record."""
 
+import json
 import os
 import time
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,13 +40,24 @@ def report(run: Run, *, as_json: bool) -> None:
         return  # of what is planned nothing is known, and the record of the last deploy stays
     rows = [_row(name, item) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
-    if named or not run.dry:
-        record = Path(named or _STATE / "last-run.json")
-        write(record, table.as_json(rows, dry=run.dry))
+    record = Path(named or _STATE / "last-run.json")
+    # A run that the user declined has seen nothing: the last known states stay.
+    seen = [row for row in rows if named or row.is_known]
+    if named or (seen and not run.dry):
+        others = [] if named else _others(record, run.everyone - {row.host for row in seen})
+        write(record, table.as_json(seen, dry=run.dry, others=others))
     text = table.render(
         rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
     )
     click.echo(text, err=as_json)
+
+
+def _others(record: Path, hosts: Collection[str]) -> list[Any]:
+    """Rows of these hosts in the record of earlier runs; empty for one that can't be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        rows = json.loads(record.read_text("utf-8"))["hosts"]
+        return [row for row in rows if row["host"] in hosts]
+    return []
 
 
 def _unplanned(run: Run) -> str:

@@ -9,7 +9,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
-from sparkwright.config.command_line import choice_problems, stray_group_data
+from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
@@ -57,6 +57,8 @@ class Invocation:
             such a key would be nobody's, and the next deploy from there would take it for the
             fleet's.
         switches: whether services are switched.
+        resolves: whether images and models are looked up: not to change keys, which needs neither
+            registry nor hub.
     """
 
     inventory: str
@@ -68,6 +70,7 @@ class Invocation:
     planless: bool = False
     makes_secrets: bool = False
     switches: bool = False
+    resolves: bool = True
 
 
 class CommandState(State):
@@ -245,16 +248,17 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
         ],
         everyone,
         [
-            *stray_group_data(named(inventory), with_data),
+            *group_problems(named(inventory), with_data, Path(invocation.inventory)),
             *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
         dry=not invocation.makes_secrets,
+        resolves=invocation.resolves,
     )
     violations = [finding for host in fleet.hosts.values() for finding in host.violations]
     if violations:
         click.echo(text(violations, paint=paint), err=True)
     secret = api_key(".sparkwright/peer_secret", {}, dry=not invocation.makes_secrets)
-    return _run(hosts, invocation, fleet, RunKeys(secret))
+    return replace(_run(hosts, invocation, fleet, RunKeys(secret)), everyone=frozenset(everyone))
 
 
 def unplanned(hosts: dict[str, Host], invocation: Invocation, why: str) -> Run:

@@ -152,6 +152,7 @@ class Run:
     Attributes:
         peer_keys: by which hosts know each other when one takes from another.
         dry: whether this run only looks.
+        everyone: names of every host of the inventory.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
         broken: what of the plan is broken, in one line; then nothing is planned, and the run goes
             by what the hosts say. None where the plan is whole.
@@ -165,6 +166,7 @@ class Run:
     dry: bool
     broken: str | None = None
     takes_from: dict[str, dict[str, list[str]]] | None = None
+    everyone: frozenset[str] = frozenset()
     started: float = field(default_factory=time.monotonic)
 
     def live(self) -> Iterator[HostRun]:

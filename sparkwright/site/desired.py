@@ -19,6 +19,7 @@ from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.pools import with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.credentials import account, hub_token
+from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import plan_fleet, stopping
 from sparkwright.site.judged import site_problems
@@ -71,6 +72,7 @@ def desired_fleet(
     more: Iterable[Finding] = (),
     *,
     dry: bool = False,
+    resolves: bool = True,
 ) -> DesiredFleet:
     """Plan the hosts of a run, resolve what they name, and render their releases.
 
@@ -78,6 +80,8 @@ def desired_fleet(
         everyone: data of every host of the inventory, whatever the run is limited to.
         more: problems that were found before.
         dry: whether nothing is written: keys and certificates that are missing are this run's.
+        resolves: whether releases are rendered, from what registry and hub say; without, proxies
+            and keys are all that is known.
 
     Raises:
         UserError: every problem, and every rule that is broken and not silenced.
@@ -90,12 +94,14 @@ def desired_fleet(
         name: keys_of(name, host.plan.settings, os.environ, dry=dry)
         for name, host in planned.items()
     }
+    resolution = Resolution(images={}, models={})
     with problems.collected():
-        for host in planned.values():
+        for host in planned.values() if resolves else ():
             for service in host.plan.services:
                 account(host.plan.settings.registry_auth_source, service.image.pulled.registry)
-        resolution = pinned(planned)
-        planned = with_geometry(planned, resolution)
+        if resolves:
+            resolution = pinned(planned)
+            planned = with_geometry(planned, resolution)
     problems += stopping(planned)
     problems.stop()
     desired = {
@@ -103,7 +109,7 @@ def desired_fleet(
             host.plan,
             host.catalog,
             resolution,
-            rendered(host.plan, resolution, others=with_others(name, everyone)),
+            rendered(host.plan, resolution, others=with_others(name, everyone)) if resolves else (),
         )
         for name, host in planned.items()
     }

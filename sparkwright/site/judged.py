@@ -3,9 +3,12 @@
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shutil import which
 from typing import Any
 
+from sparkwright.config.inventory import ssh_address
 from sparkwright.config.keys import key_problems
+from sparkwright.config.secrets import VARIABLE
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, suggest
 from sparkwright.plan.plan import HostPlan
@@ -36,6 +39,7 @@ def site_problems(
         problems += key_problems(name, host.plan.settings, os.environ)
         problems += (finding.on(name) for finding in _credentials(host.plan))
         problems += _named(host.plan, tuple(everyone))
+    problems += _shared_addresses(everyone)
     problems += cluster_problems(everyone)
     problems += fabric_problems(everyone)
     if planned:
@@ -71,7 +75,26 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
         yield _MESSAGES.mistake("no-bundle", "bundle", plan.host, path=settings.bundle)
     if "lock_file" in settings.model_fields_set and not Path(settings.lock_file).exists():
         yield _MESSAGES.mistake("no-lock", "lock_file", plan.host, path=settings.lock_file)
+    if settings.models_root.rstrip("/") == settings.services_root.rstrip("/"):
+        yield _MESSAGES.mistake("one-root", "models_root", plan.host, path=settings.models_root)
+    commands = {f"keys.{name}.command": key.command for name, key in settings.keys.items()}
+    commands |= {name: value for name, value in settings if name.endswith("_command")}
+    if VARIABLE in os.environ:
+        del commands["api_key_command"]
+    for name, command in commands.items():
+        if command and which(command[0]) is None:
+            yield _MESSAGES.mistake("no-program", name, plan.host, program=command[0])
     for name in () if isinstance(canaries, int) else canaries:
         if name not in hosts:
             facts = {"name": name, "near": suggest(name, hosts)}
             yield _MESSAGES.mistake("no-canary", "rollout.canaries", plan.host, **facts)
+
+
+def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Hosts that the controller reaches at the address and port of another host."""
+    names: dict[tuple[str, str], str] = {}
+    for name, data in everyone.items():
+        address = ssh_address(name, data), str(data.get("ssh_port") or 22)
+        if (other := names.setdefault(address, name)) != name:
+            facts = {"address": address[0], "other": other}
+            yield _MESSAGES.mistake("one-address", "ssh_hostname", name, **facts)

@@ -73,3 +73,30 @@ def test_the_key_of_the_environment(
     text = capsys.readouterr().out
     assert 'Bearer $SPARKWRIGHT_API_KEY"' in text
     assert "not-to-be-shown" not in text
+
+
+def _record() -> dict[str, str]:
+    """Host -> whether its service passed the smoke test, by the record."""
+    hosts = json.loads(Path(".sparkwright/last-run.json").read_text())["hosts"]
+    return {host["host"]: host["services"][0]["smoke"] and "serves" for host in hosts}
+
+
+def test_a_run_of_some_hosts_keeps_the_last_known_state_of_the_others() -> None:
+    first, second = _run(), _run()
+    report.report(first, as_json=False)
+    second.everyone = frozenset(("spark-1", "spark-3"))  # spark-2 has left the inventory
+    del second.hosts["spark-1"], second.hosts["spark-2"]
+    report.report(second, as_json=False)
+    assert _record() == {"spark-1": "serves", "spark-3": None}
+
+
+def test_a_declined_run_leaves_the_record_alone() -> None:
+    report.report(_run(), as_json=False)
+    before = Path(".sparkwright/last-run.json").read_bytes()
+    hosts = [spark(f"spark-{n}") for n in (1, 2)]
+    declined = site(*hosts)
+    declined.everyone = frozenset(declined.hosts)
+    for host in hosts:
+        looked_at(host, declined.hosts[host.name])
+    report.report(declined, as_json=False)
+    assert Path(".sparkwright/last-run.json").read_bytes() == before

@@ -8,6 +8,7 @@ from sparkwright.checks.fabric import groups
 from sparkwright.checks.fabric.cabling import Cable, unknown_neighbours
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.fabric import FabricState, Rail
+from sparkwright.text.sizes import GIB
 
 
 @each(
@@ -17,8 +18,8 @@ from sparkwright.host.fabric import FabricState, Rail
 def _host(state: FabricState) -> Iterator[Symptom]:
     if not state.rails:
         yield Symptom("fabric-no-connectx")
-    elif state.cma_total == 0:
-        yield Symptom("fabric-cma", kernel=state.kernel)
+    elif state.cma_over:
+        yield Symptom("fabric-cma", kernel=state.kernel, over=state.cma_over / GIB)
     for loaded in state.nccl:
         yield Symptom("fabric-two-nccl", names=" and ".join(loaded))
     if (state.driver or "").startswith("590."):

@@ -10,7 +10,9 @@ def install(name: Literal["docker", "compose", "toolkit", "driver"], on: Distrib
     """The remedy that installs a program on this distribution."""
     texts: dict[str, str] = beside(__file__, "remedies.yaml")[name]
     kind = "dgx" if on.dgx else on.id
-    return texts.get(f"{kind}-{min(major(on), 13)}") or texts.get(kind) or texts["other"]
+    keys = [key for key in texts if key.partition("-")[0] == kind]
+    fitting = [key for key in keys if int(key.partition("-")[2] or 0) <= major(on)]
+    return texts[max(fitting, default="other")]
 
 
 def major(on: Distribution) -> int:

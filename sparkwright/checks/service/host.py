@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
+from sparkwright.host.lib.memory import cma_over
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 
@@ -59,13 +60,15 @@ def _pressure(facts: Facts) -> Iterator[Symptom]:
         yield Symptom("memory-scarce", available=available / GIB, total=total)
 
 
-@check("swap-on-unified-memory", "desktop-on-unified-memory")
+@check("swap-on-unified-memory", "desktop-on-unified-memory", "kernel-handover")
 def _unified(facts: Facts) -> Iterator[Symptom]:
     size = facts.memory.get("SwapTotal", 0) / GIB
     if facts.unified and size and (facts.swappiness or 0) > _SWAPPINESS:
         yield Symptom(size=size, swappiness=facts.swappiness)
     if facts.unified and facts.desktop:
         yield Symptom("desktop-on-unified-memory")
+    if facts.unified and (over := cma_over(facts.memory)):
+        yield Symptom("kernel-handover", over=over / GIB)
 
 
 @check("driver-half-updated", "xid", "oom-killer", *_LINES)

@@ -114,11 +114,13 @@ def _queue(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "answers-cut", "clients-give-up")
 def _ended(service: Serving) -> Iterator[Symptom]:
-    """Requests that ended by their length, or were given up."""
+    """Requests that ended by their length, or were given up; short requests, which sparkwright
+    itself sends to be cut, are not counted."""
     limits, prefix = thresholds.limits(), f"{metrics.ENDED}:"
     last = service.seen.metrics[-1].values if service.seen.metrics else {}
-    total = sum(value for name, value in last.items() if name.startswith(prefix))
-    cut, aborted = last.get(f"{prefix}length", 0.0), last.get(f"{prefix}abort", 0.0)
+    short = last.get(metrics.SHORT, 0.0)
+    total = sum(value for name, value in last.items() if name.startswith(prefix)) - short
+    cut, aborted = last.get(f"{prefix}length", 0.0) - short, last.get(f"{prefix}abort", 0.0)
     if total >= limits["ended"] and cut > limits["cut"] * total:
         yield Symptom(requests=cut, total=total)
     if total >= limits["ended"] and aborted > limits["abandoned"] * total:

@@ -12,6 +12,7 @@ import click
 from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.output import echo
+from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import suggest
 from sparkwright.results.answers import Answers
 from sparkwright.text.visible import paragraph, visible
@@ -94,9 +95,13 @@ def complain(host: str, text: str) -> None:
     echo(f"{click.style(host, fg='red')}: {text}", err=True)
 
 
-def finish(answers: Answers[Any], *, failed: bool = False) -> NoReturn:
-    """End the command: with 0 only when every host answered and nothing failed."""
-    sys.exit(int(failed or bool(answers.failures) or not answers.answers))
+def finish(answers: Answers[Any], *, failed: bool = False, unknown: bool = False) -> NoReturn:
+    """End the command: with 0 only when every host answered and nothing failed.
+
+    Args:
+        unknown: whether a name on the command line is none, which has a code of its own.
+    """
+    sys.exit(MISTAKEN if unknown else int(failed or bool(answers.failures) or not answers.answers))
 
 
 class _Known(Protocol):

@@ -4,8 +4,10 @@ Apart from the options: what plans takes 0.2 s to import, and most commands let 
 """
 
 from contextlib import suppress
+from pathlib import Path
 
 from sparkwright.cli.lib.options import Selection
+from sparkwright.config.command_line import group_problems
 from sparkwright.config.inventory import limited
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import Fleet, plan_fleet
@@ -23,8 +25,10 @@ def load_judged(hosts: Selection) -> Fleet:
     """Plan hosts of an inventory, and judge all that a deploy judges before it begins."""
     inputs = hosts.only(()).read()
     fleet = plan_fleet(limited(inputs, hosts.limit))
+    files = (file.stem for file in sorted(Path("group_data").glob("*.py")))
     problems = [
-        *fleet.problems, *site_problems(fleet.hosts, {host.name: host.data for host in inputs})
+        *fleet.problems, *group_problems(inputs, files, hosts.inventory),
+        *site_problems(fleet.hosts, {host.name: host.data for host in inputs}),
     ]  # fmt: skip
     planned = fleet.hosts
     with suppress(UserError):  # a lock that can't be read is among the problems

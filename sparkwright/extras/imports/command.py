@@ -28,7 +28,7 @@ DOCUMENT = list[Finding]
 @click.argument("recipes", nargs=-1)
 @click.option("--name", help="What the recipe is called here; for one recipe.")
 @click.option(
-    "--gpu", type=click.Choice(list(GPUS)), default="gb10", show_default=True,
+    "--gpu", type=click.Choice(list(GPUS)), default="gb10", show_default=True, metavar="GPU",
     help="What it is to run on.",
 )  # fmt: skip
 @click.option("--variant", "variants", multiple=True, help="Of vLLM's recipes: only this variant.")

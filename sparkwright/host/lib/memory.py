@@ -21,6 +21,14 @@ def meminfo(root: Path = Path("/")) -> dict[str, int]:
     return values
 
 
+def cma_over(values: dict[str, int]) -> int:
+    """Bytes of free contiguous memory beyond its total: kexec handover's, of kernel 7.0.0-1019.
+
+    A kernel with ``kho=off`` has none of either, and is well.
+    """
+    return max(0, values.get("CmaFree", 0) - values.get("CmaTotal", 0))
+
+
 def swappiness() -> int | None:
     """How readily the kernel swaps, 0 to 200; None where it does not say."""
     try:

@@ -15,6 +15,8 @@ from sparkwright.host.lib.http import NoAnswer, Server
 GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
 #: Requests now; those that were taken back and started anew; and, by reason, those that ended.
 RUNNING, WAITING, PREEMPTED, ENDED = "running", "waiting", "preempted", "ended"
+#: Requests by the tokens of their answer; smoke tests and health checks ask for at most 50.
+BUDGET, SHORT = "budget", "budget:50.0"
 #: The used share of the KV cache.
 CACHE = "cache_used"
 DRAFTS, DRAFTED, ACCEPTED = "drafts", "drafted", "accepted"
@@ -31,7 +33,7 @@ WATCHED = (RUNNING, WAITING, CACHE, DRAFTED, ACCEPTED)
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-_REASON = re.compile(r'finished_reason="([a-z_]+)"')
+_REASON = re.compile(r'(?:finished_reason|le)="([a-z0-9_.]+)"')
 
 
 def samples(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
@@ -50,8 +52,8 @@ def samples(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str, flo
 def totals(text: str, names: Mapping[str, str]) -> dict[str, float]:
     """Counters and gauges over all engines and models of a server.
 
-    Requests that ended are kept apart by reason, as ``ended:length``. Of shares the highest counts,
-    not the sum.
+    Requests that ended are kept apart by reason, as ``ended:length``, and buckets of a histogram
+    by their limit. Of shares the highest counts, not the sum.
     """
     result: dict[str, float] = {}
     for name, labels, value in samples(text, names):

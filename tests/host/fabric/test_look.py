@@ -34,7 +34,7 @@ def test_the_ports_of_a_pair(look: Look) -> None:
     assert rail.neighbours[0] == Neighbour("4c:bb:47:00:02:02", "kernel", "fe80::1")
     assert state.rails[0].speed is None
     assert (state.management, state.kernel) == ("enP7s7", "6.17.0-1031-nvidia")
-    assert (state.cma_total, state.driver) == (64 << 20, "580.95.05")
+    assert (state.cma_over, state.driver) == (0, "580.95.05")
     assert decode(FabricState, encode(state)) == state
 
 

@@ -48,12 +48,14 @@ UBUNTU = but(
     distribution=Distribution("ubuntu", "24.04"),
 )  # fmt: skip
 JAMMY = but(UBUNTU, codename="jammy", distribution=Distribution("ubuntu", "22.04"))
+RESOLUTE = but(UBUNTU, codename="resolute", distribution=Distribution("ubuntu", "26.04"),
+               secure_boot=True)  # fmt: skip
 TRIXIE = but(UBUNTU, codename="trixie", distribution=Distribution("debian", "13"))
 BOOKWORM = but(UBUNTU, codename="bookworm", distribution=Distribution("debian", "12"))
 GB10 = but(UBUNTU, architecture="aarch64", gb10=True)
 ALL = (
     *("sudoers", "docker", "nvidia-container-toolkit", "driver", "docker-group", "earlyoom"),
-    *("unattended-upgrades", "swap", "firewall", "clocks"),
+    *("unattended-upgrades", "swap", "firewall", "clocks", "watchdog"),
 )
 
 

@@ -17,6 +17,7 @@ from tests.unit.bootstrap.states import (
     DGX,
     GB10,
     JAMMY,
+    RESOLUTE,
     TRIXIE,
     UBUNTU,
     but,
@@ -26,8 +27,8 @@ from tests.unit.builders import plan
 
 cases = Tables(__file__)
 
-BOXES = {"dgx": DGX, "gb10": GB10, "ubuntu": UBUNTU, "jammy": JAMMY, "trixie": TRIXIE,
-         "bookworm": BOOKWORM}  # fmt: skip
+BOXES = {"dgx": DGX, "gb10": GB10, "ubuntu": UBUNTU, "jammy": JAMMY, "resolute": RESOLUTE,
+         "trixie": TRIXIE, "bookworm": BOOKWORM}  # fmt: skip
 TOOLKIT = "nvidia-container-toolkit"
 UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
@@ -197,7 +198,11 @@ def test_files_are_written_where_they_differ() -> None:
 
 
 def test_swap_and_clocks_only_where_they_mean_something() -> None:
-    assert decided(UBUNTU, "swap", "clocks").steps == ()
+    assert decided(UBUNTU, "swap", "clocks", "watchdog").steps == ()
+    (watchdog,) = decided(DGX, "watchdog").steps
+    assert watchdog.enables == ()  # systemd is not reloaded under a running container
+    assert watchdog.commands == ()
+    assert "RuntimeWatchdogSec=60s" in next(iter(watchdog.files.values()))
     swap, clocks = decided(but(DGX, swap=15 << 30, swappiness=60), "swap", "clocks").steps
     assert swap.commands == (("sysctl", "--load", "/etc/sysctl.d/90-sparkwright-swap.conf"),)
     assert swap.undo.commands == (("sysctl", "-w", "vm.swappiness=60"),)

@@ -30,6 +30,7 @@ ENTRIES = {entry["recipe"]: entry for entry in COMMANDS}
 #: Sized by this project: their cards name the GPU and give no settings.
 SIZED_HERE = {
     "qwen35-4b-rtx-16gb",
+    "qwen35-4b-rtx-24gb",
     "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000",
     "qwen36-35b-a3b-heretic-dflash-rtx5090",
 }

@@ -72,6 +72,7 @@ def test_plan_says_where_every_value_comes_from() -> None:
     assert result.exit_code == 0
     assert "max_num_seqs = 64  (recipe qwen36-35b-a3b-heretic-dflash)" in result.output
     assert "memory [" in result.output
+    assert "recipe qwen36-35b-a3b-heretic-dflash, port 8000\n" in result.output
     data = json.loads(run("plan", "inventory/lab.py", "--json").output)
     assert [host["host"] for host in data] == ["spark-1", "spark-2", "rtx-1"]
     spark = data[0]["services"][0]
@@ -108,7 +109,7 @@ def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str
 
 def test_the_catalog_lists_shows_and_sources() -> None:
     listed = json.loads(run("catalog", "list", "--json").output)
-    assert len(listed["recipes"]) == 27
+    assert len(listed["recipes"]) == 28
     assert "kv-cache" in listed["rules"]
     assert "version: 0.20.1" in run("catalog", "show", "vllm-openai").output
     sources = json.loads(run("catalog", "sources", "--json").output)

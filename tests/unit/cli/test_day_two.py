@@ -12,6 +12,7 @@ import pytest
 
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.control import ControlAnswer
+from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
@@ -89,8 +90,23 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
     # Another host has no such service: nothing is wrong with that.
     assert run(*arguments, "--service", "qwen36").exit_code == 0
     done = run(*arguments, "--service", "qwen63")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
+
+
+def test_activate_looks_for_the_service_before_it_asks(having: Having) -> None:
+    asked = having({"spark-1": ActivateAnswer(known=("qwen36",))})
+    done = run("activate", SITE, "nope")
+    assert (done.exit_code, [each.arguments["dry"] for each in asked]) == (2, [True])
+    assert "no host has a service 'nope'" in done.stderr
+    assert "Activate" not in done.stderr
+    assert run("activate", SITE, "qwen36", input="y\n").exit_code == 0
+    assert [each.arguments["dry"] for each in asked[1:]] == [True, False]
+
+
+@pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
+def test_another_tools_word_for_remove_is_not_taken_for_deploy(word: str) -> None:
+    assert "did you mean 'remove'?" in run(word, SITE).stderr
 
 
 def test_json_is_all_that_standard_output_has(having: Having) -> None:

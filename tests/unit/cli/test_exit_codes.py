@@ -59,6 +59,19 @@ def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> N
     assert not (site / "out").exists()
 
 
+@TABLES("inventory", "stem", "message")
+def test_check_refuses_a_group_that_is_not_meant(
+    inventory: str, stem: str, message: str, site: Path
+) -> None:
+    services = f'services = {{"a": {{{RECIPE}}}}}\n'
+    for name in ("sparks", stem):
+        (site / f"group_data/{name}.py").write_text(services)
+    (site / "inventory/lab.py").write_text(inventory)
+    done = run("check")
+    assert done.exit_code == 2
+    assert message in done.output
+
+
 @pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
 def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'

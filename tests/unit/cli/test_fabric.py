@@ -31,7 +31,7 @@ def test_the_doctor_judges_the_fabric_of_a_cluster(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = pair()
-    states["spark-2"] = replace(states["spark-2"], cma_total=0)
+    states["spark-2"] = replace(states["spark-2"], cma_over=9 << 30)
 
     def answer(asked: Asked) -> dict[str, Any]:
         assert asked.options == {"planless": True}

@@ -19,6 +19,7 @@ cases = Tables(__file__)
 HOSTS = (
     *("--host", "spark-1", "--gpu", "gb10", "--host", "rtx-1", "--gpu", "rtx5090"),
     *("--host", "big", "--gpu", "rtx-pro-6000", "--host", "small", "--gpu", "rtx5080"),
+    *("--host", "laptop", "--gpu", "rtx5090-laptop", "--host", "ti", "--gpu", "rtx5070ti"),
 )
 
 
@@ -67,6 +68,8 @@ def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
         "rtx-1": ["qwen36-35b-a3b-nvfp4-rtx5090"],
         "big": ["qwen36-35b-a3b-nvfp4-rtx-pro-6000"],
         "small": ["qwen35-4b-rtx-16gb"],
+        "laptop": ["qwen35-4b-rtx-24gb"],
+        "ti": ["qwen35-4b-rtx-16gb"],
     }
     assert not any(host.violations for host in planned.values())
 

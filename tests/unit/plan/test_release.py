@@ -99,6 +99,7 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     unit = release().unit_text
     assert "Restart=always" in unit
     assert "WantedBy=multi-user.target docker.service" in unit
+    assert "nvidia-cdi-refresh.service" in unit
 
 
 @cases("services", "settings", "dropped")

@@ -239,3 +239,12 @@ def test_a_key_from_elsewhere_is_not_rotated_here(
     hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog())}
     for arguments in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):
         assert "keys.ci.command" in run(*arguments).output
+
+
+@pytest.mark.parametrize("command", ["list", "rotate"])
+def test_keys_need_neither_registry_nor_hub(
+    command: str, hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = session.answering(monkeypatch, lambda asked: hosts.answer(asked.name))
+    run(command, "lab.py")
+    assert [each.options["resolves"] for each in asked] == [False]

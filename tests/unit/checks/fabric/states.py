@@ -24,7 +24,7 @@ def state(spark: Spark) -> FabricState:
         )  # fmt: skip
     return FabricState(
         tuple(rails), {MANAGEMENT: (f"{spark.address}/24",)}, MANAGEMENT, spark.kernel,
-        spark.cma_kib * 1024, spark.driver,
+        0, spark.driver,
     )  # fmt: skip
 
 

@@ -10,31 +10,38 @@ from sparkwright.checks.host.remedies import install, major
 from sparkwright.host import observe
 from sparkwright.host.lib import documents
 from sparkwright.host.observe import Distribution
+from tests.libyaml import safe_load
 from tests.tables import Tables
-from tests.unit.builders import plan, probe, wanted
+from tests.unit.builders import ROOT, plan, probe, wanted
 
 cases = Tables(__file__)
 
 DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", "24.04")
 BOOKWORM, TRIXIE = Distribution("debian", "12"), Distribution("debian", "13")
+FEDORA, RESOLUTE = Distribution("fedora", "43"), Distribution("ubuntu", "26.04")
 OTHER = Distribution("arch", "")
 ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 #: Packages of no distribution but these.
 OWN = {
-    "docker-compose-v2": [UBUNTU],
-    "nvidia-driver-580-open": [UBUNTU],
+    "docker-compose-v2": [UBUNTU, RESOLUTE],
+    "nvidia-driver-580-open": [UBUNTU, RESOLUTE],
+    "linux-modules-nvidia-580-open": [RESOLUTE],
+    "moby-engine": [FEDORA],
+    "akmod-nvidia": [FEDORA],
     "docker-cli": [TRIXIE],
-    "docker.io": [UBUNTU, TRIXIE],
+    "docker.io": [UBUNTU, RESOLUTE, TRIXIE],
     "nvidia-open": [BOOKWORM, TRIXIE],
     "nv-docker-options": [DGX],
     "fwupdmgr": [DGX],
 }
 
 
-@pytest.mark.parametrize("on", [DGX, UBUNTU, BOOKWORM, TRIXIE, OTHER])
+@pytest.mark.parametrize("on", [DGX, UBUNTU, RESOLUTE, FEDORA, BOOKWORM, TRIXIE, OTHER])
 def test_no_remedy_names_what_is_not_there(on: Distribution) -> None:
     text = " ".join(
-        install(name, on).replace("(where Docker is docker.io)", "")
+        install(name, on)
+        .replace("(where Docker is docker.io)", "")
+        .replace("(where Docker is moby-engine)", "")
         for name in ("docker", "compose", "toolkit", "driver")
     )
     assert {name for name in OWN if name in text} == {
@@ -42,6 +49,17 @@ def test_no_remedy_names_what_is_not_there(on: Distribution) -> None:
     }
     assert ("add NVIDIA's repository" in text) == (on is not DGX)
     assert "https://docs.docker.com/engine/install/" in text
+    assert ("dnf" in text, "apt" in text) == (on is FEDORA, on is not FEDORA)
+
+
+@cases("module", "check", "words", "not_there")
+def test_a_remedy_helps_with_its_fault(module: str, check: str, words: str, not_there: str) -> None:
+    """Available memory counts the page cache already; CUDA's free memory on a GB10 does not."""
+    texts = safe_load((ROOT / "sparkwright" / module).read_text())
+    remedies = [texts[check], *texts[check].get("cases", {}).values()]
+    text = " ".join(entry["remedy"] for entry in remedies)
+    assert words in text
+    assert not_there not in text
 
 
 def test_every_finding_has_the_remedy_of_its_host() -> None:

@@ -9,7 +9,9 @@ import pytest
 from sparkwright.checks.service.diagnose import CHECKS, diagnose, diagnose_all, render
 from sparkwright.checks.service.facts import Facts, services
 from sparkwright.checks.service.logs import patterns
+from sparkwright.engines import metric_names
 from sparkwright.findings.finding import Severity
+from sparkwright.host.lib import metrics
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
@@ -46,6 +48,7 @@ def _looks(first: dict[str, float], second: dict[str, float], **changes: Any) ->
     return spark(service=service(metrics=[look(NOW - 30, **first), look(**second)], **changes))
 
 
+SPARK_MEMORY = {"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB}
 _STILL = {"running": 3.0}
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
 
@@ -143,6 +146,8 @@ def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
 def test_nothing_is_found_on_a_healthy_host() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
+    healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # by kho=off
+    assert diagnose("spark-1", spark(memory=healed)) == []
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
@@ -155,6 +160,21 @@ def test_a_busy_host_is_healthy(version: str) -> None:
         "steps": 30_001.0,
     }  # fmt: skip
     assert diagnose("spark-1", _looks({"running": 16.0}, busy)) == []
+
+
+def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
+    """On a fleet without clients each answer was cut: health checks ask for one token."""
+    text = (
+        'vllm:request_success_total{finished_reason="length"} 900.0\n'
+        'vllm:request_params_max_tokens_bucket{le="50.0"} 900.0\n'
+    )
+    figures = metrics.totals(text, metric_names())
+    assert diagnose("spark-1", _looks(figures, figures)) == []
+
+
+def test_after_a_rollback_the_plan_is_set_back_before_a_deploy() -> None:
+    (finding,) = diagnose("spark-1", _ill("other-release"))
+    assert "After a rollback set the plan back" in finding.remedy
 
 
 def _capture(name: str) -> list[str]:

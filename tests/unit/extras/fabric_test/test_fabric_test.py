@@ -150,7 +150,7 @@ def test_a_fabric_as_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_faults_and_slow_links_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     states = pair()
-    states["spark-2"] = replace(states["spark-2"], cma_total=0)
+    states["spark-2"] = replace(states["spark-2"], cma_over=9 << 30)
     _answering(monkeypatch, states, gbits=46.1)
     done = run("fabric", "test")
     assert done.exit_code == 1
