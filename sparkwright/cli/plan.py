@@ -101,7 +101,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "image": service.image.name,
         "digest": image.digest if image else service.image.digest,
         "image_key": service.image.pulled.key,
-        "port": service.client_port,
+        "port": service.port,
         "proxy": service.settings.proxy,
         "served_names": list(service.served_names),
         "derived": [vars(fact) for fact in service.derived],
