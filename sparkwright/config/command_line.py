@@ -37,9 +37,9 @@ def group_problems(
     """Hosts in the groups of two kinds of GPU; and group_data of a group that no inventory beside
     this one names, and that is spelt almost like a group of the hosts."""
     for host in hosts:
-        if len(_FAMILIES & host.groups) > 1:
-            kinds = " and ".join(sorted(_FAMILIES & host.groups))
-            yield _MESSAGES.mistake("two-families", str(inventory), host.name, groups=kinds)
+        if len(own := sorted(_FAMILIES & host.groups)) > 1:
+            where = f"{inventory}: {own[-1]}"
+            yield _MESSAGES.mistake("two-families", where, host.name, groups=" and ".join(own))
     groups = {group for host in hosts for group in host.groups}
     texts = [file.read_text("utf-8", "replace") for file in inventory.parent.glob("*.py")]
     for name in with_data:

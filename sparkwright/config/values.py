@@ -22,7 +22,9 @@ WholeSeconds = Annotated[Whole, Field(gt=0, le=86400)]
 #: GiB of memory or disk.
 Gib = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 #: What a system keeps its own files in or below, and what its programs share.
-_SYSTEM = re.compile(r"/+((bin|boot|dev|etc|lib\w*|proc|run|sbin|sys)(/.*)?|(home|opt|usr|var)?/*)")
+_SYSTEM = re.compile(
+    r"/+((bin|boot|dev|etc|lib\w*|proc|run|sbin|sys)(/.*)?|(home|opt|root|tmp|usr|var|var/lib)?/*)"
+)
 #: A GPU's UUID, or its index.
 GpuName = (
     Annotated[Whole, Field(ge=0, le=999)]

@@ -176,6 +176,7 @@ class Observation:
         ports: port -> who listens.
         units: unit -> systemd's properties.
         unit_files: our units' files.
+        gpu_holders: programs that compute on a GPU.
         gpu_checks: image -> what its proof of the GPU was made with.
         last_lock: token of the run that held the host last.
         switching: whether a switch to other releases is under way.
@@ -219,6 +220,7 @@ class Observation:
     unit_files: tuple[str, ...] = ()
     files: dict[str, FileState | None] = field(default_factory=dict)
     texts: dict[str, str | None] = field(default_factory=dict)
+    gpu_holders: tuple[str, ...] = ()
     gpu_checks: dict[str, Versions] = field(default_factory=dict)
     lock: Owner | None = None
     last_lock: str | None = None
@@ -433,7 +435,8 @@ def may_use_docker(user: str) -> bool:
 def main(request: ObservationRequest) -> Observation:
     """Look at the host."""
     root = os.geteuid() == 0
-    gpus = gpu.Question((*gpu.IDENTITY, *gpu.NAMES))
+    gpus = gpu.Question((*gpu.IDENTITY, *gpu.NAMES, "memory.used"))
+    holders = Running("nvidia-smi", *gpu.HOLDERS)
     toolkit = Running("nvidia-ctk", "--version")
     compose = Running(*compose_command())
     programs = {name: packages.Question(name, *request.http_proxy) for name in request.packages}
@@ -456,6 +459,7 @@ def main(request: ObservationRequest) -> Observation:
         docker_found=shutil.which("docker") is not None,
         sudo=None if root else run("sudo", "-n", "true", timeout=10).said or "sudo failed",
         gpu=gpus.answer(),
+        gpu_holders=tuple(re.findall(r"^(.+), \d+ MiB$", holders.outcome().out, re.MULTILINE)),
         toolkit=toolkit.outcome(),
         compose=compose.outcome(),
         systemd_version=int(version[0]) if version else None,

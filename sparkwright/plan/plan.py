@@ -382,8 +382,9 @@ def _twice(
     services: Sequence[ServicePlan], settings: HostSettings, ssh_port: object
 ) -> Iterator[Fault]:
     users = {_SSH: "SSH", **({ssh_port: "SSH (ssh_port)"} if isinstance(ssh_port, int) else {})}
-    peers, port = "hosts that serve each other (peer_port)", settings.peer_port
-    if settings.peer_sharing and (other := users.setdefault(port, peers)) != peers:
+    peers = "hosts that serve each other (peer_port)"
+    if settings.peer_sharing and (other := users.setdefault(settings.peer_port, peers)) != peers:
+        port = settings.peer_port
         yield MESSAGES.fault("port-twice", "peer_port", port=port, role="", other=other)
     bare = {
         f"service {item.name!r}": item.settings.exclusive for item in services if not item.proxy

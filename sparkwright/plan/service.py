@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from sparkwright.catalog.gpus import GPUS
+from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
@@ -27,6 +27,9 @@ from sparkwright.tls.host_certificates import certificate_place
 T = TypeVar("T")
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2
+#: GiB of a compiler's job at most: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634, vllm#54237).
+#: Four jobs built where one for each core was killed (flashinfer#3636).
+_JOB_GIB, _MOST_JOBS = 8, 4
 
 #: What starts the engine of a rank: its unit's main process is the rank's program.
 _UP = (
@@ -49,10 +52,22 @@ def container_command(service: ServicePlan) -> Command:
             socket=f"{SOCKET_MOUNT}/http.sock" if service.socket else None,
             arguments=dict(service.arguments),
             media_domains=service.settings.media_domains,
-            environment={**fabric, **dict(service.environment)},
+            environment={**_compiler(service), **fabric, **dict(service.environment)},
             caches=BOOT_CACHES_MOUNT if container.boot_caches else None,
         )
     )
+
+
+def _compiler(service: ServicePlan) -> dict[str, str]:
+    """Variables that bound a first boot's compilers, which start one job for each core without."""
+    # Of this service alone: a neighbour that comes or goes leaves its release as it is.
+    needs, share = (
+        service.recipe.needs,
+        engine(service.engine).limits(dict(service.arguments)).share,
+    )
+    shared = GPUS["gb10"] in needs.compute_caps
+    free = LEAST_SPARK_GIB * (1 - (share or 0.9)) if shared else needs.memory_gib
+    return {"MAX_JOBS": str(min(_MOST_JOBS, max(1, int(free / _JOB_GIB)))), "NVCC_THREADS": "1"}
 
 
 def service_home(plan: HostPlan, service: ServicePlan) -> str:

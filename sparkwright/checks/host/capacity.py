@@ -14,13 +14,15 @@ from sparkwright.text.sizes import GIB
 #: Unpacked bytes of an image per byte pulled: 9 GB and 22 GB by the card of
 #: vllm-spark-omni-q36, 21.4 GB and 50.6 GB by the repository of aeon-vllm-ultimate (2026-08-17).
 UNPACKED_RATIO = 2.5
+#: Part of the memory that nvidia-smi lists that CUDA sees: 31.4 of 31.84 GiB (club-3090#1087).
+CUDA_PART = 31.4 / 31.84
 
 
 def hardware_of(host: HostFacts) -> Hardware:
     """The hardware, as it was observed."""
     # Of several GPUs, those that its services get: others are nobody's.
     gpus = [gpu for service in host.plan.services for gpu in given(host.gpus, service)]
-    vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024
+    vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024 * CUDA_PART
     return Hardware(
         compute_cap=gpus[0].compute_cap if gpus else None,
         memory_gib=host.observed.memory.total / GIB,
@@ -30,7 +32,7 @@ def hardware_of(host: HostFacts) -> Hardware:
     )
 
 
-@check("memory", "memory-available")
+@check("memory", "memory-available", "gpu-memory-held")
 def _memory(host: HostFacts) -> Iterator[Symptom]:
     services, total = host.plan.services, host.observed.memory.total / GIB
     if not services:
@@ -44,6 +46,20 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     # What our own running services hold counts as theirs already.
     elif not any(host.serves(service.name) for service in services):
         yield from _available(host, needed, unified=unified)
+        yield from _held(host)
+
+
+def _held(host: HostFacts) -> Iterator[Symptom]:
+    """Memory of cards that something else holds, before a first start."""
+    holders = [*host.observed.gpu_holders, *(["a desktop"] * host.observed.memory.desktop)]
+    for context in contexts(host.plan, host.desired.catalog, hardware_of(host)):
+        for gpu in given(host.gpus, context.service):
+            total, share = (gpu.memory_mib or 0) / 1024 * CUDA_PART, context.limits.share or 0.0
+            free, text = total - (gpu.memory_used_mib or 0) / 1024, ", ".join(holders) or "unknown"
+            if total and free < share * total:
+                lower, taken = int(free / total * 100) / 100, share * total
+                yield Symptom("gpu-memory-held", gpu=gpu, free=free, holders=text, total=total,
+                              share=share, lower=lower, taken=taken)  # fmt: skip
 
 
 def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Symptom]:

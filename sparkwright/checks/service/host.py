@@ -14,6 +14,7 @@ from sparkwright.text.sizes import GIB
 _SWAPPINESS = 10
 _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d{1,9})")
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
+_COMPILERS = {"cicc", "nvcc", "ptxas", "cudafe++"}
 #: Lines of the kernel's log: id of the check, or case of ``unclean-end``, and its pattern.
 _LINES = {
     "gpu-memory-refused": r"NVRM: .*NV_ERR_NO_MEMORY",  # NVRM … [NV_ERR_NO_MEMORY] (0x00000051)
@@ -85,7 +86,8 @@ def _kernel(facts: Facts) -> Iterator[Symptom]:
     killed = [match[1] for line in facts.kernel if (match := _KILLED.search(line))]
     if killed:
         names = ", ".join(dict.fromkeys(killed))
-        yield Symptom("oom-killer", count=len(killed), names=names)
+        case = "compiler" if _COMPILERS & set(killed) else ""
+        yield Symptom("oom-killer", case, count=len(killed), names=names)
     for id_, pattern in _LINES.items():
         lines = [line for line in facts.kernel if re.search(pattern, line, re.IGNORECASE)]
         if lines:

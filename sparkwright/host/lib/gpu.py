@@ -74,6 +74,8 @@ STATE = (
 )
 #: The same with its own memory, of which a GB10 has none.
 LOAD = (*STATE, "memory.total", "memory.used")
+#: Arguments that ask which programs compute on a GPU; what draws a desktop is not among them.
+HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")
 #: What each answer stands for.
 _NUMBERS = {
     "temperature.gpu": "temperature_c",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import documents
@@ -21,7 +22,7 @@ def meminfo(root: Path = Path("/")) -> dict[str, int]:
     return values
 
 
-def cma_over(values: dict[str, int]) -> int:
+def cma_over(values: Mapping[str, int]) -> int:
     """Bytes of free contiguous memory beyond its total: kexec handover's, of kernel 7.0.0-1019.
 
     A kernel with ``kho=off`` has none of either, and is well.

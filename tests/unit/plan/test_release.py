@@ -102,6 +102,12 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     assert "nvidia-cdi-refresh.service" in unit
 
 
+@pytest.mark.parametrize(("services", "jobs"), [(SPARK, "4"), (RTX, "3")])
+def test_a_first_boots_compilers_fit_beside_the_engine(services: Any, jobs: str) -> None:
+    environment = compose(release(services).compose)["environment"]
+    assert (environment["MAX_JOBS"], environment["NVCC_THREADS"]) == (jobs, "1")
+
+
 @cases("services", "settings", "dropped")
 def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     services: dict[str, Any], settings: dict[str, Any], dropped: bool

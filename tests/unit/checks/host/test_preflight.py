@@ -242,6 +242,29 @@ def test_a_host_without_services_needs_no_memory() -> None:
     assert judge(empty, probe(memory={"total": 0, "available": -1}), NOW) == []
 
 
+HELD = "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 0, GPU-0, {} MiB"
+
+
+@cases("used", "desktop", "holders", "words")
+def test_memory_of_a_card_that_something_else_holds(
+    used: int, desktop: bool, holders: list[str], words: list[str]
+) -> None:
+    """Of 31.84 GiB that nvidia-smi lists CUDA sees 31.4, and a share of 0.95 takes 29.8."""
+    services = {"s": {"recipe": "qwen36-27b-nvfp4-rtx5090"}}
+    want = wanted(plan(services, "rtx-1"), architectures=("amd64",))
+    cards = parse(HELD.format(used), (*IDENTITY, *NAMES, "memory.used"))
+    memory = {**BOX["memory"], "desktop": desktop}  # type: ignore[dict-item]
+    seen = probe(
+        **{**BOX, "memory": memory, "gpu_holders": holders}, gpu=encode(Gpus(True, 0, "", cards))
+    )
+    text = " ".join(
+        f"{item.id} {item.observed} {item.expected} {item.remedy}"
+        for item in judge(want, seen, NOW)
+    )
+    assert [word for word in words if word not in text] == []
+    assert bool(text) == bool(words)
+
+
 @pytest.mark.parametrize(("nominal", "total"), [(16, 15.5), (32, 31.0)])
 def test_a_box_with_the_memory_on_its_label_is_no_less(nominal: int, total: float) -> None:
     """The kernel lists a little less than the label says."""

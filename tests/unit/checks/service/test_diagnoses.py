@@ -219,6 +219,12 @@ def test_an_illness_is_found_and_nothing_else(name: str) -> None:
     assert "UNIT" not in entry.remedy
 
 
+def test_a_compiler_that_the_kernel_killed_has_its_own_diagnosis() -> None:
+    line = "Out of memory: Killed process 4711 (cicc) total-vm:8123456kB"
+    (finding,) = diagnose("spark-1", spark(kernel=[line]))
+    assert (finding.id, "MAX_JOBS" in finding.remedy) == ("oom-killer", True)
+
+
 def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
     """Given up is what happened, and the token budget is why: the second is worth the words."""
     text = service(
