@@ -17,9 +17,12 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 
 from sparkwright.config.places import template_folders
+from sparkwright.documents import caches
+from sparkwright.documents.text_files import make_folder
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import sandbox
 
-FILES = Path(".sparkwright/cache/templates")
+COMPILED = caches.FOLDER / "templates"
 
 
 def template(name: str) -> Template:
@@ -42,7 +45,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
-        bytecode_cache=_Compiled(str(FILES)),
+        bytecode_cache=_Compiled(str(COMPILED)),
     )
     environment.filters |= {"quoted": _quoted, "yaml": _yaml}
     environment.globals["sandbox"] = sandbox.lines
@@ -54,10 +57,10 @@ class _Compiled(FileSystemBytecodeCache):
     be written there is none."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            if FILES.parents[1].is_dir():
-                FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
-            super().dump_bytecode(bucket)
+        if caches.WRITTEN.is_set():
+            with suppress(OSError, UserError):
+                make_folder(COMPILED, 0o700)
+                super().dump_bytecode(bucket)
 
 
 def _quoted(value: object) -> str:

@@ -5,11 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sparkwright.documents import text_files, yaml_text
+from sparkwright.documents import caches, text_files, yaml_text
 from sparkwright.findings.user_error import UserError
 
-#: A site's own; other folders get none.
-FILE = Path(".sparkwright/cache/yaml.json")
+FILE = caches.FOLDER / "yaml.json"
 
 
 class ParsedFiles:
@@ -40,8 +39,8 @@ class ParsedFiles:
         return value
 
     def keep(self) -> None:
-        """Keep what was loaded for the next run."""
-        if self._values != self._kept and FILE.parents[1].is_dir():
+        """Keep what was loaded for the next run, where this run may write."""
+        if caches.WRITTEN.is_set() and self._values != self._kept:
             with suppress(OSError, UserError):  # it only costs time
                 text_files.write(FILE, json.dumps(self._values, default=str), 0o600)
 

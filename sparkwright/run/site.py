@@ -25,6 +25,7 @@ from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
 from sparkwright.config.secrets import api_key
+from sparkwright.documents import caches
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
@@ -151,6 +152,8 @@ def plan(
     Raises:
         UserError: for everything that is wrong with the user's input.
     """
+    if invocation.makes_secrets:
+        caches.WRITTEN.set()
     # In the inventory's order: of --limit pyinfra makes a set.
     hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
     planned = partial(_planned, inventory, hosts, invocation)

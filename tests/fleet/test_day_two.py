@@ -74,7 +74,7 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_pa
     assert _health() == 200  # its proxy took it back by itself
     shown = served.sparkwright("logs", *LIMIT, "--lines", "30", "--since", "1h")
     assert "spark-1 qwen36: " in shown
-    problems = served.sparkwright("logs", *LIMIT, "--service", "qwen63", code=1)
+    problems = served.sparkwright("logs", *LIMIT, "--service", "qwen63", code=2)
     assert "did you mean 'qwen36'?" in problems
     arguments = ("sh", "-c", 'echo "$1"', "sh", "a  b; $(echo no)")
     inside = served.sparkwright("shell", SITE, "--host", HOST, "--", *arguments)

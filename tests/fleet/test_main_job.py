@@ -74,7 +74,7 @@ def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
     image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
     assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
     policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
-    assert ssh(host, f"docker inspect -f '{policy}' sparkwright-qwen36") == "no host"
+    assert ssh(host, f"docker inspect -f '{policy}' sparkwright-qwen36") == "no none"
     assert ssh(host, "systemctl is-enabled sparkwright-qwen36") == "enabled"
     home = "/opt/sparkwright/services/qwen36"
     assert ssh(host, f"sudo stat -c '%a %U' {home}/secrets.env") == "600 root"

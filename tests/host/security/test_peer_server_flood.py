@@ -91,7 +91,7 @@ def attacked(
     folder.mkdir(parents=True)
     (folder / "file").write_bytes(bytes(MIB))
     certificate, now = tmp_path / "host.pem", dt.datetime.now(dt.UTC)
-    ca = authority(now, tmp_path / "ca")
+    ca = authority(now, tmp_path / "ca", names=("seed", own_name("seed")))
     certificate.write_text(host_certificate(ca, "seed", (own_name("seed"),), now))
     is_tls = request.param == "tls"
     with serving(tmp_path, str(certificate) if is_tls else None) as (_, port):

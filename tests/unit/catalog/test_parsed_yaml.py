@@ -3,19 +3,22 @@
 import json
 import os
 from pathlib import Path
+from threading import Event
 
 import pytest
 from jinja2 import Environment
 
 from sparkwright.config import templates
+from sparkwright.documents import caches
 from sparkwright.documents.parsed_yaml import FILE, ParsedFiles
 
 
 @pytest.fixture
 def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of a site that has a folder of caches, loaded and kept once."""
+    """A file of a site, loaded and kept once by a run that may change something."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".sparkwright").mkdir()
+    monkeypatch.setattr(caches, "WRITTEN", Event())
+    caches.WRITTEN.set()
     path = tmp_path / "entry.yaml"
     path.write_text("name: a")
     _loaded(path)
@@ -51,20 +54,21 @@ def test_a_damaged_cache_is_made_anew(entry: Path, content: str) -> None:
     assert json.loads(FILE.read_text())[str(entry)][1] == {"name": "a"}
 
 
-def test_a_folder_that_is_no_site_gets_no_cache(
-    entry: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = entry.parent / "other"
-    other.mkdir()
-    monkeypatch.chdir(other)
-    _loaded(entry)
-    assert not list(other.iterdir())
+def test_a_run_that_only_looks_keeps_nothing(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = sorted(entry.parent.rglob("*"))
+    monkeypatch.setattr(caches, "WRITTEN", Event())
+    entry.write_text("name: b")
+    templates._environment.cache_clear()
+    assert templates.properties("fetch")
+    assert _loaded(entry) == {"name": "b"}
+    assert sorted(entry.parent.rglob("*")) == kept
+    assert "b" not in json.loads(FILE.read_text())[str(entry)][1].values()
 
 
 def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     templates._environment.cache_clear()
     text = templates.properties("fetch")
-    kept = list(templates.FILES.iterdir())
+    kept = list(templates.COMPILED.iterdir())
     templates._environment.cache_clear()
     monkeypatch.setattr(Environment, "compile", lambda *_: pytest.fail("compiled again"))
     assert kept
