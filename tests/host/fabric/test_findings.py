@@ -127,7 +127,7 @@ def test_all_faults_are_found_at_once(look: Look) -> None:
 def test_withheld_contiguous_memory_is_cured_by_a_word_of_the_kernels(look: Look) -> None:
     sparks = pair()
     _no_cma(sparks)
-    (finding,) = CHECKS.findings(Fabric(look(sparks), "pair"))
+    finding, *_ = CHECKS.findings(Fabric(look(sparks), "pair"))
     assert finding.remedy.startswith("kho=off on the kernel's command line")
 
 

@@ -27,7 +27,7 @@ def _cut(text: str) -> Iterator[str]:
     """Unquoted values that end at ` #12`, or at a comment while a bracket of theirs is open."""
     lines = text.splitlines()
     for event in yaml.parse(text, yaml.CSafeLoader):
-        if isinstance(event, yaml.ScalarEvent) and not event.style:
+        if isinstance(event, yaml.ScalarEvent) and event.end_mark and not event.style:
             rest = lines[event.end_mark.line][event.end_mark.column :]
             opened = event.value.count("(") > event.value.count(")")
             if re.match(r"\s+#\d", rest) or (opened and re.match(r"\s+#", rest)):
