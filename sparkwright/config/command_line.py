@@ -1,6 +1,6 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sparkwright.catalog.gpus import FAMILIES
@@ -32,19 +32,20 @@ def choice_problems(
 
 
 def group_problems(
-    hosts: Sequence[HostInput], with_data: Iterable[str], inventory: Path
+    hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
 ) -> Iterator[Finding]:
-    """Hosts in the groups of two kinds of GPU; and group_data of a group that no inventory beside
-    this one names, and that is spelt almost like a group of the hosts."""
+    """Hosts in the groups of two kinds of GPU; and group_data of a group without hosts that is
+    spelt almost like one with hosts: like one without data, or where no inventory beside this one
+    names it."""
     for host in hosts:
         if len(own := sorted(_FAMILIES & host.groups)) > 1:
             where = f"{inventory}: {own[-1]}"
             yield _MESSAGES.mistake("two-families", where, host.name, groups=" and ".join(own))
     groups = {group for host in hosts for group in host.groups}
     texts = [file.read_text("utf-8", "replace") for file in inventory.parent.glob("*.py")]
-    for name in with_data:
-        near = suggest(name, sorted(groups))
-        named = name in groups or any(name in text for text in texts)
-        if not named and near.startswith("did you mean"):
+    for name in sorted(set(with_data) - groups):
+        named = any(name in text for text in texts)
+        near = suggest(name, sorted(groups.difference(with_data) if named else groups))
+        if near.startswith("did you mean"):
             facts = {"group": name, "near": near}
             yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

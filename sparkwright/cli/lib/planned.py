@@ -25,7 +25,7 @@ def load_judged(hosts: Selection) -> Fleet:
     """Plan hosts of an inventory, and judge all that a deploy judges before it begins."""
     inputs = hosts.only(()).read()
     fleet = plan_fleet(limited(inputs, hosts.limit))
-    files = (file.stem for file in sorted(Path("group_data").glob("*.py")))
+    files = [file.stem for file in Path("group_data").glob("*.py")]
     problems = [
         *fleet.problems, *group_problems(inputs, files, hosts.inventory),
         *site_problems(fleet.hosts, {host.name: host.data for host in inputs}),

@@ -200,9 +200,10 @@ def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
+@pytest.mark.parametrize("client", ["127.0.0.1:5000", "    "], ids=["port", "Unix socket"])
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
-def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str) -> None:
-    line = _capture(name)[0].replace("10.0.0.3", "127.0.0.1")
+def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str, client: str) -> None:
+    line = _capture(name)[0].replace("10.0.0.3:5000", client)
     assert line != _capture(name)[0]
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
