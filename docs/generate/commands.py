@@ -62,7 +62,7 @@ _ENDS_WITH_1 = {
     "diff": "anything differs, or no host answered",
     "doctor": "anything was found, or no host answered",
     "history": "no host answered",
-    "import": "a recipe could not be imported",
+    "import": "a recipe could not be imported, or lost something that it needs",
     "lock": "with --check: the lock is missing or incomplete",
     "logs": "a host did not answer",
     "maintenance": "the host did not answer, or with off: a service of it does not",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -131,12 +131,16 @@ class Probes:
         tokenizer: route that counts the tokens of a text.
         context_errors: texts of which an error about a prompt that is too long has one.
         compiled: folder of compiled graphs, below the directory of boot caches.
+        embeddings, rerank: routes of a model that pools, which gives vectors or scores instead of
+            text: vectors of texts, and scores of documents for a question.
     """
 
     version: str = ""
     tokenizer: str = ""
     context_errors: Sequence[str] = ()
     compiled: str = ""
+    embeddings: str = ""
+    rerank: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,7 @@ class Limits:
         blind: argument by which a model with vision is served without it.
         remote_code: whether code of the model's repository runs.
         head: address of the rank that gathers those of other hosts.
+        pools: whether it gives vectors or scores instead of text.
     """
 
     context: int | None = None
@@ -168,6 +173,7 @@ class Limits:
     blind: str | None = None
     remote_code: bool = False
     head: str | None = None
+    pools: bool = False
 
     @property
     def speculates(self) -> bool:
@@ -322,3 +328,8 @@ class Engine:
     seen_faults: Callable[[Mapping[str, str], bool], Iterator[Symptom]]
     template_marks: Callable[[], tuple[str, ...]]
     derive: Callable[[Subject, Advice], Derived]
+
+    def probed(self, arguments: Mapping[str, Any]) -> Probes:
+        """Its probes; routes of a model that pools only where these arguments serve one."""
+        pools = self.limits(arguments).pools
+        return self.probes if pools else replace(self.probes, embeddings="", rerank="")

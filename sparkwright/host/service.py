@@ -44,6 +44,8 @@ class SmokeRequest:
         follower: whether the head of its cluster, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
+        embeddings, rerank: routes of a model that pools; empty for one that writes text.
+        model_files: directory of the body's files.
     """
 
     name: str
@@ -65,6 +67,9 @@ class SmokeRequest:
     engine: str = ""
     metric_names: dict[str, str] = field(default_factory=dict)
     compiled: str = ""
+    embeddings: str = ""
+    rerank: str = ""
+    model_files: str = ""
 
 
 @dataclass(frozen=True)

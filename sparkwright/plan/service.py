@@ -107,7 +107,7 @@ def render_service(
         compose=compose.render(context, release=release),
         unit_text=unit.render(context),
         image=str(context["image"]),
-        gate=_gate(service, home),
+        gate=_gate(plan, service, resolution),
         models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port,),
         pool=pool,
@@ -141,19 +141,21 @@ def _fabric(service: ServicePlan) -> dict[str, str]:
     return rank_environment(service.rank, engine(service.engine)) if service.rank else {}
 
 
-def _gate(service: ServicePlan, home: str) -> SmokeRequest:
+def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> SmokeRequest:
     """The smoke test that decides whether a service counts as started."""
-    program = engine(service.engine)
+    program, home = engine(service.engine), service_home(plan, service)
+    probes = program.probed(dict(service.arguments))
     address, port = engine_at(service)
     return carried(
         SmokeRequest,
         service,
         service.settings.smoke,
-        program.probes,
+        probes,
+        model_files=f"{plan.settings.models_root}/{resolution.model(service.body).directory}",
         address=address,
         port=port,
         secrets=f"{home}/secrets.env",
-        warm_ups=WARM_UPS,
+        warm_ups=0 if probes.rerank else WARM_UPS,
         proxy=(_local(service.bind), service.port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
         speculates=program.limits(dict(service.arguments)).speculates,

@@ -7,7 +7,7 @@ from typing import Any
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.templates import template
-from sparkwright.engines import metric_names
+from sparkwright.engines import engine, metric_names
 from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService, Pool
@@ -71,6 +71,7 @@ def health_file(plan: HostPlan) -> str | None:
             secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
             model=service.served_names[0],
             patience_seconds=60,
+            rerank=engine(service.engine).probed(dict(service.arguments)).rerank,
         )
         for service in plan.services
         if service.proxy

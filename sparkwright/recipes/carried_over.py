@@ -1,6 +1,7 @@
 """Convert an imported recipe's arguments: those kept, those dropped, and the share of one host."""
 
 import math
+import re
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
@@ -19,6 +20,9 @@ _PLUGINS = {
     "reasoning_parser": "reasoning_parser_plugin",
     "tool_call_parser": "tool_parser_plugin",
 }
+#: vLLM's own image, the folder in which it starts, and the templates that it has there.
+_STOCK, _WORKSPACE = "vllm/vllm-openai", "/vllm-workspace/"
+_TEMPLATE = re.compile(r"examples/tool_chat_template_[\w.-]+\.jinja")
 #: DFlash's two limits, which decide its budget of tokens.
 _DFLASH = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 
@@ -34,6 +38,9 @@ def settled(
         vllm: the version that its image holds; None where nobody says it.
     """
     remarks, code = foreign.remarks, {"trust_remote_code"} if options.remote_code else set()
+    if _TEMPLATE.fullmatch(template := str(values.get("chat_template"))):
+        image = options.image or foreign.container or _STOCK
+        values = {**values, "chat_template": f"{_WORKSPACE * (_STOCK in image)}{template}"}
     kept: dict[str, Any] = {
         name: part
         for name, value in values.items()

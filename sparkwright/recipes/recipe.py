@@ -56,7 +56,8 @@ class Remarks:
         """Add a remark of texts.yaml, whose reason and remedy may name facts."""
         text = texts()["remarks"][remark]
         reason, remedy = text["reason"].format(**facts), text.get("remedy", "").format(**facts)
-        self._add(f"import-{text['kind']}", key, observed, reason, remedy)
+        name, needed = f"import-{text['kind']}", text.get("needed", False)
+        self._add(name, key, observed, needed=needed, reason=reason, remedy=remedy)
 
     def listed(self, kind: str, name: str, value: Any, allowed: Collection[str]) -> Any:
         """A value without the parts that are not on vLLM's list, which are noted; ``...`` where
@@ -71,11 +72,13 @@ class Remarks:
 
     def left_out(self, key: str, observed: str, reason: str) -> None:
         """Add a key that the catalog does not get, for a reason of another table."""
-        self._add(LEFT_OUT, key, observed, reason)
+        self._add(LEFT_OUT, key, observed, needed=False, reason=reason)
 
-    def _add(self, name: str, key: str, observed: str, reason: str, remedy: str = "") -> None:
+    def _add(self, name: str, key: str, observed: str, *, needed: bool, **reasons: str) -> None:
+        """Add a finding: an error where the recipe lost something that it needs."""
         where = Subject(file=self.source, key=key or None)
-        finding = Finding(name, Severity.WARNING, where, observed, reason=reason, remedy=remedy)
+        severity = Severity.ERROR if needed or key in texts()["needed"] else Severity.WARNING
+        finding = Finding(name, severity, where, observed, **reasons)
         if finding not in self.findings:
             self.findings.append(finding)
 

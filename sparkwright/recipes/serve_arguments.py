@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,10 +175,11 @@ def _is_option(word: str) -> bool:
 
 
 def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    """JSON, also with its braces doubled as a template's literal ones are; else the text."""
+    for each in (text, text.replace("{{", "{").replace("}}", "}")):
+        with suppress(ValueError, RecursionError):
+            return json.loads(each)
+    return text
 
 
 def _scalar(text: str) -> int | float | str:

@@ -57,6 +57,8 @@ def _variant(
         variables |= environment(mapping(layer, "extra_env") or mapping(layer, "env"))
         container = _image(layer.get("docker_image")) or container
     given += _features(data, variant, remarks)
+    if words(about, "tasks") == ["embedding"]:  # theirs for every model that pools
+        given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"
     for key, reason in tables["left_out"].items():

@@ -1,5 +1,6 @@
 """Somebody else's YAML, read with bounds."""
 
+import re
 from typing import Any
 
 from sparkwright.documents import yaml_text
@@ -10,6 +11,8 @@ from sparkwright.recipes.recipe import Refused
 MOST_BYTES = 256 * 1024
 #: Values of a recipe, each alias counted with all that it stands for.
 MOST_VALUES = 20_000
+#: An option, before the value that stands in the same item.
+_PAIR = re.compile(r"\A(--[\w.-]+)\s+(?=\S)")
 
 
 def read_yaml(text: str) -> dict[str, Any]:
@@ -49,11 +52,11 @@ def environment(given: dict[str, Any]) -> dict[str, str]:
 
 
 def words(data: dict[str, Any], key: str) -> list[str]:
-    """A key's list, as text; empty where it is missing, or says nothing."""
+    """A key's list, as text; empty where it is missing, or says nothing. An item such as
+    ``--max-model-len auto`` is an option and its value."""
     value = data.get(key)
-    if value is None:
-        return []
-    return [str(word) for word in value] if isinstance(value, list) else [str(value)]
+    items = value if isinstance(value, list) else [] if value is None else [value]
+    return [part for item in items for part in _PAIR.split(str(item)) if part or not item]
 
 
 def positive(value: Any) -> int | None:

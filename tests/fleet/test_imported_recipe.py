@@ -1,6 +1,7 @@
 """Another project's recipe: from its text to an answer, unchanged by a second run, and removed."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,9 @@ command: |
     -tp {tensor_parallel} --gpu-memory-utilization {gpu_memory_utilization} \\
     --max-model-len {max_model_len} --max-num-seqs 4 --served-model-name tiny-imported
 """
+IMPORT = (
+    *("import", "open-tiny.yaml", "--directory", "mine"), *("--vllm", "0.24.0", "--replace")
+)  # fmt: skip
 SERVICES = {"qwen36": {"recipe": "open-tiny", "environment": {"FAKE_VLLM_BOOT_SECONDS": "1"}}}
 
 
@@ -38,9 +42,7 @@ def imported(site: Site) -> Site:
     bare(HOST)
     (site.folder / "open-tiny.yaml").write_text(RECIPE)
     (site.folder / "mine").mkdir(exist_ok=True)
-    message = site.sparkwright(
-        "import", "open-tiny.yaml", "--directory", "mine", "--vllm", "0.24.0", "--replace"
-    )
+    message = site.sparkwright(*IMPORT, code=1)  # it lost its mod
     for left_out in ("mods/never-run", "pre_exec", "post_commands", "EVIL", "PYTHONPATH"):
         assert left_out in message
     text = (ROOT / "inventory/virtual.py").read_text()
@@ -51,19 +53,22 @@ def imported(site: Site) -> Site:
     return site
 
 
+def _ask(site: Site, route: str, **body: Any) -> Any:
+    """The answer to a client's request, as the host gets it."""
+    headers = f"-H 'Authorization: Bearer {site.key}' -H 'Content-Type: application/json'"
+    data = json.dumps({"model": "tiny-imported", **body})
+    return json.loads(
+        ssh(HOST, f"curl -fsS -m 20 {headers} -d '{data}' http://127.0.0.1:8000/{route}")
+    )
+
+
 def test_an_imported_recipe_serves_stays_and_is_removed(imported: Site) -> None:
     assert (imported.folder / "mine/recipes/open-tiny.original").read_text() == RECIPE
 
     first = imported.deploy(inventory=INVENTORY)
     assert first.changed == {HOST}
-    key = f"Authorization: Bearer {imported.key}"
-    body = {"model": "tiny-imported", "prompt": "1 2 3", "max_tokens": 4}
-    text = ssh(
-        HOST,
-        f"curl -fsS -m 20 http://127.0.0.1:8000/v1/completions -H '{key}'"
-        f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'",
-    )
-    assert json.loads(text)["usage"]["completion_tokens"] == 4
+    answer = _ask(imported, "v1/completions", prompt="1 2 3", max_tokens=4)
+    assert answer["usage"]["completion_tokens"] == 4
     ssh(HOST, 'test -z "$(ls /tmp/imported-* 2>/dev/null)"')
     ssh(HOST, "docker exec sparkwright-qwen36 sh -c 'test -z \"$EVIL$PYTHONPATH\"'")
 
@@ -72,3 +77,13 @@ def test_an_imported_recipe_serves_stays_and_is_removed(imported: Site) -> None:
     imported.sparkwright("remove", INVENTORY, "--weights", "--yes")
     assert ssh(HOST, "docker ps -aq --filter name=sparkwright-qwen36") == ""
     assert ssh(HOST, "sudo find /opt/models -name model.safetensors | wc -l") == "0"
+
+
+def test_an_imported_embedding_model_is_asked_for_vectors(imported: Site) -> None:
+    text = RECIPE.replace("serve {model}", "serve {model} --runner pooling")
+    (imported.folder / "open-tiny.yaml").write_text(text)
+    imported.sparkwright(*IMPORT, code=1)
+    assert imported.deploy(inventory=INVENTORY).changed == {HOST}
+    answer = _ask(imported, "rerank", query="a b", documents=["c", "a b"])
+    assert answer["results"][0]["index"] == 1
+    assert "vectors of" in imported.sparkwright("smoke", INVENTORY, "--limit", HOST)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from . import chat, completions
+from . import chat, completions, pooling
 from .backend import Backend
 from .errors import ApiError, bad_request
 from .faults import Faults
@@ -59,6 +59,12 @@ class Api:
             "/generative_scoring": self._not_here,
             "/inference/v1/generate": self._not_here,
         }
+        if settings.pooling:  # as vLLM, whose routes are those of the model's tasks
+            for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages"):
+                del post[path]
+            if not pooling.reranks(settings):
+                post["/v1/embeddings"] = self._embeddings
+            post |= dict.fromkeys(("/rerank", "/v1/rerank", "/v2/rerank"), self._rerank)
         self._routes = {"GET": get, "HEAD": get, "POST": post}
 
     async def handle(self, request: Request) -> Response:
@@ -181,6 +187,12 @@ class Api:
 
     async def _messages(self, request: Request) -> Response:
         return await chat.respond_as_messages(self._backend, read_body(request))
+
+    async def _embeddings(self, request: Request) -> Response:
+        return await pooling.embeddings(self._backend, read_body(request))
+
+    async def _rerank(self, request: Request) -> Response:
+        return await pooling.rerank(self._backend, read_body(request))
 
     async def _not_here(self, _: Request) -> Response:
         raise bad_request("The fake does not serve this route.")

@@ -25,6 +25,8 @@ They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
     no-drafts             its drafter is not used
     no-acceptance         no draft is accepted
     no-prefix-hits        finds nothing in its prefix cache
+    short-vectors         gives vectors of half the model's length
+    wrong-order           gives the highest score to the wrong document
     drops-at-concurrency  fails requests once more than half of --max-num-seqs run
 """
 
@@ -64,6 +66,8 @@ class Faults:
     no_drafts: bool = False
     no_acceptance: bool = False
     no_prefix_hits: bool = False
+    short_vectors: bool = False
+    wrong_order: bool = False
     drops_at_concurrency: bool = False
 
     async def before_generation(self) -> None:

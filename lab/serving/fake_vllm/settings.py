@@ -45,6 +45,7 @@ class Settings:
     speculation: Speculation | None
     drafter: Model | None
     shutdown_timeout: float
+    pooling: bool
 
 
 def check_frontend(arguments: argparse.Namespace, table: Table) -> None:
@@ -102,6 +103,7 @@ def read_settings(arguments: argparse.Namespace, table: Table, identity: Identit
         speculation=speculation,
         drafter=drafter,
         shutdown_timeout=float(arguments.shutdown_timeout),
+        pooling=arguments.runner == "pooling",
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from sparkwright.catalog.gpus import family, recipes_for
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.config.settings import THINKING_TOKENS, is_loopback
+from sparkwright.engines.allowlist import LeftOut
+from sparkwright.engines.engine import mapping
 from sparkwright.findings.check import Symptom, check
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.
@@ -116,6 +118,20 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
     for model in models:
         if unread := [path for path in files[model.name] if path not in model.code]:
             yield Symptom("remote-code", "unread", model=model, paths=", ".join(unread))
+
+
+@check("imported-setting")
+def _imported_setting(context: Context) -> Iterator[Symptom]:
+    recipe, left_out = context.recipe, list[LeftOut]()
+    # An import keeps trust_remote_code where it is asked to; `remote-code` judges it.
+    allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
+    kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
+    for name, value in (recipe.arguments if imported else {}).items():
+        kept("arguments", name, mapping(value) or value, allowed, left_out)
+    for name, text in (recipe.environment if imported else {}).items():
+        kept("env", name, text, allowed, left_out)
+    for name, _, reason in left_out:
+        yield Symptom(name=name, reason=reason)
 
 
 @check("left-out")

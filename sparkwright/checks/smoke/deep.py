@@ -18,6 +18,8 @@ _PROMISED = (
     *("thinking-off", "thinking-on", "tools", "image", "prefix-cache", "concurrency"),
     *("long-2k", "long-16k"),
 )
+#: Checks of a model that writes text.
+_OF_TEXT = (*_PROMISED, "chat", "completion", "stream", "json-schema", "context-limit")
 #: The checks' time beyond one answer's deadline each: for reading and writing many tokens, and a
 #: minute for everything around them.
 _CHECKS = 16
@@ -41,6 +43,7 @@ def _request(
     gate: SmokeRequest, limits: Limits, skip: dict[str, str], thinking_tokens: int
 ) -> DeepRequest:
     own = engine(gate.engine)
+    skip |= dict.fromkeys(_OF_TEXT, "a model that pools writes no text") if gate.rerank else {}
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"
     return DeepRequest(

@@ -9,6 +9,9 @@ from sparkwright.engines.vllm.arguments import amount, is_auto
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 
+#: Values of ``--convert`` by which a model that writes text gives vectors or scores.
+_POOLED = ("embed", "classify")
+
 
 def limits(arguments: Mapping[str, Any]) -> Limits:
     """Limits in arguments of a plan, or of a container's command line, where values are texts."""
@@ -29,6 +32,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         caching=_flag(arguments, "enable_prefix_caching"),
         blind=_blind(arguments),
         remote_code=bool(_flag(arguments, "trust_remote_code")),
+        pools=arguments.get("runner") == "pooling" or arguments.get("convert") in _POOLED,
         head=str(arguments.get("master_addr", "")) if (whole("nnodes") or 1) > 1 else None,
     )
 

@@ -14,7 +14,7 @@ from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.files import write
 from sparkwright.extras.imports.formats import import_texts
 from sparkwright.extras.imports.sources import allowed_names, chosen, texts_of
-from sparkwright.findings.finding import Finding
+from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.render import count, text
 from sparkwright.findings.user_error import Problems
 from sparkwright.recipes.recipe import Options
@@ -66,7 +66,8 @@ def command(
     is kept beside the new recipe, whose status is "unproven". Every key that could not be carried
     over is named with the reason. Nothing of a recipe is run: no hook, no mod, no shell.
 
-    Exit code 1 when a recipe could not be imported.
+    Exit code 1 when a recipe could not be imported, or lost something that it needs: a mod, a
+    plugin, a template, an argument that its image does not have.
     """
     texts = texts_of(source, inventory)
     if source.startswith("@") and "/" in source:
@@ -85,7 +86,7 @@ def command(
     lines.append(_summary(results, len(problems)))
     findings = [*(finding for imported in results for finding in imported.findings), *problems]
     print_findings(findings, form, "\n".join(lines))
-    sys.exit(int(bool(problems) or not all(imported.entries for imported in results)))
+    sys.exit(int(any(finding.severity is Severity.ERROR for finding in findings)))
 
 
 def _lines(imported: Imported, directory: Path, *, replace: bool, dry: bool) -> list[str]:

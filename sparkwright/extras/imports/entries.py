@@ -64,6 +64,9 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     named = repository(read.model or foreign.model)
     if read.model and read.model != foreign.model:
         remarks.note("another-model", "model", f"{foreign.model}; the command serves {named}")
+    config: Any = read.values.get("speculative_config")
+    own = isinstance(config, dict) and config.get("model", named) != named
+    revision = config.pop("revision", None) if own else None
     arguments = settled(foreign, read.values, named, image.vllm, options)
     made: Entries = {("image", image.name): image.entry} if image.entry else {}
     models = _Models(foreign, catalog, made)
@@ -74,7 +77,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     if isinstance(config, dict) and isinstance(config.get("model"), str):
         drafts = repository(str(config["model"]))
         if drafts != named:
-            drafter = models.drafter(drafts, named, body)
+            drafter = models.drafter(drafts, revision, named, body)
         arguments["speculative_config"] = {**config, "model": (drafter or mounted)["mount"]}
     name = _free(foreign, catalog, options)
     spread = ranks(arguments) if options.cluster else {}
@@ -172,9 +175,9 @@ class _Models:
             data |= {"format": model.format, "capabilities": [*model.capabilities, *more]}
             self.made["model", model.name] = data
 
-    def drafter(self, drafts: str, named: str, body: str) -> dict[str, str]:
+    def drafter(self, drafts: str, revision: str | None, named: str, body: str) -> dict[str, str]:
         """The model that drafts, with its mount."""
-        name = self.name(drafts, None, "drafter", [])
+        name = self.name(drafts, revision, "drafter", [])
         if ("model", name) in self.made:
             model = self.catalog.models.get(body)
             self.made["model", name]["family"] = model.family if model else family(named)

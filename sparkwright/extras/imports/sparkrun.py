@@ -60,8 +60,9 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
 
 def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remarks) -> Foreign:
     runtime = str(data.get("runtime") or "vllm")
-    if runtime in texts()["sparkrun"]["runtimes"]:
-        raise Refused("runtime", runtime, "this tool serves with vLLM")
+    if runtime not in (runtimes := texts()["sparkrun"]["runtimes"]):
+        remedy = f"runtimes that are imported: {', '.join(runtimes)}"
+        raise Refused("runtime", runtime, "this tool serves with vLLM", remedy)
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
     noted = texts()["sparkrun"]["notes"]
     _note_left_out(data, executor, remarks)

@@ -88,9 +88,12 @@ class Service:
 
     def _question(self) -> None:
         began = time.monotonic()
-        body = {"model": self.config.model, "prompt": "1 2 3", "max_tokens": 1}
+        path, body = "/v1/completions", {"prompt": "1 2 3", "max_tokens": 1}
+        if self.config.rerank:
+            path, body = self.config.rerank, {"query": "1", "documents": ["1 2 3"]}
+        body["model"] = self.config.model
         try:
-            self._call("POST", "/v1/completions", body, self.config.patience_seconds)
+            self._call("POST", path, body, self.config.patience_seconds)
             self.well, self.observed = True, "answers"
         except Late:
             moved = False

@@ -73,6 +73,7 @@ class HealthService:
         secrets: file with the API key.
         model: a served name.
         patience_seconds: for one token.
+        rerank: route of a model that pools; empty for one that writes text.
     """
 
     name: str
@@ -82,6 +83,7 @@ class HealthService:
     patience_seconds: float
     port: int = 0
     health: str = ""
+    rerank: str = ""
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,9 @@ class Head(Rank):
         """Whether the engines generate: /health says only that the head's own loop runs."""
         gate = self._service.gate
         config = HealthService(
-            gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port
-        )
+            gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port,
+            rerank=gate.rerank,
+        )  # fmt: skip
         service = health.Service(config, IDLE, gate.metric_names)
         began = time.monotonic()
         well: float | None = None

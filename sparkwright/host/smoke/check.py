@@ -15,6 +15,7 @@ from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_only_marks
+from sparkwright.host.smoke.pooling import pooled
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,8 @@ def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
 
 def run(request: SmokeRequest) -> SmokeAnswer:
     """All checks of one service; the first failure ends them, since the rest would fail with it."""
-    plan = [("health", health), ("models", models), ("key", key_required), ("generation", generate)]
+    plan = [("health", health), ("models", models), ("key", key_required)]
+    plan += [("pooling", pooled)] if request.rerank else [("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
     if request.follower:
         plan = [("rank", joined)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
+from sparkwright.host.smoke.pooling import pooled
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Checked also where a server does not list its routes (--disable-fastapi-docs).
@@ -30,6 +31,8 @@ _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 def names(client: DeepClient) -> str:
     """Every served name is listed, and answers."""
     served = check.models(client)
+    if client.request.rerank:
+        return "; ".join(f"{name}: {pooled(client, name)}" for name in client.request.served_names)
     for name in client.request.served_names:
         answer = client.chat({**client.body("Say hello.", 8), "model": name})
         fail_if(not answer.tokens, "mute", f"{name} is listed, but its answer has no token")

@@ -1,5 +1,6 @@
 """Each check of the short test fails for its own reason, against the fake vLLM with a fault."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from sparkwright.engines import metric_names
+from sparkwright.host.proxy import health
+from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
@@ -82,3 +85,38 @@ def test_a_proxy_that_lets_everybody_in_fails(
     with launched(model, *WORDS, healthy=True, **_fault("")) as server:
         last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
     assert "HTTP 200 with the key, 200 without it" in last.detail
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fault", "message"),
+    [
+        ("Qwen3Model", "no-alias", "not served: tiny2"),
+        ("Qwen3Model", "", "vectors of 48 numbers; the right document first, 0."),
+        ("Qwen3ForSequenceClassification", "", "the right document first, 0."),
+        (
+            "Qwen3Model",
+            "short-vectors",
+            "vectors of {24} numbers (finite: True); its files say {48}",
+        ),
+        ("Qwen3ForSequenceClassification", "wrong-order", "not document 1"),
+        ("Qwen3Model", "wedge", "the engine hangs"),
+    ],
+)
+def test_a_model_that_pools_is_asked_for_vectors_and_an_order(
+    architecture: str, fault: str, message: str, model: Path, tmp_path: Path
+) -> None:
+    files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
+    (model / "config.json").write_text(json.dumps(files))
+    routes = {"embeddings": "/v1/embeddings", "rerank": "/v1/rerank", "model_files": str(model)}
+    with launched(model, "--runner", "pooling", FAKE_VLLM_FAULT=fault) as server:
+        seconds = {"first_answer_seconds": 2, "warm_ups": 0, "speculates": False}
+        answer = ask(server, tmp_path, **routes, **seconds)
+        status = server.ask("POST", "/v1/chat/completions", {})[0]
+        key = str(tmp_path / "secrets.env")
+        config = HealthService("a", "127.0.0.1", key, "tiny", 2, server.port, rerank="/v1/rerank")
+        service = health.Service(config, 30.0, {})
+        service.look()
+    assert message in answer.checks[-1].detail
+    assert [item.ok for item in answer.checks] == [True] * 4 or fault
+    assert answer.checks[-1].ok == (not fault)
+    assert (status, service.well) == (404, fault != "wedge")

@@ -83,7 +83,8 @@ def test_every_service_has_a_port_and_rules_of_its_own() -> None:
 def test_nothing_that_changes_a_server_is_a_route() -> None:
     assert not [path for _, path in client_routes() if "lora" in path]
     others = {route for route in client_routes() if not route[1].startswith("/v1/")}
-    assert others == {("GET", "/metrics"), ("POST", "/tokenize"), ("POST", "/detokenize")}
+    posts = {("POST", path) for path in ("/tokenize", "/detokenize", "/rerank", "/score")}
+    assert others == {("GET", "/metrics"), *posts}
 
 
 def test_keys_are_kept_as_hashes() -> None:

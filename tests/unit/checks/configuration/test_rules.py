@@ -47,7 +47,8 @@ ELSEWHERE = {
     "vllm-arguments",  # the roof over those of vllm/arguments.py
     "drafter-family",
     "model-works",
-    "left-out",  # of an import: tests/unit/extras/imports
+    "imported-setting",  # of an import: tests/unit/extras/imports
+    "left-out",
     "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
     "unified-memory",
     "omni-gb10-only",

@@ -75,3 +75,12 @@ def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None
     limits = [made.first_answer_seconds + check.seconds(made) for check in deep.CHECKS]
     assert made.boot_seconds + sum(limits) <= deep_seconds(made)
     assert deep_seconds(made) < made.boot_seconds + 2 * sum(limits)
+
+
+def test_a_model_that_pools_is_asked_by_its_own_routes() -> None:
+    made = of("qwen36-35b-a3b-heretic-dflash", runner="pooling", speculative_config=None)
+    assert {check.name for check in deep.CHECKS} - set(made.skip) == {"aliases", "key"}
+    assert (made.embeddings, made.rerank) == ("/v1/embeddings", "/v1/rerank")
+    assert made.model_files.startswith("/")
+    text = of("qwen36-35b-a3b-heretic-dflash")
+    assert (text.embeddings, text.rerank) == ("", "")

@@ -1,11 +1,14 @@
 """Recipes of three formats, key by key, as entries of the catalog."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.extras.imports.files import _lasting, write
 from sparkwright.site.fleet import plan_fleet
@@ -101,3 +104,111 @@ def test_what_was_imported_is_checked_like_every_recipe(
         violation for violation in fleet.hosts["box"].violations if violation.id == "model-works"
     ]
     assert any("was imported" in item.observed for item in warned)
+
+
+@pytest.mark.parametrize(
+    "config", ['{{"method":"mtp","num_speculative_tokens":{n}}}', '{"method":"mtp",'
+               '"num_speculative_tokens":{n}}']
+)  # fmt: skip
+def test_doubled_braces_of_version_2_are_json(config: str) -> None:
+    value = {"method": "mtp", "num_speculative_tokens": 3}
+    text = minimal(f"vllm serve {{model}} --speculative-config '{config}'", defaults={"n": 3})
+    text = text.replace(" --gpu-memory-utilization {gpu_memory_utilization}", "")
+    assert recipe(of_text(text))["arguments"]["speculative_config"] == value
+
+
+@pytest.mark.parametrize("runtime", ["tensorrt-llm", "mlx", "vllm-omni", "sglang"])
+def test_a_runtime_that_is_not_vllm_is_refused_and_the_runtimes_are_named(runtime: str) -> None:
+    (finding,) = of_text(minimal(runtime=runtime)).findings
+    assert (finding.subject.key, finding.observed) == ("runtime", runtime)
+    assert "vllm, vllm-distributed, vllm-ray, eugr-vllm" in finding.remedy
+    assert recipe(of_text(minimal(runtime="vllm-ray")))
+
+
+def test_a_drafter_keeps_its_revision() -> None:
+    config = '{"method":"eagle3","model":"z-lab/Other-EAGLE3","revision":"v2"}'
+    result = of_text(minimal(f"vllm serve {{model}} --speculative-config '{config}'"))
+    drafter = result.entries["model", recipe(result)["drafter"]["model"]]
+    assert (drafter["repository"], drafter["revision"]) == ("z-lab/Other-EAGLE3", "v2")
+    assert not findings_of(result, "left-out")
+
+
+@pytest.mark.parametrize(
+    ("container", "written", "kept"),
+    [
+        ("vllm/vllm-openai:v0.24.0", "examples/tool_chat_template_gemma4.jinja",
+         "/vllm-workspace/examples/tool_chat_template_gemma4.jinja"),
+        ("ghcr.io/example/engine:1", "/vllm-workspace/examples/tool_chat_template_gemma4.jinja",
+         "/vllm-workspace/examples/tool_chat_template_gemma4.jinja"),
+        ("ghcr.io/example/engine:1", "examples/tool_chat_template_gemma4.jinja", None),
+        ("vllm/vllm-openai:v0.24.0", "unsloth.jinja", None),
+        ("vllm/vllm-openai:v0.24.0", "examples/../../etc/passwd.jinja", None),
+    ],
+)  # fmt: skip
+def test_a_template_that_vllms_image_has_is_kept(
+    container: str, written: str, kept: str | None
+) -> None:
+    result = of_text(
+        minimal(f"vllm serve {{model}} --chat-template {written}", container=container)
+    )
+    assert recipe(result)["arguments"].get("chat_template") == kept
+    named = findings_of(result, "left-out").get("arguments.chat_template")
+    assert bool(named) == (kept is None)
+    assert not named or "nobody knows the image to have this file" in named.reason
+
+
+def test_an_option_and_its_value_in_one_item_are_two_words() -> None:
+    text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
+    base = "[--trust-remote-code, --max-model-len auto, '--limit-mm-per-prompt={\"image\": 2}']"
+    text = text.replace("base_args: [--trust-remote-code]", f"base_args: {base}")
+    made = recipe(of_text(text, variants=("fp8",)))["arguments"]
+    assert (made["max_model_len"], made["limit_mm_per_prompt"]) == ("auto", {"image": 2})
+
+
+def test_an_embedding_model_of_vllms_recipes_is_served_for_pooling() -> None:
+    text = (FIXTURES / "vllm/Example-30B.yaml").read_text().replace("[text]", "[embedding]")
+    assert recipe(of_text(text, variants=("fp8",)))["arguments"]["runner"] == "pooling"
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        ({}, 0), ({"mods": ["mods/x"]}, 1), ({"env": {"VLLM_PLUGINS": "p"}}, 1),
+        ({"benchmark": {"x": 1}}, 0), ({"command": "vllm serve {model} --flag-of-a-fork 7"}, 1),
+        ({"command": "vllm serve {model} --chat-template fixed.jinja"}, 1),
+        ({"command": "vllm serve {model} --trust-remote-code --port 80"}, 0),
+    ],
+)  # fmt: skip
+def test_an_import_that_lost_what_it_needs_ends_with_1(
+    keys: dict[str, Any], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(minimal(**keys))
+    done = CliRunner().invoke(main, ["import", "mine.yaml"])
+    assert done.exit_code == code, done.output
+    assert Path("catalog/recipes/mine.yaml").exists()
+
+
+def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = of_text(minimal())
+    write(result, tmp_path / "catalog", replace=False)
+    path = tmp_path / "catalog/recipes/mine.yaml"
+    data = yaml.safe_load(path.read_text())
+    config = json.dumps({"kv_connector_module_path": "evil.code", "kv_role": ["a"]})
+    data["arguments"] |= {"middleware": "evil.code", "kv_transfer_config": config}
+    data["environment"] = {"VLLM_PLUGINS": "p", "MAX_JOBS": "4"}
+    path.write_text(yaml.safe_dump(data))
+
+    def named(**settings: Any) -> set[str]:
+        data = {"services": {"s": {"recipe": "mine"}}, **settings}
+        fleet = plan_fleet([HostInput("box", data, lambda _: "inventory")])
+        findings = [each for each in fleet.hosts["box"].violations if each.id == "imported-setting"]
+        assert not any(finding.stops for finding in findings)
+        return {finding.observed.partition(" ")[0] for finding in findings}
+
+    parts = {"kv_transfer_config.kv_connector_module_path", "kv_transfer_config.kv_role"}
+    assert named() == {"middleware", "VLLM_PLUGINS", *parts}
+    assert named(allowed_in_recipes={"VLLM_PLUGINS": "our own plugin"}) == {"middleware", *parts}

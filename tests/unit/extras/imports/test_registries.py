@@ -51,7 +51,7 @@ def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
     site: Path, registry: Path
 ) -> None:
     first = _run("import", "@ours/pair/first", "--name", "two-sparks")
-    assert first.exit_code == 0, first.output
+    assert first.exit_code == 1, first.output  # its --gpu-memory-utilization-gb needs a mod
     text = (site / "catalog/recipes/two-sparks.yaml").read_text()
     commit = git(registry, "rev-parse", "HEAD")
     assert f"{registry}@{commit}:recipes/pair/first.yaml" in text
@@ -59,7 +59,7 @@ def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
     assert original == (registry / "recipes/pair/first.yaml").read_bytes()
     assert _run("check", "--recipe", "two-sparks").exit_code == 2  # two Sparks are needed
     again = _run("import", "@ours/pair/first", "--name", "two-sparks")
-    assert (again.exit_code, "wrote" in again.output) == (0, False), again.output
+    assert (again.exit_code, "wrote" in again.output) == (1, False), again.output
 
 
 def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> None:

@@ -1,0 +1,48 @@
+"""Answers of a model that pools: an embedding model's vectors, and the order of documents that it
+and a reranker give."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from sparkwright.host.lib import documents
+from sparkwright.host.lib.annotations import Any
+from sparkwright.host.smoke.client import Client, fail_if, succeeded
+
+_DOCUMENTS = ("Sow the carrots in spring.", "Paris is the capital of France.", "The oil is low.")
+#: The question, and the document that answers it.
+_QUERY, _RIGHT = "What is the capital of France?", 1
+#: Keys of a model's configuration that may give a vector's length.
+_LENGTHS = ("hidden_size", "out_features", "projection_dim", "d_model", "n_embd")
+
+
+def pooled(client: Client, name: str = "") -> str:
+    """Vectors of the model's own length, and the right one of three documents first."""
+    request, model = client.request, name or client.request.served_names[0]
+    seen, body = "", {"model": model, "input": _DOCUMENTS}
+    answer = client.call("POST", request.embeddings, body)
+    if answer.status != 404:  # a reranker's server has no such route
+        data = succeeded(request.embeddings, answer).json()["data"]
+        seen = _vectors([item["embedding"] for item in data], Path(request.model_files))
+    body = {"model": model, "query": _QUERY, "documents": _DOCUMENTS}
+    results = client.json("POST", request.rerank, body)["results"]
+    scores = [float(item["relevance_score"]) for item in results]
+    first = results[scores.index(max(scores))]["index"]
+    ranked = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores))
+    shown = f"document {first} has the highest of the scores {scores}, not document {_RIGHT}"
+    fail_if(not ranked or first != _RIGHT, "order", shown)
+    return f"{seen}the right document first, {max(scores):.3g}"
+
+
+def _vectors(vectors: list[list[Any]], files: Path) -> str:
+    numbers = [number for vector in vectors for number in vector]
+    finite = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+    configs = [documents.read(path) or {} for path in files.glob("**/config.json")]
+    parts = [part for config in configs for part in (config, *config.values())]
+    own = {part.get(key) for part in parts if isinstance(part, dict) for key in _LENGTHS} - {None}
+    lengths = {len(vector) for vector in vectors}
+    sound = finite and all(map(any, vectors)) and len(vectors) == len(_DOCUMENTS)
+    shown = f"{len(vectors)} vectors of {lengths} numbers (finite: {sound}); its files say {own}"
+    fail_if(not sound or len(lengths) != 1 or (own and not lengths <= own), "vector", shown)
+    return f"vectors of {lengths.pop()} numbers; "
