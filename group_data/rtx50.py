@@ -2,7 +2,7 @@
 
 services = {
     "qwen36": {
-        # Others: qwen36-27b-nvfp4-rtx5090 (twice the context), qwen35-4b-rtx-16gb,
+        # Others: qwen36-27b-nvfp4-rtx5090 (dense, 36K context), qwen35-4b-rtx-16gb,
         # qwen36-35b-a3b-nvfp4-rtx-pro-6000. AEON's image is for Sparks alone.
         "recipe": "qwen36-35b-a3b-nvfp4-rtx5090",
         "port": 8000,

@@ -28,8 +28,9 @@ _CARDS = """\
 Facts and figures come from the publishers' cards, as they were read on the given day. Pages,
 messages and the catalog's `source` cite them by these names, with the section. Where two contradict
 each other for the same tag, the newer dated statement holds, and a comment in the catalog's file
-names both. "Field reports" are NVIDIA's playbooks and public reports of users; "vLLM as observed"
-is what real vLLM servers accepted, printed and answered."""
+names both. "vLLM as observed" is what real vLLM servers accepted, printed and answered.
+"sparkwright" marks this project's own values, "sparkwright, after …" its own words for what others
+saw."""
 
 
 _SYSTEMS = """\

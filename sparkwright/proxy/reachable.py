@@ -83,7 +83,7 @@ def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterat
                 "HAProxy sends it nothing, and calls its configuration valid",
                 f"set lan_address of {name} to an address that this host reaches, or look at the "
                 "network between the two",
-                "reports of users",
+                "sparkwright",
             )  # fmt: skip
 
 

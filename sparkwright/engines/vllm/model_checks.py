@@ -11,7 +11,7 @@ from sparkwright.findings.finding import Severity
 #: Values of --quantization that a format of weights goes with.
 QUANTIZATION: dict[str, list[str]] = DATA["quantization"]
 #: Families, and by argument the parsers that their cards serve them with.
-PARSERS: dict[str, dict[str, str]] = DATA["parsers"]
+PARSERS: dict[str, dict[str, list[str]]] = DATA["parsers"]
 
 
 @check("quantization-format")
@@ -62,8 +62,8 @@ def _whole_prompts(context: Configuration) -> Iterator[Symptom]:
         yield Symptom(batched=batched, length=length)
 
 
-def _parsers(context: Configuration) -> dict[str, str]:
-    """The parsers of the model's family, by argument."""
+def _parsers(context: Configuration) -> dict[str, list[str]]:
+    """The parsers of the model's family, by argument, the cards' first."""
     families = (family for family in PARSERS if context.body.family.startswith(family))
     return PARSERS.get(next(families, ""), {})
 
@@ -72,15 +72,15 @@ def _parsers(context: Configuration) -> dict[str, str]:
 def _parser(context: Configuration) -> Iterator[Symptom]:
     for name, right in _parsers(context).items():
         value = context.written.get(name)
-        if value not in (None, right):
-            yield Symptom(value=value, model=context.body, name=name, right=right)
+        if value not in (None, *right):
+            yield Symptom(value=value, model=context.body, name=name, right=right[0])
 
 
 @check("tool-parser")
 def _tool_choice(context: Configuration) -> Iterator[Symptom]:
     arguments = context.effective
     if arguments.get("enable_auto_tool_choice") and not arguments.get("tool_call_parser"):
-        parser = _parsers(context).get("tool_call_parser", "the one of the model family")
+        parser = _parsers(context).get("tool_call_parser", ["the one of the model family"])[0]
         yield Symptom(parser=parser)
 
 

@@ -36,5 +36,7 @@ def main(request: WatchInstallRequest) -> list[str]:
     trusted.take_over(Path(request.home, "metrics"))
     systemd.write_files(request.files)
     systemd.want_at_boot(request.timer, wanted=True)
+    # A unit that failed while its files were away refuses to start until that is forgotten.
+    systemd.systemctl("reset-failed", request.timer, request.service)
     systemd.start(request.timer)
     return ["configured the watch"]

@@ -151,7 +151,7 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
         return lines
 
     install.main(request)
-    assert asked() == [f"start {TIMER}"]
+    assert asked() == [f"reset-failed {TIMER} {SERVICE}", f"start {TIMER}"]
     assert (units / "timers.target.wants" / TIMER).resolve() == units / TIMER
     assert (units / TIMER).read_text() == timer
     request.files[str(units / TIMER)] = (f"{timer}# changed\n", 0o644)

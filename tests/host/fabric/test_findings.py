@@ -124,6 +124,13 @@ def test_all_faults_are_found_at_once(look: Look) -> None:
     assert ids.index("fabric-mtu") < ids.index("fabric-speed")  # errors first
 
 
+def test_withheld_contiguous_memory_is_cured_by_a_word_of_the_kernels(look: Look) -> None:
+    sparks = pair()
+    _no_cma(sparks)
+    finding, *_ = CHECKS.findings(Fabric(look(sparks), "pair"))
+    assert finding.remedy.startswith("kho=off on the kernel's command line")
+
+
 def test_a_pair_in_different_ports(look: Look) -> None:
     result = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
     assert _facts(result) == [

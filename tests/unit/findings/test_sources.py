@@ -5,21 +5,33 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
 
 FILES = [path for folder in ("sparkwright", "catalog", "docs")
          for path in sorted((ROOT / folder).rglob("*.yaml"))]  # fmt: skip
-#: An address; an issue, a repository or a file of one; a card's section; documents and code of
-#: software by title; or marked as this project's own.
+#: An address; an issue, a repository or a file of one; a card's section; vLLM itself by version, or
+#: its recipes (docs/generate/cards.py has their addresses); or marked as this project's own.
 _KNOWN = re.compile(
     r"https?://|\b[A-Za-z0-9][\w.-]*/[\w.-]{2,}|\bcards?\b"
-    r"|\bvLLM|\bNVIDIA\b|\bDocker's|\btransformers\b|\bip\(7\)|\bAGENTS\.md"
+    r"|\bvLLM"
     r"|\b(sparkwright|this project|estimate|catalog|manifest|lock file|watch on the host)\b"
 )
 #: Nobody can look these up: a number without its owner, and people without a name.
 _UNKNOWN = re.compile(r"reports? of (users|others)|(?<![\w/.-])[a-z][\w-]*#\d+|\busers report\b")
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Unquoted values that end at ` #12`, or at a comment while a bracket of theirs is open."""
+    lines = text.splitlines()
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.ScalarEvent) and event.end_mark and not event.style:
+            rest = lines[event.end_mark.line][event.end_mark.column :]
+            opened = event.value.count("(") > event.value.count(")")
+            if re.match(r"\s+#\d", rest) or (opened and re.match(r"\s+#", rest)):
+                yield event.value
 
 
 def _sources(node: Any) -> Iterator[str]:
@@ -38,3 +50,13 @@ def test_a_source_can_be_looked_up_or_is_marked_as_our_own(path: Any) -> None:
     for source in _sources(safe_load(path.read_text(encoding="utf-8"))):
         assert not _UNKNOWN.search(source), source
         assert _KNOWN.search(source), source
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_comment_cuts_a_sentence(path: Any) -> None:
+    assert list(_cut(path.read_text(encoding="utf-8"))) == []
+
+
+def test_users_without_a_name_are_no_source() -> None:
+    for path in [*(ROOT / "sparkwright").rglob("*.py"), *(ROOT / "docs").rglob("*.[mp][dy]")]:
+        assert not re.search(r"reports? of users", path.read_text(encoding="utf-8")), path

@@ -172,6 +172,26 @@ def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
     assert diagnose("spark-1", _looks(figures, figures)) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("kernel-handover", "kho=off on the kernel's command line"),
+     ("kernel-handover", "or boot kernel 6.17.0-1032"),
+     ("gpu-memory-refused", "A few lines are no illness by themselves"),
+     ("gb10-low-power", "no setting or reboot lifts"),
+     ("gb10-low-power", "take the power cable out")],
+)  # fmt: skip
+def test_a_finding_names_the_cure_that_users_found(name: str, words: str) -> None:
+    (finding,) = diagnose("spark-1", _ill(name))
+    assert words in f"{finding.reason} {finding.remedy}"
+
+
+def test_a_missing_cdi_file_is_cured_by_a_new_one() -> None:
+    log = _capture("cdi-without-vendor")
+    (finding,) = diagnose("spark-1", spark(service=service(log=log)))
+    assert "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml" in finding.remedy
+    assert "enable --now nvidia-cdi-refresh.service" in finding.remedy
+
+
 def test_after_a_rollback_the_plan_is_set_back_before_a_deploy() -> None:
     (finding,) = diagnose("spark-1", _ill("other-release"))
     assert "After a rollback set the plan back" in finding.remedy
