@@ -153,7 +153,7 @@ class InMaintenance(TypedDict):
     now: Maintenance | None
     done: list[str]
     left: list[str]
-    wrong: list[str]
+    faults: list[str]
 
 
 class Activation(TypedDict):

@@ -131,7 +131,7 @@ def activate(hosts: Hosts, service: str, why: str, dry: bool, yes: bool, as_json
 
 
 def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) -> None:
-    if answer.wrong or answer.group is None:
+    if answer.faults or answer.group is None:
         return
     was = visible(answer.was or "none", 80)
     if answer.was == service:
@@ -176,7 +176,7 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
         echo(f"{host}: is not in maintenance")
         return
     why = f": {visible(mark.why, 200)}" if mark.why else ""
-    still = "stays" if answer.wrong else "is"
+    still = "stays" if answer.faults else "is"
     echo(f"{host}: {still} in maintenance, by {visible(mark.by, 80)}{why}")
 
 
@@ -196,10 +196,10 @@ def _end(
         options.print_json(document)
     for host, answer in answers.answers.items() if document is None else ():
         show(host, answer)
-        for line in answer.wrong:
+        for line in answer.faults:
             complain(host, visible(line))
     unknown = bool(services) and misspelt(services, answers.answers)
-    failed = any(answer.wrong for answer in answers.answers.values())
+    failed = any(answer.faults for answer in answers.answers.values())
     finish(answers, failed=failed, unknown=unknown)
 
 

@@ -48,12 +48,12 @@ def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None
     if as_json:
         print_json([vars(report) for report in reports])
     for report in [] if as_json else reports:
-        for line in report.wrong:
+        for line in report.faults:
             echo(line)
         for line in report.changes:
             echo(click.style(line, fg="green" if line[0] == "+" else "red"))
         echo(f"{report.file}: {report.state}")
-    sys.exit(int(any(report.wrong for report in reports)))
+    sys.exit(int(any(report.faults for report in reports)))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class LockReport:
 
     file: str
     state: str
-    wrong: list[str]
+    faults: list[str]
     changes: list[str] = field(default_factory=list)
 
 

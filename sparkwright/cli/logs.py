@@ -65,8 +65,8 @@ def command(
     answers = result.answers
     unknown = misspelt(services, answers)
     for name, answer in answers.items():
-        if answer.wrong:
-            complain(name, visible(answer.wrong))
+        if answer.fault:
+            complain(name, visible(answer.fault))
     # By the hosts' times; lines of one host stay in their order.
     every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
     shown = sorted(every, key=lambda line: line.at)
@@ -75,7 +75,7 @@ def command(
     else:
         for line in shown:
             echo_line(line, as_json=as_json)
-    failed = any(answer.wrong for answer in answers.values())
+    failed = any(answer.fault for answer in answers.values())
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}

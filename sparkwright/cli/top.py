@@ -64,13 +64,13 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
     sys.exit(int(any(seen.now is None for seen in fleet.values()) or not result))
 
 
-def _print(found: Sequence[Line], as_json: bool) -> None:
+def _print(lines: Sequence[Line], as_json: bool) -> None:
     """Print a table; as JSON a single line, so that a reader gets a line each interval."""
     if as_json:
-        rows = json.dumps([asdict(line) for line in found], ensure_ascii=False)
+        rows = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
         click.echo(visible_json(rows))
-    elif found:
-        click.echo("\n".join([*table(found), *problems(found), ""]))
+    elif lines:
+        click.echo("\n".join([*table(lines), *problems(lines), ""]))
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        problem, remedy = _said(error), "fix that line"
+        problem, remedy = _description(error), "fix that line"
         line = _line(error, path)
         where = f"{path}: line {line}" if line else str(path)
         raise refusal(where, problem, remedy) from None
@@ -144,7 +144,7 @@ def _limited() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _said(error: BaseException) -> str:
+def _description(error: BaseException) -> str:
     if isinstance(error, _TooLong):
         return f"runs without end (more than {COMPUTING:g} s of computing, or {TAKING:g} s in all)"
     if isinstance(error, SystemExit):

@@ -50,12 +50,12 @@ class ControlAnswer:
     Attributes:
         known: every service of the host.
         done: service -> what was done, in words.
-        wrong: what went wrong, as lines.
+        faults: what went wrong, as lines.
     """
 
     known: tuple[str, ...]
     done: dict[str, str] = field(default_factory=dict)
-    wrong: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 SWITCH = "sparkwright-switch.service"
@@ -75,7 +75,7 @@ class Control:
         self._records = records(services)
         self._pools = {name: item.pool for name, item in self._records.items() if item.pool}
         self.done: dict[str, str] = {}
-        self.wrong: list[str] = []
+        self.faults: list[str] = []
 
     def stop(self) -> None:
         """Drain them, and stop them: also what systemd would start again in some seconds."""
@@ -88,7 +88,7 @@ class Control:
         for name in self._services:
             state = systemd.unit(homes.unit(name)).get("ActiveState", "unknown")
             if state in (*systemd.RUNNING, "unknown"):
-                self.wrong.append(f"{name}: it does not stop: systemd says {state}")
+                self.faults.append(f"{name}: it does not stop: systemd says {state}")
             else:
                 self.done[name] = "stopped"
 
@@ -116,7 +116,7 @@ class Control:
         began = time.monotonic()
         started = systemd.systemctl("start", *self._units)
         if not started.ok:
-            self.wrong.append(f"systemctl start: {started.said}")
+            self.faults.append(f"systemctl start: {started.message}")
             return
         self.done = dict.fromkeys(self._services, "started")
         if self._request.wait:
@@ -131,7 +131,7 @@ class Control:
             failures = [f"{name}: it answers, and its proxy does not take it back"]
         else:
             self.done[name] = f"answers after {time.monotonic() - began:.0f} s"
-        self.wrong += failures
+        self.faults += failures
 
 
 def main(request: ControlRequest) -> ControlAnswer:
@@ -140,14 +140,14 @@ def main(request: ControlRequest) -> ControlAnswer:
     chosen = homes.chosen(request.services, every)
     if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:
         if not request.now:
-            return ControlAnswer(tuple(every), wrong=(_SWITCHING,))
+            return ControlAnswer(tuple(every), faults=(_SWITCHING,))
         systemd.systemctl("stop", SWITCH)
     # What sleeps is not to run beside what does: another command exchanges them.
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     refused = [name for name in chosen if name in asleep and request.services is not None]
     if request.action != STOP and refused:
         reasons = tuple(_SLEEPS.format(name, asleep[name]) for name in refused)
-        return ControlAnswer(tuple(every), wrong=reasons)
+        return ControlAnswer(tuple(every), faults=reasons)
     chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
     if request.action != START:
@@ -156,4 +156,4 @@ def main(request: ControlRequest) -> ControlAnswer:
         control.keep_stopped()
     else:
         control.start()
-    return ControlAnswer(tuple(every), control.done, tuple(control.wrong))
+    return ControlAnswer(tuple(every), control.done, tuple(control.faults))

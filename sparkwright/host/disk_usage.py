@@ -155,7 +155,7 @@ def remove(item: Item) -> str | None:
     """Remove one thing. Returns what prevents it."""
     if item.kind == "image":
         done = docker.docker("image", "rm", item.path)
-        return None if done.ok else done.said
+        return None if done.ok else done.message
     path = Path(item.path)
     # First out of sight: a removal that is cut off leaves nothing that looks like a model.
     gone = path.with_name(f".removing-{path.name}")

@@ -84,7 +84,9 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
         files.write(systemd.UNITS / name, content, 0o644)
     systemd.want_at_boot(f"{_BACK}.timer", wanted=True)
     started = systemd.systemctl("restart", f"{_BACK}.timer")
-    return () if started.ok else (f"the timer that takes it back does not start: {started.said}",)
+    return (
+        () if started.ok else (f"the timer that takes it back does not start: {started.message}",)
+    )
 
 
 def refused(text: str) -> str | None:
@@ -98,7 +100,7 @@ def refused(text: str) -> str | None:
         file.write_text(text)
         file.chmod(0o600)
         done = run("netplan", "generate", "--root-dir", folder, timeout=60)
-    return None if done.ok else done.said
+    return None if done.ok else done.message
 
 
 def script(name: str, devices: tuple[str, ...]) -> str:

@@ -100,7 +100,7 @@ def close(program: str, service: str, hook: str, matches: list[Rule], rules: lis
         outcome = run(program, "-w", *arguments, timeout=20)
         if not outcome.ok:
             raise SystemExit(
-                f"the ports of {service} can't be closed to others: {program}: {outcome.said}"
+                f"the ports of {service} can't be closed to others: {program}: {outcome.message}"
             )
 
 

@@ -41,13 +41,13 @@ class LogsAnswer:
     Attributes:
         known: every service of the host.
         cursor: of the last line, as ``--after-cursor`` takes it; None without one.
-        wrong: what journalctl says where it fails.
+        fault: what journalctl says where it fails.
     """
 
     known: tuple[str, ...]
     lines: tuple[LogLine, ...] = ()
     cursor: str | None = None
-    wrong: str = ""
+    fault: str = ""
 
 
 #: Characters of one line, and of all of them: an answer is bounded.
@@ -65,7 +65,7 @@ def main(request: LogsRequest) -> LogsAnswer:
     arguments += [f"--since={request.since}"] if request.since else []
     journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=60)
     if not journal.ok:
-        return LogsAnswer(names, wrong=journal.said or "journalctl fails without a word")
+        return LogsAnswer(names, fault=journal.message or "journalctl fails without a word")
     entries = documents.objects(journal.out)
     cursor = str(entries[-1].get("__CURSOR", "")) if entries else ""
     lines = [line for entry in entries for line in lines_of(entry, units)]

@@ -40,13 +40,13 @@ class MaintenanceAnswer:
     Attributes:
         now: None where it is not in maintenance.
         done, left: in words: what was done, and what of it could not be.
-        wrong: why it stays in maintenance, as lines.
+        faults: why it stays in maintenance, as lines.
     """
 
     now: Maintenance | None
     done: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
-    wrong: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 _BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
@@ -85,7 +85,7 @@ def end(
 
     at_once(answer, gates)
     if failures:
-        return MaintenanceAnswer(was, wrong=tuple(sorted(failures)))
+        return MaintenanceAnswer(was, faults=tuple(sorted(failures)))
     file = Path(MAINTENANCE)
     if file.exists():
         with trusted.directory(file.parent):
@@ -94,7 +94,7 @@ def end(
     failures += check.proxy_faults(gates)
     if failures and was:
         files.write_record(Path(MAINTENANCE), was)
-        return MaintenanceAnswer(was, wrong=tuple(failures))
+        return MaintenanceAnswer(was, faults=tuple(failures))
     return MaintenanceAnswer(
         None,
         tuple(f"{name}: answers, and is back in its pools" for name in gates),

@@ -457,7 +457,7 @@ def main(request: ObservationRequest) -> Observation:
         disks={path: disks.disk(path) for path in (request.models_root, request.services_root)},
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,
-        sudo=None if root else run("sudo", "-n", "true", timeout=10).said or "sudo failed",
+        sudo=None if root else run("sudo", "-n", "true", timeout=10).message or "sudo failed",
         gpu=gpus.answer(),
         gpu_holders=tuple(re.findall(r"^(.+), \d+ MiB$", holders.outcome().out, re.MULTILINE)),
         toolkit=toolkit.outcome(),

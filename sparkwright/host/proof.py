@@ -65,10 +65,10 @@ def main(request: ProofRequest) -> tuple[str, ...]:
     ]
     for image in request.gpu_images:
         done = docker.docker(*_LIST, image, "-L", timeout=120)
-        if done.code is None and done.found:
+        if done.code is None and done.installed:
             problems.append("a container that asks for the GPU hangs: reboot the host")
         elif not done.ok or "GPU 0" not in done.out:
-            problems.append(f"no GPU inside a container: {done.said or 'no word'}")
+            problems.append(f"no GPU inside a container: {done.message or 'no word'}")
     if request.gpu_images and not problems:
         # Beside what was proved before: going back needs no new proof.
         path, versions = Path(request.record), encode(request.versions)

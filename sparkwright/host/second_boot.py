@@ -38,7 +38,7 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,12}", text) else None
 
 
-def said(first: int | None, second: int | None) -> str:
+def outcome(first: int | None, second: int | None) -> str:
     """Outcome of the second start, as text."""
     if first is None or second is None:
         return "started once more: it does not say how many blocks its KV cache has"

@@ -324,7 +324,9 @@ class Switch:
         self._start(compiled)
         problems = self._answers(compiled, "to")
         for entry in [] if problems else compiled:
-            text = second_boot.said(before[entry.name], second_boot.kv_blocks(_gate(entry, "to")))
+            text = second_boot.outcome(
+                before[entry.name], second_boot.kv_blocks(_gate(entry, "to"))
+            )
             seconds = time.monotonic() - began
             checks = (*self._checks[entry.name], CheckResult("kv-cache", True, seconds, text))
             self._checks[entry.name] = checks

@@ -24,7 +24,7 @@ class Verified:
     files: int
     bytes: int
     seconds: float
-    wrong: tuple[str, ...]
+    faults: tuple[str, ...]
 
 
 _BUFFER = 4 << 20

@@ -102,7 +102,7 @@ def act_by(program: ModuleType, request: object, timeout: float = 120) -> Act:
 
 class _Answer(Protocol):
     @property
-    def wrong(self) -> Sequence[str]: ...
+    def faults(self) -> Sequence[str]: ...
 
 
 _Answered = TypeVar("_Answered", bound=_Answer)
@@ -111,8 +111,8 @@ _Answered = TypeVar("_Answered", bound=_Answer)
 def accept(answer: _Answered, answered: Callable[[_Answered], object]) -> None:
     """Pass an answer on, and fail the host where something of it went wrong."""
     answered(answer)
-    if answer.wrong:
-        raise HostError("\n".join(answer.wrong))
+    if answer.faults:
+        raise HostError("\n".join(answer.faults))
 
 
 def unheard(_: object) -> None:

@@ -124,7 +124,7 @@ def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
         answer,
         result=ended.result,
         down_seconds=ended.down_seconds,
-        wrong=(*ended.reasons, runs) if runs else (),
+        faults=(*ended.reasons, runs) if runs else (),
     )
 
 

@@ -238,7 +238,7 @@ def _health(health: Health | None) -> str:
         return "-"
     if health.code == 200:
         return f"ok in {1000 * health.seconds:.0f} ms"
-    return str(health.code or health.said)
+    return str(health.code or health.message)
 
 
 def _up(service: ServiceStatus) -> bool:

@@ -65,7 +65,7 @@ def _drain(run: HostRun) -> float:
 
 def _failed(answers: Mapping[str, ControlAnswer | ActivateAnswer], done: str) -> str | None:
     """Why no further host is changed: a host before it does not answer."""
-    failed = [name for name, answer in answers.items() if answer.wrong]
+    failed = [name for name, answer in answers.items() if answer.faults]
     return f"not {done}, since {failed[0]} does not answer" if failed else None
 
 

@@ -25,7 +25,7 @@ class Load:
     key: str
     workers: int = 6
     served: int = 0
-    wrong: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     longest: float = 0.0
     context: ssl.SSLContext | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -55,7 +55,7 @@ class Load:
             self.longest = max(self.longest, time.monotonic() - began)
             if fault:
                 kind = "stream" if streaming else "answer"
-                self.wrong.append(f"{kind} after {time.monotonic() - began:.1f} s: {fault}")
+                self.faults.append(f"{kind} after {time.monotonic() - began:.1f} s: {fault}")
             else:
                 self.served += 1
 

@@ -49,7 +49,7 @@ def test_a_client_with_a_key_notices_no_attack(attacked: Site) -> None:
     context = trusting(attacked)
     with ThreadPoolExecutor(1) as pool, Load(ADDRESS, 8000, attacked.key, context=context) as load:
         counts = json.loads(pool.submit(inside, ATTACKER, *command).result(SECONDS + 120))
-    assert load.wrong == []
+    assert load.faults == []
     assert load.served > 100
     assert load.longest < 30
     assert counts["half"] > 10_000

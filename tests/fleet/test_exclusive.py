@@ -106,7 +106,7 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
 
     with Load(ADDRESS, 8000, site.key, workers=2) as load:
         text = evening.activate("coder", "--why", "work")
-    assert (load.wrong, load.served > 0) == ([], True)
+    assert (load.faults, load.served > 0) == ([], True)
     assert "coder runs, chat sleeps" in text
     assert (running(), evening.serving()) == ({"coder"}, only("coder"))
     code, headers, body = evening.ask("chat")
@@ -161,7 +161,7 @@ def test_a_request_starts_the_one_that_it_names_and_waits(evening: Evening) -> N
     with Load(ADDRESS, 8000, evening.site.key, workers=2) as load:
         code, _, body = evening.ask("writer")
     assert (code, bool(body.get("usage"))) == (200, True)
-    assert (load.wrong, load.served > 0) == ([], True)
+    assert (load.faults, load.served > 0) == ([], True)
     assert (running(), evening.serving()) == ({"writer"}, only("writer"))
     assert "request@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy().changed == {HOST}

@@ -46,7 +46,7 @@ def _pyinfra(user: User, folder: Path, *arguments: str, code: int = 0) -> dict[s
     done = user.run("pyinfra", "--json", *arguments, folder=folder)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    return {**json.loads(done.stdout), "said": done.stderr}
+    return {**json.loads(done.stdout), "message": done.stderr}
 
 
 def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:

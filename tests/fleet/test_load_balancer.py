@@ -37,5 +37,5 @@ def test_a_rollout_is_not_noticed(behind: Site) -> None:
     with Load(BALANCER, 8080, behind.key) as load:
         deploy(behind, "--data", f"image_tag={NEW}")
     assert all(release(host) != before[host] for host in REPLICAS)
-    assert load.wrong == []
+    assert load.faults == []
     assert load.served > 100

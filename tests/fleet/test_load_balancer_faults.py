@@ -14,6 +14,6 @@ def test_a_bad_rollout_is_not_noticed(behind: Site, tag: str) -> None:
     with Load(BALANCER, 8080, behind.key) as load:
         run = deploy(behind, "--data", f'image_tag="{tag}"', code=1)
     assert {host: release(host) for host in REPLICAS} == before
-    assert load.wrong == []
+    assert load.faults == []
     assert load.served > 50
     assert "did not get through" in run.output

@@ -70,8 +70,8 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> N
 def test_a_scan_finds_ssh_the_proxy_and_peers(engine: Site) -> None:
     """The real vLLM lets torch listen at every address, for one process too."""
     ssh(HOST, "sudo systemctl stop 'sparkwright-share*' || true")
-    found = open_ports(MACHINES[HOST].address)
-    assert {22, 8010} <= found <= {22, 8010, 18650}
+    installed = open_ports(MACHINES[HOST].address)
+    assert {22, 8010} <= installed <= {22, 8010, 18650}
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:

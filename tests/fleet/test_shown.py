@@ -21,7 +21,7 @@ def _json(site: Site, *arguments: str, code: int) -> dict[str, Any]:
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
-    return {**json.loads(done.stdout), "said": done.stderr}
+    return {**json.loads(done.stdout), "message": done.stderr}
 
 
 def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:

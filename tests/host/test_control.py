@@ -25,7 +25,7 @@ class Host:
     """A host in a folder: two services behind proxies, and what happened, in order."""
 
     root: Path
-    said: list[str] = field(default_factory=list)
+    message: list[str] = field(default_factory=list)
     running: set[str] = field(default_factory=lambda: {"a", "b"})
     switching: bool = False
     stuck: str | None = None
@@ -39,7 +39,7 @@ class Host:
         return {"ActiveState": state, "ActiveEnterTimestamp": SINCE}
 
     def systemctl(self, verb: str, *units: str) -> Any:
-        self.said.append(" ".join((verb, *units)))
+        self.message.append(" ".join((verb, *units)))
         for name in units:
             service = name.removeprefix("sparkwright-").removesuffix(".service")
             if verb == "stop" and service != self.stuck:
@@ -47,16 +47,16 @@ class Host:
                 self.switching = self.switching and name != control.SWITCH
             if verb == "start":
                 self.running.add(service)
-        return type("Done", (), {"ok": True, "said": ""})()
+        return type("Done", (), {"ok": True, "message": ""})()
 
     def haproxy(self, _: str, line: str) -> str:
         if line != place.SERVERS:
-            self.said.append(line)
+            self.message.append(line)
         return ""
 
     def check(self, asked: SmokeRequest) -> SmokeAnswer:
         assert asked.proxy is None
-        self.said.append(f"ask {asked.name}")
+        self.message.append(f"ask {asked.name}")
         ok = asked.name not in self.bad
         return SmokeAnswer((CheckResult("health", ok, 0.0, "the unit is inactive"),))
 
@@ -91,7 +91,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 def test_a_service_leaves_its_pool_before_it_stops_and_nothing_stays_drained(host: Host) -> None:
     answer = host.do(services=("a",))
     assert answer == ControlAnswer(("a", "b"), {"a": "stopped"})
-    assert host.said == [
+    assert host.message == [
         "set server stay-a/stay state maint", "set server a/self state drain",
         "stop sparkwright-a.service",
         "set server a/self health down", "set server a/self state ready",
@@ -102,7 +102,7 @@ def test_a_service_leaves_its_pool_before_it_stops_and_nothing_stays_drained(hos
 
 def test_now_waits_for_nobody(host: Host) -> None:
     host.do(services=("a",), now=True)
-    assert host.said[0] == "stop sparkwright-a.service"
+    assert host.message[0] == "stop sparkwright-a.service"
 
 
 def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
@@ -135,21 +135,21 @@ def test_what_is_started_must_answer(host: Host) -> None:
     host.running.clear()
     host.bad = {"b"}
     answer = host.do(action=START)
-    assert host.said[:2] == [
+    assert host.message[:2] == [
         "reset-failed sparkwright-a.service sparkwright-b.service",
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    assert answer.wrong == ("b: health: the unit is inactive",)
-    host.said.clear()
-    assert host.do(action=START, wait=False).wrong == ()
-    assert "ask a" not in host.said
+    assert answer.faults == ("b: health: the unit is inactive",)
+    host.message.clear()
+    assert host.do(action=START, wait=False).faults == ()
+    assert "ask a" not in host.message
 
 
 def test_a_restart_is_a_stop_and_a_start_that_leaves_no_mark(host: Host) -> None:
     answer = host.do(action=RESTART, services=("a",))
     assert answer.done == {"a": "answers after 0 s"}
-    assert [line for line in host.said if "sparkwright-a" in line] == [
+    assert [line for line in host.message if "sparkwright-a" in line] == [
         "stop sparkwright-a.service", "reset-failed sparkwright-a.service",
         "start sparkwright-a.service",
     ]  # fmt: skip
@@ -160,7 +160,7 @@ def test_what_does_not_stop_is_said(host: Host) -> None:
     host.stuck = "a"
     answer = host.do()
     assert answer.done == {"b": "stopped"}
-    assert answer.wrong == ("a: it does not stop: systemd says active",)
+    assert answer.faults == ("a: it does not stop: systemd says active",)
     assert homes.stopped(host.root / "services/a") is None
 
 
@@ -168,10 +168,10 @@ def test_a_switch_is_ended_only_now(host: Host) -> None:
     """It would start again what somebody else has stopped."""
     host.switching = True
     answer = host.do()
-    assert "a switch to another release is under way" in answer.wrong[0]
+    assert "a switch to another release is under way" in answer.faults[0]
     assert host.running == {"a", "b"}
     assert host.do(now=True).done == {"a": "stopped", "b": "stopped"}
-    assert host.said[0] == "stop sparkwright-switch.service"
+    assert host.message[0] == "stop sparkwright-switch.service"
 
 
 def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.Monke
 )
 def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -> None:
     assert host.do(services=(name,), now=True) == ControlAnswer(("a", "b"))
-    assert host.said == []
+    assert host.message == []
     assert host.running == {"a", "b"}
 
 
@@ -200,8 +200,10 @@ def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
     host.running = {"a"}
     for action in (START, RESTART):
         answer = host.do(action=action, services=("b",))
-        assert answer.wrong == ("b: it sleeps while a runs: sparkwright activate b exchanges them",)
-        assert (answer.done, host.said) == ({}, [])
+        assert answer.faults == (
+            "b: it sleeps while a runs: sparkwright activate b exchanges them",
+        )
+        assert (answer.done, host.message) == ({}, [])
     assert set(host.do(action=RESTART).done) == {"a"}
     assert host.do(services=("b",)) == ControlAnswer(("a", "b"))
     assert not (host.root / "services/b" / homes.STOPPED).exists()

@@ -74,7 +74,7 @@ def test_an_answer_is_bounded(host: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
     (host / "fails").touch()
     answer = logs.main(LogsRequest(services_root=str(host)))
-    assert (answer.lines, answer.wrong) == ((), "Failed to parse timestamp")
+    assert (answer.lines, answer.fault) == ((), "Failed to parse timestamp")
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
 )
 def test_a_name_that_is_no_service_gets_into_no_command(host: Path, name: str) -> None:
     answer = logs.main(LogsRequest((name,), str(host)))
-    assert (answer.known, answer.lines, answer.wrong) == (("a", "b"), (), "")
+    assert (answer.known, answer.lines, answer.fault) == (("a", "b"), (), "")
     assert not (host / "said").exists()

@@ -27,14 +27,14 @@ class Host:
 
     root: Path
     mark: Path
-    said: list[str] = field(default_factory=list)
+    message: list[str] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
     fault: str | None = None
     unit: dict[str, str] = field(default_factory=lambda: {"ActiveState": "active"})
 
     def ask(self, _: str, line: str) -> str:
         # The mark is written last: a host that can't be drained is in no maintenance.
-        self.said.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
+        self.message.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
         return ""
 
     def check(self, asked: SmokeRequest) -> SmokeAnswer:
@@ -65,7 +65,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 def test_it_is_drained_and_then_marked_with_who_and_why(host: Host) -> None:
     answer = host.do(on=True)
-    assert host.said == ["set server stay-a/stay state maint", "set server a/self state drain"]
+    assert host.message == ["set server stay-a/stay state maint", "set server a/self state drain"]
     assert answer.done == ("a: out of every pool, and drained",)
     assert answer.left[0].startswith("bare: it has no proxy here")
     mark = homes.maintenance()
@@ -82,13 +82,16 @@ def test_it_comes_back_once_every_service_answers(host: Host) -> None:
     host.do(on=True)
     host.bad = {"bare"}
     answer = host.do(on=False)
-    assert answer.wrong == ("bare: health: no answer",)
+    assert answer.faults == ("bare: health: no answer",)
     assert answer.now == homes.maintenance()
-    assert len(host.said) == 2  # and no pool was told anything
+    assert len(host.message) == 2  # and no pool was told anything
     host.bad = set()
     answer = host.do(on=False)
-    assert (answer.now, answer.wrong, homes.maintenance()) == (None, (), None)
-    assert host.said[2:] == ["set server a/self state ready", "set server stay-a/stay state ready"]
+    assert (answer.now, answer.faults, homes.maintenance()) == (None, (), None)
+    assert host.message[2:] == [
+        "set server a/self state ready",
+        "set server stay-a/stay state ready",
+    ]
     assert answer.done == (
         "a: answers, and is back in its pools", "bare: answers, and is back in its pools",
     )  # fmt: skip
@@ -97,7 +100,7 @@ def test_it_comes_back_once_every_service_answers(host: Host) -> None:
 def test_a_proxy_that_does_not_answer_puts_it_back_into_maintenance(host: Host) -> None:
     host.do(on=True)
     mark, host.fault = homes.maintenance(), "HTTP 503 with the key"
-    assert host.do(on=False).wrong == ("a: proxy: HTTP 503 with the key",)
+    assert host.do(on=False).faults == ("a: proxy: HTTP 503 with the key",)
     assert homes.maintenance() == mark
 
 
@@ -107,14 +110,14 @@ def test_what_was_stopped_by_request_is_not_waited_for(host: Host) -> None:
     files.write(host.root / "services/bare" / homes.STOPPED, text, 0o644)
     host.unit, host.bad = {"ActiveState": "inactive"}, {"bare"}
     answer = host.do(on=False)
-    assert answer.wrong == ()
+    assert answer.faults == ()
     assert answer.left == ("bare: it is stopped, and was not asked",)
 
 
 def test_without_a_mark_off_only_opens_what_was_left_closed(host: Host) -> None:
     answer = host.do(on=False)
-    assert (answer.now, answer.wrong) == (None, ())
-    assert host.said == ["set server a/self state ready", "set server stay-a/stay state ready"]
+    assert (answer.now, answer.faults) == (None, ())
+    assert host.message == ["set server a/self state ready", "set server stay-a/stay state ready"]
 
 
 def test_a_mark_that_is_none_is_none(host: Host) -> None:
@@ -148,4 +151,4 @@ def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:
     host.do(on=True)
     host.bad = {"bare"}
     answer = host.do(on=False)
-    assert (answer.wrong, answer.done) == ((), ("a: answers, and is back in its pools",))
+    assert (answer.faults, answer.done) == ((), ("a: answers, and is back in its pools",))

@@ -49,7 +49,7 @@ def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() 
 
 
 def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
-    control_answer = ControlAnswer(("qwen36",), wrong=("qwen36: it does not stop", "    more"))
+    control_answer = ControlAnswer(("qwen36",), faults=("qwen36: it does not stop", "    more"))
     ran, message = _controlled(control=control_answer)
     assert (ran.well, message, ran.memory.failure) == (
         False,
@@ -75,7 +75,7 @@ def test_a_host_is_taken_out_under_the_lock() -> None:
     assert (ran.well, texts, ran.memory.changes) == (True, [answer], ["qwen36: out"])
     made = fake(probe(), maintenance=answer, lock=busy)
     assert not run(made, control.in_maintenance, ON, execute=True).well
-    made = fake(probe(), maintenance=replace(answer, wrong=("qwen36: health: no answer",)))
+    made = fake(probe(), maintenance=replace(answer, faults=("qwen36: health: no answer",)))
     assert not run(made, control.in_maintenance, ON, execute=True).well
 
 

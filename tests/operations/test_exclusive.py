@@ -151,7 +151,7 @@ def _activated(
 def test_one_that_does_not_come_up_fails_the_host_and_is_told(result: str, runs: str) -> None:
     ran, message = _activated(journal=SwitchJournal("abc", "ended", result, ("chat: no",), 12.5))
     assert not ran.well
-    assert message[0].wrong == ("chat: no", runs)
+    assert message[0].faults == ("chat: no", runs)
     assert ran.memory.failure == f"chat: no\n{runs}" or "chat: no" in str(ran.memory.failure)
 
 

@@ -23,7 +23,7 @@ class Terminal(StringIO):
     def isatty(self) -> bool:
         return self.tty
 
-    def said(self) -> str:
+    def message(self) -> str:
         """What was written since the last look, without colours."""
         result = self.getvalue()
         self.seek(0)
@@ -51,10 +51,10 @@ def shown() -> Live:
 
 def test_a_line_for_each_host(terminal: Terminal, shown: Live) -> None:
     shown.show("a", "1 of 5 GB")
-    assert terminal.said() == "    [a]  1 of 5 GB\n"
+    assert terminal.message() == "    [a]  1 of 5 GB\n"
     shown.show("spark-2", "x" * 100)
     # The line before is erased, and no line is longer than the terminal is wide.
-    assert terminal.said() == f"\r    [a]        1 of 5 GB\n    [spark-2]  {'x' * 24}\n"
+    assert terminal.message() == f"\r    [a]        1 of 5 GB\n    [spark-2]  {'x' * 24}\n"
 
 
 def test_a_host_that_is_done_leaves(terminal: Terminal, shown: Live) -> None:
@@ -62,7 +62,7 @@ def test_a_host_that_is_done_leaves(terminal: Terminal, shown: Live) -> None:
     shown.remove("a")
     shown.remove("a")
     shown.show("b", "y")
-    assert terminal.said() == "    [a]  x\n\r    [b]  y\n"
+    assert terminal.message() == "    [a]  x\n\r    [b]  y\n"
 
 
 def test_the_log_pushes_them_down(terminal: Terminal) -> None:
@@ -72,10 +72,10 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
     try:
         shown.show("a", "x")
         shown.show("a", "y")
-        terminal.said()
+        terminal.message()
         logger.warning("a line of the log")
         assert terminal.getvalue().startswith("\r\x1b[1A\x1b[J")
-        assert terminal.said() == "\ra line of the log\n"
+        assert terminal.message() == "\ra line of the log\n"
         assert len(handler.filters) == 1
     finally:
         logger.removeHandler(handler)

@@ -9,7 +9,7 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 
 
-def wrong(state: FabricState) -> str | None:
+def malformed(state: FabricState) -> str | None:
     """Fault of a device name or an address in an answer; None if all are valid."""
     names = [rail.name for rail in state.rails]
     names += [rail.rdma.name for rail in state.rails if rail.rdma]

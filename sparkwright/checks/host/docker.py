@@ -58,10 +58,10 @@ def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
     proved by a container (operations.gpu.seen_in_containers).
     """
     toolkit = observed.toolkit
-    if not toolkit.found or toolkit.code != 0:
+    if not toolkit.installed or toolkit.code != 0:
         yield Symptom(
             "nvidia-container-toolkit",
-            "fails" if toolkit.found else "",
+            "fails" if toolkit.installed else "",
             message=toolkit.err.strip(),
             install=install("toolkit", observed.distribution),
         )

@@ -33,7 +33,7 @@ def driver_symptoms(smi: Gpus, least: int, on: Distribution) -> Iterator[Symptom
             "nvidia-driver",
             case,
             smi=smi,
-            message=(smi.said.strip().splitlines() or ["no message"])[0],
+            message=(smi.message.strip().splitlines() or ["no message"])[0],
             driver=(smi.gpus[0].driver if smi.gpus else None) or "unknown",
             least=least,
             install=install("driver", on),
@@ -42,7 +42,7 @@ def driver_symptoms(smi: Gpus, least: int, on: Distribution) -> Iterator[Symptom
 
 def _driver_fault(smi: Gpus, least: int) -> str:
     """The case of the check: absent, hangs, fails, no-gpu, old, or none."""
-    if not smi.found:
+    if not smi.installed:
         return "absent"
     if smi.code is None:
         return "hangs"

@@ -76,7 +76,7 @@ def _unified(facts: Facts) -> Iterator[Symptom]:
 def _kernel(facts: Facts) -> Iterator[Symptom]:
     """Faults in the kernel's log of a day, and in the driver's answer."""
     mismatch = re.compile(r"version mismatch|API mismatch")
-    for line in filter(mismatch.search, (facts.gpu.said, *facts.kernel)):
+    for line in filter(mismatch.search, (facts.gpu.message, *facts.kernel)):
         yield Symptom("driver-half-updated", observed=line.splitlines()[0])
         break
     last = {int(match[1]): line for line in facts.kernel if (match := _XID.search(line))}

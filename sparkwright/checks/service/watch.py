@@ -48,7 +48,7 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
         yield _symptom(finding, finding.seen, "misfit" if misfit else "")
     for name, fault in evaluation.gpu_state(facts.gpu, limits).items():
         silent = name == evaluation.SILENT
-        if not (silent and "version mismatch" in facts.gpu.said):
+        if not (silent and "version mismatch" in facts.gpu.message):
             observed = f"nvidia-smi: {fault}" if silent else fault
             yield Symptom(name, severity=Severity.ERROR, observed=observed)
 

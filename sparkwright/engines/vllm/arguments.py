@@ -115,7 +115,7 @@ class _Checker:
     ) -> Iterator[Symptom]:
         if problems := _wrong_type(argument, value):
             right = _type_remedy(name, argument)
-            yield self._symptom("argument-type", key, value=value, wrong=problems, right=right)
+            yield self._symptom("argument-type", key, value=value, faults=problems, right=right)
             return
         choices = [*argument.choices, *self.also.get(name, ())]
         for choice in value if isinstance(value, list) else [value]:
@@ -147,7 +147,7 @@ class _Checker:
         if not isinstance(value, dict):
             right = "method, model and num_speculative_tokens"
             yield self._symptom(
-                "argument-type", key, value=value, wrong="not a mapping", right=right
+                "argument-type", key, value=value, faults="not a mapping", right=right
             )
             return
         for name in value:

@@ -62,7 +62,7 @@ def command(
         return
     if not prompt.strip():
         raise click.UsageError("the prompt is empty")
-    answer, stopped = _answered(target, server, [_said("user", prompt)], shown=not as_json)
+    answer, stopped = _answered(target, server, [_message("user", prompt)], shown=not as_json)
     if stopped:
         raise KeyboardInterrupt
     if answer is None:
@@ -86,7 +86,7 @@ def _first(candidates: Sequence[Target]) -> tuple[Target, Published]:
     sys.exit(1)
 
 
-def _said(role: str, content: str) -> dict[str, str]:
+def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
@@ -102,10 +102,10 @@ def _conversation(target: Target, server: Published) -> None:
             click.echo()
             return
         if prompt.strip():
-            asked = [*messages, _said("user", prompt)]
+            asked = [*messages, _message("user", prompt)]
             answer, _ = _answered(target, server, asked)
             if answer is not None and answer.text:
-                messages = [*asked, _said("assistant", answer.text)]
+                messages = [*asked, _message("assistant", answer.text)]
 
 
 def _answered(

@@ -56,7 +56,7 @@ class Measurement:
         test: ``ping``, ``ib_write_bw`` or ``all-gather``.
         value: bytes of a ping, Gb/s of a stream, or GB/s of bus bandwidth, as nccl-tests have it.
         backend: of an all-gather.
-        wrong: why it failed.
+        fault: why it failed.
     """
 
     test: str
@@ -64,7 +64,7 @@ class Measurement:
     address: str = ""
     value: float | None = None
     backend: str = ""
-    wrong: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def main(request: MeasureRequest) -> MeasureAnswer:
         listen(stream)
     pings = [
         Measurement("ping", each.device, each.address, each.size,
-                    wrong=icmp.echo(each.address, each.device, each.size))
+                    fault=icmp.echo(each.address, each.device, each.size))
         for each in request.pings
     ]  # fmt: skip
     gathers = [gather(request.gather)] if request.gather else []
@@ -122,9 +122,9 @@ def write(streams: tuple[Stream, ...]) -> list[Measurement]:
     for stream, process in running:
         outcome = process.outcome()
         rate = _BANDWIDTH.search(outcome.out) if outcome.ok else None
-        gbits, problem = (float(rate[1]), "") if rate else (None, outcome.said or "no answer")
+        gbits, problem = (float(rate[1]), "") if rate else (None, outcome.message or "no answer")
         twin = stream.device, stream.address
-        measured.append(Measurement("ib_write_bw", *twin, gbits, wrong=problem))
+        measured.append(Measurement("ib_write_bw", *twin, gbits, fault=problem))
     return measured
 
 
@@ -138,7 +138,7 @@ def gather(rank: Gather) -> Measurement:
         problem = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
                    f"{needed / 2**30:.1f}: stop the service first")  # fmt: skip
     if problem:
-        return Measurement("all-gather", wrong=problem)
+        return Measurement("all-gather", fault=problem)
     run("docker", "rm", "--force", _CONTAINER, timeout=60)
     done = run(*container(rank), timeout=_GATHER)
     if done.code is None:
@@ -149,7 +149,7 @@ def gather(rank: Gather) -> Measurement:
         gbytes, backend = float(result["gbytes"]), str(result["backend"])
         return Measurement("all-gather", value=gbytes, backend=backend)
     except (ValueError, KeyError, TypeError):
-        return Measurement("all-gather", wrong=done.said or "the rank said nothing")
+        return Measurement("all-gather", fault=done.message or "the rank said nothing")
 
 
 def container(rank: Gather) -> list[str]:

@@ -22,7 +22,7 @@ class Measure:
         where: hosts and device.
         value: what was measured, with its unit in ``unit``; None where it was not.
         published: what others measured.
-        said: why it failed or was skipped.
+        output: why it failed or was skipped.
     """
 
     what: str
@@ -31,7 +31,7 @@ class Measure:
     value: float | None = None
     unit: str = ""
     published: str = ""
-    said: str = ""
+    output: str = ""
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class Measure:
         form = "g" if self.unit == "bytes" else ".1f"
         value = f"{self.value:{form}} {self.unit}" if self.value is not None else "-"
         published = f"{self.published} {self.unit}".strip() if self.published else "-"
-        return self.what, self.where or "-", self.verdict, value, published, self.said
+        return self.what, self.where or "-", self.verdict, value, published, self.output
 
 
 @dataclass(frozen=True)
@@ -79,23 +79,23 @@ def judged(
         ]
         if not taken:
             where = ranks if test == "all-gather" else ""
-            measures.append(Measure(test, where, SKIPPED, said=figures["skipped"], **common))
+            measures.append(Measure(test, where, SKIPPED, output=figures["skipped"], **common))
         for where, each in taken:
-            passed = not each.wrong and (each.value or 0.0) >= figures.get("least", 0.0)
-            verdict, problem = PASSED if passed else FAILED, each.wrong
+            passed = not each.fault and (each.value or 0.0) >= figures.get("least", 0.0)
+            verdict, problem = PASSED if passed else FAILED, each.fault
             if each.backend not in ("", "nccl") and not problem:
                 verdict, problem = SKIPPED, f"over {each.backend}, not nccl: no GPU"
-            measures.append(Measure(test, where, verdict, each.value, said=problem, **common))
+            measures.append(Measure(test, where, verdict, each.value, output=problem, **common))
     return tuple(measures)
 
 
 def _located(step: Step, answered: Answers, ranks: str) -> Iterator[tuple[str, Measurement]]:
     """Measurements of a step, and where they were taken; a host that is silent has failed."""
-    silent = Measurement(step.test, wrong="no answer")
+    silent = Measurement(step.test, fault="no answer")
     if step.test == "all-gather":
         # The slowest rank, or the first that failed.
         gathers = [each for host in step.requests for each in answered.get(host, ())]
-        gathers.sort(key=lambda each: (not each.wrong, each.backend == "nccl", each.value or 0.0))
+        gathers.sort(key=lambda each: (not each.fault, each.backend == "nccl", each.value or 0.0))
         yield ranks, (gathers or [silent])[0]
         return
     for host in step.requests:

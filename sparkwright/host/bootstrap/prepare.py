@@ -97,7 +97,7 @@ def sudoers(path: Path, text: str) -> None:
         with suppress(OSError):
             Path(name).unlink()
     if not checked.ok:
-        why = (checked.err.strip() or checked.said).splitlines()
+        why = (checked.err.strip() or checked.message).splitlines()
         raise SystemExit(f"visudo does not accept what would be written to {path}: {why[:1]}")
     files.write(path, text, 0o440)
 

@@ -13,5 +13,5 @@ def main(request: int) -> str:
         "systemd-run", "--quiet", f"--on-active={request}", "systemctl", "reboot", timeout=20
     )
     if not done.ok:
-        raise SystemExit(f"systemd-run: {done.said}")
+        raise SystemExit(f"systemd-run: {done.message}")
     return boot

@@ -71,7 +71,7 @@ def packages(step: Step) -> tuple[list[str], str | None]:
     alone = ["--auto-remove"] if not set(all_gone) & set(step.before) else []
     ended = apt.get("purge", "-qq", "--yes", *alone, *installed_now, environment={})
     if not ended.ok:
-        return [], f"apt-get purge {' '.join(installed_now)}: {ended.said}"
+        return [], f"apt-get purge {' '.join(installed_now)}: {ended.message}"
     return sorted(before - set(apt.installed())), None
 
 

@@ -46,7 +46,7 @@ class ActivateAnswer:
         switch: id of the switch that was begun; None where there was nothing to do.
         result: good, reverted or failed; None where nothing was switched.
         down_seconds: from the stop of the one to the first healthy answer of the other.
-        wrong: what went wrong, or why nothing was done, as lines.
+        faults: what went wrong, or why nothing was done, as lines.
     """
 
     known: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ActivateAnswer:
     switch: str | None = None
     result: str | None = None
     down_seconds: float = 0.0
-    wrong: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def main(request: ActivateRequest) -> ActivateAnswer:
@@ -72,7 +72,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     root, text = state.parent / "services", f": {request.why}" if request.why else ""
     new = current(root / request.service)
     if problems := _in_the_way(state, request, new):
-        return replace(answer, wrong=(problems,))
+        return replace(answer, faults=(problems,))
     if request.dry or new is None:
         return answer
     switches = [
@@ -96,7 +96,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     systemd.systemctl("reset-failed", SWITCH)
     done = run(*switch.settle)
     if not done.ok:
-        return replace(answer, wrong=(f"the switch can't be started: {done.said}",))
+        return replace(answer, faults=(f"the switch can't be started: {done.message}",))
     return replace(answer, switch=switch.id)
 
 

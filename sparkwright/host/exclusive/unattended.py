@@ -58,12 +58,12 @@ def run(root: Path, service: str, by: str) -> int:
     try:
         request = ActivateRequest(service, str(root), owner.by, by, owner.token)
         activated = activate.main(request)
-        for line in activated.wrong:
+        for line in activated.faults:
             print(f"{service}: {line}", flush=True)
         if activated.switch:
             print(f"{service}: {activated.was} makes room for it", flush=True)
             print(_ended(state, activated.switch), flush=True)
-        return AGAIN if activated.wrong else 0
+        return AGAIN if activated.faults else 0
     finally:
         lock.release(state, str(owner.token))
 

@@ -91,7 +91,7 @@ def _into_docker(request: PullRequest, stop: Event) -> str | None:
             pulled = docker.docker("--config", folder, "pull", "--quiet", request.source)
             if pulled.ok or stop.wait(1):
                 break
-    return None if pulled.ok else pulled.said
+    return None if pulled.ok else pulled.message
 
 
 def _name(request: PullRequest, progress: Progress) -> None:
@@ -99,7 +99,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
-        raise Failed("docker_name", reason=tagged.said)
+        raise Failed("docker_name", reason=tagged.message)
     if request.build:
         progress.state = "building"
         progress.write()
@@ -118,7 +118,7 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
         passed = [word for name in _PROXIES if name in os.environ for word in ("--build-arg", name)]
         built = docker.docker("build", *passed, "--tag", name, folder)
     if not built.ok:
-        raise Failed("docker_build", reason=built.said or "failed without output")
+        raise Failed("docker_build", reason=built.message or "failed without output")
 
 
 def run(path: Path, _runtime: Path | None) -> int:

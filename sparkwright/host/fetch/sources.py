@@ -285,7 +285,7 @@ class Hub(_Queried):
             headers.get("Content-Length") if origin(location) == origin(url) else None
         )
         if size and size != str(file.size):
-            raise Failed("size_on_hub", file=file.path, found=size, size=file.size)
+            raise Failed("size_on_hub", file=file.path, installed=size, size=file.size)
         return Location(location, self._headers(location), self._xet(url, headers))
 
     def _commit(self) -> object:

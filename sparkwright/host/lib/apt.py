@@ -59,7 +59,7 @@ def free() -> None:
             environment={**os.environ, **_QUIET},
         )  # fmt: skip
         if not done.ok:
-            raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.said}")
+            raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.message}")
 
 
 def _held(path: str) -> bool:

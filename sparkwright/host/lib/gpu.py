@@ -53,15 +53,15 @@ class Gpus:
     """nvidia-smi's answer.
 
     Attributes:
-        found: whether nvidia-smi is installed.
+        installed: whether nvidia-smi is installed.
         code: its exit code; None when it hung or is not there.
-        said: its own words when it failed.
+        message: its own words when it failed.
         gpus: what it lists.
     """
 
-    found: bool
+    installed: bool
     code: int | None
-    said: str = ""
+    message: str = ""
     gpus: tuple[Gpu, ...] = ()
 
 
@@ -103,7 +103,7 @@ class Question:
             return Question(rest).answer()
         if done.code == 0:
             return Gpus(True, 0, done.err.strip(), parse(done.out, self._fields))
-        return Gpus(done.found, done.code, (done.out + done.err).strip())
+        return Gpus(done.installed, done.code, (done.out + done.err).strip())
 
 
 def ask(fields: tuple[str, ...] = STATE) -> Gpus:

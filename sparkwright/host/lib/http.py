@@ -25,7 +25,7 @@ class Health:
 
     code: int | None
     seconds: float = 0.0
-    said: str = ""
+    message: str = ""
 
 
 #: Bytes of an answer, and of a stream, at most: vLLM's largest, of tokens or metrics, have some.

@@ -18,13 +18,13 @@ class Outcome:
 
     Attributes:
         code: exit code; None when it hung or is not there.
-        found: whether there is such a command.
+        installed: whether there is such a command.
     """
 
     code: int | None
     out: str = ""
     err: str = ""
-    found: bool = True
+    installed: bool = True
 
     @property
     def ok(self) -> bool:
@@ -32,7 +32,7 @@ class Outcome:
         return self.code == 0
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The last line that it printed, of its errors first; empty for none."""
         lines = (self.err.strip() or self.out.strip()).splitlines()
         return lines[-1] if lines else ""
@@ -70,9 +70,9 @@ class Running:
     def outcome(self) -> Outcome:
         """How it ended."""
         if self._process is None:
-            return Outcome(None, err=f"{self._words[0]} is not installed", found=False)
+            return Outcome(None, err=f"{self._words[0]} is not installed", installed=False)
         try:
-            message = _said(self._process, self._timeout)
+            message = _output(self._process, self._timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()  # not waited for: what hangs in the kernel does not even die
             return Outcome(None, err=f"{self._words[0]}: no answer within {self._timeout:.0f} s")
@@ -83,7 +83,7 @@ class Running:
         return Outcome(self._process.returncode, out, err)
 
 
-def _said(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[bytes, bytes]:
+def _output(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[bytes, bytes]:
     """Read a command's output like ``communicate``, but bounded: a log holds what others wrote.
 
     Raises:

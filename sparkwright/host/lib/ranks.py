@@ -92,14 +92,14 @@ def health(home: str | Path, server: Server | None = None) -> Health | None:
     server is given."""
     rank = state(home)
     if rank and rank.step == WAITING:
-        return Health(None, said=missing(home) or "")
+        return Health(None, message=missing(home) or "")
     if rank and rank.number:
-        return Health(200, said=f"rank {rank.number} serves with its head")
+        return Health(200, message=f"rank {rank.number} serves with its head")
     if server is None:
         return None
     began = time.monotonic()
     try:
         answer = server.get("/health")
     except NoAnswer as error:
-        return Health(None, said=str(error)[:200])
+        return Health(None, message=str(error)[:200])
     return Health(answer.status, time.monotonic() - began, answer.text[:200])

@@ -63,13 +63,15 @@ def main(request: InstallRequest) -> list[str]:
     if request.packages:
         done = _brought(request.packages)
         if not done.ok or not Path(HAPROXY).exists():
-            raise SystemExit(f"the bundle's packages of HAProxy do not fit this host: {done.said}")
+            raise SystemExit(
+                f"the bundle's packages of HAProxy do not fit this host: {done.message}"
+            )
     else:
         done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
         if not done.ok:
             apt.get("update", "-qq", environment=request.environment)
             done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
         if not done.ok:
-            raise SystemExit(f"apt-get install haproxy: {done.said}")
+            raise SystemExit(f"apt-get install haproxy: {done.message}")
     systemd.disable("haproxy.service")
     return ["installed HAProxy"]

@@ -93,14 +93,14 @@ def joined(client: Client) -> str:
 
     def state() -> Health:
         unknown = "it has not begun to wait for its head"
-        return ranks.health(home) or Health(None, said=unknown)
+        return ranks.health(home) or Health(None, message=unknown)
 
     if remaining(lambda: not state().code, request.boot_seconds, 0.5):
-        raise Fault("down", state().said)
+        raise Fault("down", state().message)
     unit = systemd.unit(request.unit).get("ActiveState", "unknown")
     if unit != "active":
         raise Fault("down", f"the unit is {unit}{_error(request.unit)}")
-    return state().said
+    return state().message
 
 
 def _home(request: SmokeRequest) -> Path:

@@ -166,7 +166,7 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
 
 def gpu_state(answer: Gpus, limits: Limits) -> dict[str, str]:
     """Faults of the GPU by nvidia-smi's answer, as text; empty if there are none."""
-    faults = {} if answer.gpus else {SILENT: answer.said[:200] or "no GPU"}
+    faults = {} if answer.gpus else {SILENT: answer.message[:200] or "no GPU"}
     for gpu in answer.gpus:
         if gpu.event_reasons & HEAT:
             faults[_HOT] = _figures(gpu)

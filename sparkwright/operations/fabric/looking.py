@@ -2,7 +2,7 @@
 
 from pyinfra.api.host import Host
 
-from sparkwright.checks.fabric.untrusted import wrong
+from sparkwright.checks.fabric.untrusted import malformed
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import Sudo, ask
 from sparkwright.host import fabric
@@ -15,6 +15,6 @@ def state_of(host: Host, image: str | None = None) -> FabricState:
         host, fabric, FabricRequest(image=image), FabricState, sudo=Sudo.IF_POSSIBLE, timeout=60,
         secrets=False,
     )  # fmt: skip
-    if why := wrong(fabric_state):
+    if why := malformed(fabric_state):
         invalid("sparkwright-fabric", why)
     return fabric_state

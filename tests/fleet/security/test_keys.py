@@ -42,11 +42,11 @@ def test_a_rotation_under_load_fails_no_request(clients: Site) -> None:
         clients.sparkwright("key", "rotate", "--name", "openclaw", INVENTORY)
         new = named(clients)
         assert statuses(old) == statuses(new) == {200}
-    assert load.wrong == []
+    assert load.faults == []
     assert load.served > 20
     with Load(BALANCER, 8080, new) as load:
         clients.sparkwright("key", "retire", "--name", "openclaw", INVENTORY)
-    assert load.wrong == []
+    assert load.faults == []
     assert (statuses(old), statuses(new)) == ({401}, {200})
     assert {host: container(host) for host in REPLICAS} == before
     assert deploy(clients).changed == set()
@@ -57,7 +57,7 @@ def test_the_fleets_own_key_is_rotated_too(clients: Site) -> None:
     old = clients.key
     with Load(BALANCER, 8080, old) as load:
         clients.sparkwright("key", "rotate", INVENTORY)
-    assert load.wrong == []
+    assert load.faults == []
     clients.sparkwright("key", "retire", INVENTORY)
     assert (statuses(old), statuses(clients.key)) == ({401}, {200})
     assert deploy(clients).changed == set()

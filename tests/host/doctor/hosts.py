@@ -34,10 +34,10 @@ class Vllm:
 
 
 class _Handler(Handler):
-    said: Vllm
+    message: Vllm
 
     def do_GET(self) -> None:
-        message = self.said
+        message = self.message
         status, text = (200, message.page()) if self.path == "/metrics" else (message.health, "")
         self.reply(status, text.encode())
 
@@ -51,7 +51,7 @@ class _Handler(Handler):
 def vllm() -> Iterator[Vllm]:
     """A server on a free port."""
     text = Vllm()
-    with listening(_Handler, said=text) as text.port:
+    with listening(_Handler, message=text) as text.port:
         yield text
 
 

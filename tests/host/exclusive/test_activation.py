@@ -82,7 +82,7 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert _state(pair) == A
     assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
     answer = _ask(pair)
-    assert (answer.known, answer.group, answer.was, answer.wrong) == (
+    assert (answer.known, answer.group, answer.was, answer.faults) == (
         ("a", "b"), "evening", "a", ())  # fmt: skip
     assert answer.switch == _request(pair)["id"]
     assert _switch(pair).run() == "good"
@@ -186,7 +186,7 @@ def test_what_is_in_the_way_is_said_and_nothing_is_touched(
         (pair.place / "services/b/current").unlink()
     for dry in (True, False):
         answer = _ask(pair, dry=dry)
-        assert answer.wrong[0].startswith(why)
+        assert answer.faults[0].startswith(why)
         assert answer.switch is None
     assert not (state / "switch/request.json").exists()
     assert _state(pair) == A
@@ -195,7 +195,7 @@ def test_what_is_in_the_way_is_said_and_nothing_is_touched(
 def test_our_own_lock_is_not_in_the_way_and_dry_writes_nothing(pair: Host) -> None:
     lock = {"token": "ours", "by": "ann@laptop"}
     files.write(pair.place / "state/lock.json", json.dumps(lock), 0o644)
-    assert _ask(pair, token="ours", dry=True).wrong == ()
+    assert _ask(pair, token="ours", dry=True).faults == ()
     assert not (pair.place / "state/switch/request.json").exists()
     assert _ask(pair, token="ours").switch
 

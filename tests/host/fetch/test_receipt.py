@@ -72,11 +72,11 @@ def test_hashing_again_finds_what_size_and_time_do_not(
     path, nowhere = str(model), str(model / "nowhere")
     request = (path, nowhere)
     answer = rehash.main(request)
-    assert (answer[path].wrong, answer[path].bytes) == ((), 14)
-    assert answer[nowhere].wrong == ("it has no receipt",)
+    assert (answer[path].faults, answer[path].bytes) == ((), 14)
+    assert answer[nowhere].faults == ("it has no receipt",)
     before = (model / "a.bin").stat().st_mtime_ns
     (model / "a.bin").write_bytes(b"conten!")
     os.utime(model / "a.bin", ns=(0, before))
     assert receipt.check(path, COMMIT) is None
-    assert rehash.main(request)[path].wrong == ("a.bin has other content than was verified",)
+    assert rehash.main(request)[path].faults == ("a.bin has other content than was verified",)
     assert receipt.check(path, COMMIT) == "has no receipt"

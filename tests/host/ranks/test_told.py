@@ -52,7 +52,7 @@ def test_a_rank_that_waits_says_for_whom(tmp_path: Path, active: None, number: i
     _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not there")
     result = ranks.health(tmp_path)
     assert result is not None
-    assert (result.code, result.said) == (
+    assert (result.code, result.message) == (
         None, "it waits for the other ranks: rank 1 (spark-2) is not there",
     )  # fmt: skip
     (item,) = check.run(_request(tmp_path)).checks

@@ -77,10 +77,10 @@ def test_a_client_gets_503_and_never_another_programs_answer(
                       check_milliseconds=50)  # fmt: skip
     with opened(proxies) as proxy:
         config = Path(proxies.config).read_text()
-        found = re.search(r"server self (\S+) check (?:port|addr) (\S+)", config)
-        assert found
+        installed = re.search(r"server self (\S+) check (?:port|addr) (\S+)", config)
+        assert installed
         posing = subprocess.Popen(
-            ["/usr/bin/python3", "-c", POSE, *found.groups()],
+            ["/usr/bin/python3", "-c", POSE, *installed.groups()],
             user=UID, group=UID, extra_groups=[], cwd="/", stdout=subprocess.PIPE,
             text=True,
         )  # fmt: skip
@@ -92,14 +92,14 @@ def test_a_client_gets_503_and_never_another_programs_answer(
         shown, _ = posing.communicate()
         assert (answer.status, answer.body != b"forged") == (503, True)
         assert shown.split() == ["refused", "refused"]
-        for at in found.groups():  # and the engine itself is reached there
+        for at in installed.groups():  # and the engine itself is reached there
             server = ThreadingUnixStreamServer(at.removeprefix("unix@"), _Engine)
             Path(at.removeprefix("unix@")).chmod(0o666)
             threading.Thread(target=server.serve_forever, daemon=True).start()
         until(lambda: proxy.post("/v1/chat/completions").body == b"real", "the engine's answer")
         with socket.socket(socket.AF_UNIX) as local:
             script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
-            command = ["/usr/bin/python3", "-c", script, found[1].removeprefix("unix@")]
+            command = ["/usr/bin/python3", "-c", script, installed[1].removeprefix("unix@")]
             done = subprocess.run(
                 command,
                 user=UID,

@@ -12,7 +12,7 @@ from tests.unit.bootstrap.states import DGX, but
 from tests.unit.builders import probe
 
 BARE = but(DGX, toolkit=False)
-ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 
 
 def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:

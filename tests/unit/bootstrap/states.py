@@ -12,8 +12,8 @@ from sparkwright.host.observe import Distribution, Observation
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe
 
 #: What of an observation is named otherwise here, and how it is seen.
-_ANSWERED = {"found": True, "code": 0, "err": "", "out": "1.17.8\n"}
-_ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+_ANSWERED = {"installed": True, "code": 0, "err": "", "out": "1.17.8\n"}
+_ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 
 
 def but(state: BootstrapState, **changes: Any) -> BootstrapState:

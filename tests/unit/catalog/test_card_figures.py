@@ -34,7 +34,7 @@ class Fact:
 
     where: str
     source: str
-    found: list[tuple[str, float]] = field(default_factory=list)
+    installed: list[tuple[str, float]] = field(default_factory=list)
 
 
 def facts(where: str, node: Any) -> Iterator[Fact]:
@@ -67,7 +67,7 @@ def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> 
         text, _, source = str(value).rpartition(" (card of ")
         below.append(Fact(path, f"card of {source}", _figures(key, text)))
     else:
-        fact.found += _figures(key, value)
+        fact.installed += _figures(key, value)
 
 
 def _figures(key: str, value: Any) -> list[tuple[str, float]]:
@@ -142,7 +142,7 @@ def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
     missing = [
         f"{item.where}: {key}: {value:g} ({item.source})"
         for item in _all(path)
-        for key, value in item.found
+        for key, value in item.installed
         if not holds(key, value, figures_of(item.source))
     ]
     assert missing == []

@@ -25,7 +25,7 @@ cases = Tables(__file__)
 
 SITE = "inventory/lab.py"
 DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
-WRONG = ControlAnswer(("qwen36",), wrong=("qwen36: health: no answer",))
+WRONG = ControlAnswer(("qwen36",), faults=("qwen36: health: no answer",))
 LINE = LogLine(1764000000.0, "qwen36", "INFO ready")
 NOTHING = ControlAnswer(("gemma",))
 LOGS = LogsAnswer(("qwen36",), (LINE,), "s=1")
@@ -170,7 +170,7 @@ def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     ]  # fmt: skip
     assert asked[0].hosts.limit == ("spark-1",)
     assert asked[0].arguments == {"on": True, "why": "a new fan"}
-    having({"spark-1": MaintenanceAnswer(MARK, wrong=("qwen36: health: no answer",))})
+    having({"spark-1": MaintenanceAnswer(MARK, faults=("qwen36: health: no answer",))})
     done = run("maintenance", SITE, "spark-1", "off")
     assert done.exit_code == 1
     assert "spark-1: qwen36: health: no answer" in done.stderr

@@ -106,11 +106,11 @@ def test_every_spelling_of_a_mistake_is_found(tmp_path: Path, answers: Findings)
     pairs = [(number, other) for number, row in enumerate(ROWS) for other in _spellings(row)]
     assert len(pairs) > 100
     hosts = {f"other-{index}": host_of(row) for index, (_, row) in enumerate(pairs)}
-    wrong = []
+    faults = []
     for (number, row), findings in zip(pairs, checked(tmp_path, hosts).values(), strict=True):
         # A variable that the tag's vLLM has no more is refused for that, too.
         ids = {item["id"] for item in findings} - {"removed-variable"}
         expected = {item["id"] for item in answers[f"row-{number}"]} - {"removed-variable"}
         if ids != expected:
-            wrong.append((ids, expected, host_of(row)))
-    assert not wrong, "\n".join(map(str, wrong))
+            faults.append((ids, expected, host_of(row)))
+    assert not faults, "\n".join(map(str, faults))

@@ -222,5 +222,5 @@ def test_plan_refuses_a_lock_without_the_signature(key: Key, tmp_path: Path) -> 
         return result.output
 
     assert f"signed by {tmp_path}/cosign.pub" in planned(digest, right)
-    for wrong in ((_OTHER, right), (digest, None), (digest, right | {"signature": "AAAA"})):
-        assert f"no signature of {name} is by the key" in planned(*wrong)
+    for faults in ((_OTHER, right), (digest, None), (digest, right | {"signature": "AAAA"})):
+        assert f"no signature of {name} is by the key" in planned(*faults)

@@ -109,7 +109,7 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
 
 def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = tuple(decode(LogLine, item) for item in (LINE, {**LINE, "text": PAINTED}))
-    answering(monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36",), lines, wrong=ATTACK)})
+    answering(monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36",), lines, fault=ATTACK)})
     done = run("logs")
     assert harmless(done.output), repr(done.output)
     shown = done.stdout.splitlines()

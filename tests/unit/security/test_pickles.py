@@ -100,4 +100,4 @@ def test_the_lock_command_reports_pickles(tmp_path: Path) -> None:
     ):
         file = tmp_path / "fleet.lock"
         file.write_text(render_lock(from_resolution([host.references], resolved, None)))
-        assert lock_command._check(file, [host]).wrong == problem
+        assert lock_command._check(file, [host]).faults == problem

@@ -40,7 +40,7 @@ def test_a_stream_that_fails_says_why(tools: Path) -> None:
     (result,) = program.main(
         MeasureRequest(write=(Stream("rocep1s0f1", 12000, "192.168.177.11"),))
     ).measured
-    assert (result.value, result.wrong) == (None, "Couldn't connect to 192.168.177.11:12000")
+    assert (result.value, result.fault) == (None, "Couldn't connect to 192.168.177.11:12000")
 
 
 def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
@@ -67,14 +67,14 @@ def test_the_container_has_what_a_rank_has_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("image", "available", "text", "expected"),
     [
-        (None, 1 << 40, "", {"wrong": "vllm:a is not on this host: deploy first"}),
-        ({}, 3 << 20, "", {"wrong": "0.0 GiB of memory are available, and it takes 0.0: "
+        (None, 1 << 40, "", {"fault": "vllm:a is not on this host: deploy first"}),
+        ({}, 3 << 20, "", {"fault": "0.0 GiB of memory are available, and it takes 0.0: "
                                     "stop the service first"}),
         ({}, 1 << 40, 'echo INFO; echo \'{"gbytes": 22.1, "backend": "nccl"}\'\n',
          {"value": 22.1, "backend": "nccl"}),
         ({}, 1 << 40, "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1\n",
-         {"wrong": "ModuleNotFoundError: No module named 'torch'"}),
-        ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", {"wrong": '{"gbytes": "much"}'}),
+         {"fault": "ModuleNotFoundError: No module named 'torch'"}),
+        ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", {"fault": '{"gbytes": "much"}'}),
     ],
 )  # fmt: skip
 def test_a_rank_of_the_gather(

@@ -20,7 +20,7 @@ cases = Tables(__file__)
 
 NOW = 1000.0
 BOX = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
-ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 
 
 #: Faults of a host, each with its check.

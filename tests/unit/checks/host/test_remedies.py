@@ -20,7 +20,7 @@ DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", 
 BOOKWORM, TRIXIE = Distribution("debian", "12"), Distribution("debian", "13")
 FEDORA, RESOLUTE = Distribution("fedora", "43"), Distribution("ubuntu", "26.04")
 OTHER = Distribution("arch", "")
-ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 #: Packages of no distribution but these.
 OWN = {
     "docker-compose-v2": [UBUNTU, RESOLUTE],

@@ -69,7 +69,7 @@ def facts(answer: Mapping[str, Any]) -> Facts:
 
 def gpu(**changes: Any) -> dict[str, Any]:
     """A GB10 that idles."""
-    return {"found": True, "code": 0, "said": "", "gpus": [{**_SOUND["gpu"], **changes}]}
+    return {"installed": True, "code": 0, "message": "", "gpus": [{**_SOUND["gpu"], **changes}]}
 
 
 def spark(**changes: Any) -> Facts:

@@ -207,7 +207,7 @@ def test_every_check_is_provoked_here() -> None:
 
 @pytest.mark.parametrize("name", sorted(PATTERNS))
 def test_a_capture_of_a_log_has_its_own_diagnosis(name: str) -> None:
-    ends = {"health": {"code": 500, "said": ""}} if PATTERNS[name].vague else {}
+    ends = {"health": {"code": 500, "message": ""}} if PATTERNS[name].vague else {}
     first, *others = diagnose("spark-1", spark(service=service(log=_capture(name), **ends)))
     assert (first.id, others) == (name, [])
     assert first.subject.service == "qwen36"
@@ -251,7 +251,7 @@ def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
     text = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
         log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],
-        container=None, gpu_inside=None, health={"code": None, "said": "refused"}, metrics=[],
+        container=None, gpu_inside=None, health={"code": None, "message": "refused"}, metrics=[],
     )  # fmt: skip
     assert [item.id for item in diagnose("spark-1", spark(service=text))] == ["token-budget"]
 

@@ -35,7 +35,7 @@ def diagnoses(**changes: Any) -> list[str]:
 @cases("name", "diagnosis")
 def test_a_failure_has_its_own_diagnosis(name: str, diagnosis: str) -> None:
     log = lines(f"failed/{name}.log")
-    names = diagnoses(log=log, health={"code": None, "said": "refused"}, metrics=[])
+    names = diagnoses(log=log, health={"code": None, "message": "refused"}, metrics=[])
     assert names[0] == diagnosis
     assert set(names[1:]) <= {"not-serving"}
 

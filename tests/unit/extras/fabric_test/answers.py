@@ -8,8 +8,8 @@ _WRONG = "message too long for enp1s0f1np1"
 ANSWERS = {
     "fabric_measured": MeasureAnswer(
         (
-            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong=_WRONG),
-            Measurement("all-gather", wrong=LONG),
+            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, fault=_WRONG),
+            Measurement("all-gather", fault=LONG),
         )
     )
 }

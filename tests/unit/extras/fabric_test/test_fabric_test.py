@@ -95,11 +95,11 @@ def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
 
 def test_silence_and_faults_are_failures() -> None:
     fabric, steps = planned(pair())
-    ping = Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long")
-    gather = Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed")
+    ping = Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, fault="message too long")
+    gather = Measurement("all-gather", fault="NCCL WARN Call to ibv_modify_qp failed")
     measures = judged(fabric, steps, [{"spark-1": [ping]}, {}, {}, {"spark-1": [gather]}])
     assert {measure.verdict for measure in measures} == {FAILED}
-    assert [(measure.what, measure.where, measure.said) for measure in measures] == [
+    assert [(measure.what, measure.where, measure.output) for measure in measures] == [
         ("ping", "spark-1 enp1s0f1np1 to 192.168.177.12", "message too long"),
         ("ping", "spark-2", "no answer"), ("ib_write_bw", "spark-2 to spark-1", "no answer"),
         ("all-gather", "2 ranks", "NCCL WARN Call to ibv_modify_qp failed"),
@@ -108,7 +108,7 @@ def test_silence_and_faults_are_failures() -> None:
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
     last = measured(92.6, _gathered(0.4, "gloo"), pair()).measures[-1]
-    assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")
+    assert (last.verdict, last.output) == (SKIPPED, "over gloo, not nccl: no GPU")
 
 
 def _answering(

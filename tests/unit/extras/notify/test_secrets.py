@@ -55,7 +55,7 @@ def test_nothing_of_a_log_line_leaves(message: str) -> None:
         "why": [message], "down_seconds": 3.0, "result": message, "reasons": [message],
     }  # fmt: skip
     unit = {"ActiveState": "inactive", "Result": message}
-    service = {"unit": unit, "health": {"code": None, "said": message}}
+    service = {"unit": unit, "health": {"code": None, "message": message}}
     problems = [replace(WEDGE, **change) for change in changes]
     sick = host(*problems, history=[entry], service=service)
     result, _ = current({"spark-1": sick})
