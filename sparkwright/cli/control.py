@@ -200,7 +200,8 @@ def _end(
             complain(host, visible(line))
     unknown = bool(services) and misspelt(services, answers.answers)
     failed = any(answer.faults for answer in answers.answers.values())
-    finish(answers, failed=failed, unknown=unknown)
+    is_known = any(name in answer.known for answer in answers.answers.values() for name in services)
+    finish(answers, failed=failed or unknown, unknown=unknown and not is_known)
 
 
 @click.command("rollback")

@@ -1,11 +1,14 @@
 """pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.catalog.gpus import FAMILIES
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
+from sparkwright.documents import text_files
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, suggest
 
@@ -42,10 +45,18 @@ def group_problems(
             where = f"{inventory}: {own[-1]}"
             yield _MESSAGES.mistake("two-families", where, host.name, groups=" and ".join(own))
     groups = {group for host in hosts for group in host.groups}
-    texts = [file.read_text("utf-8", "replace") for file in inventory.parent.glob("*.py")]
-    for name in sorted(set(with_data) - groups):
+    strays = sorted(set(with_data) - groups)
+    texts = [*_texts(inventory.parent)] if strays else []
+    for name in strays:
         named = any(name in text for text in texts)
         near = suggest(name, sorted(groups.difference(with_data) if named else groups))
         if near.startswith("did you mean"):
             facts = {"group": name, "near": near}
             yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)
+
+
+def _texts(folder: Path) -> Iterator[str]:
+    """The inventories of a folder, but for those that can't be read."""
+    for file in folder.glob("*.py"):
+        with suppress(Unusable):
+            yield text_files.read(file)

@@ -124,7 +124,7 @@ def exposure(path: Path, subject: str) -> tuple[str, str] | None:
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
         return f"others may read {subject} (mode {mode:o})", f"chmod 600 {path}"
     if status.st_uid not in (0, os.geteuid(), Path().stat().st_uid):
-        return f"{subject} is another user's (uid {status.st_uid})", f"chown {path}, or remove it"
+        return f"{subject} is another user's (uid {status.st_uid})", f"chown $USER {path}"
     return None
 
 

@@ -23,7 +23,7 @@ WholeSeconds = Annotated[Whole, Field(gt=0, le=86400)]
 Gib = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 #: What a system keeps its own files in or below, and what its programs share.
 _SYSTEM = re.compile(
-    r"/+((bin|boot|dev|etc|lib\w*|proc|run|sbin|sys)(/.*)?|(home|opt|root|tmp|usr|var|var/lib)?/*)"
+    r"/+((bin|boot|dev|etc|lib(32|64|x32|exec)?|proc|run(?!/media/)|sbin|sys)(/.*)?|(home|opt|root|tmp|usr|var|var/lib)?/*)"
 )
 #: A GPU's UUID, or its index.
 GpuName = (

@@ -1,5 +1,6 @@
 """YAML files as they were parsed before: parsing the catalog takes most of a run's planning."""
 
+import datetime as dt
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -9,18 +10,20 @@ from sparkwright.documents import caches, text_files, yaml_text
 from sparkwright.findings.user_error import UserError
 
 FILE = caches.FOLDER / "yaml.json"
+_DATE = "\0date"
 
 
 class ParsedFiles:
     """Values of YAML files, by path: parsed anew where a file is no longer the same.
 
-    They are read from and kept in JSON, so that a date is a text.
+    They are kept in JSON, and what that would change is not kept: a key that is a number stays a
+    mistake in each run.
     """
 
     def __init__(self) -> None:
         self._values: dict[str, list[Any]] = {}
         try:
-            self._kept = dict(json.loads(FILE.read_bytes()))
+            self._kept = dict(_value(FILE.read_bytes()))
         except (OSError, ValueError, TypeError, RecursionError):
             self._kept = {}
 
@@ -35,6 +38,8 @@ class ParsedFiles:
                 pass
             case _:
                 stamp, value = _stamp(path), yaml_text.load(text_files.read(path))
+                if not _stays(value):
+                    return value
         self._values[str(path.absolute())] = [stamp, value]
         return value
 
@@ -42,7 +47,33 @@ class ParsedFiles:
         """Keep what was loaded for the next run, where this run may write."""
         if caches.WRITTEN.is_set() and self._values != self._kept:
             with suppress(OSError, UserError):  # it only costs time
-                text_files.write(FILE, json.dumps(self._values, default=str), 0o600)
+                text_files.write(FILE, _text(self._values), 0o600)
+
+
+def _text(value: Any) -> str:
+    """JSON, in which a date has a form of its own. Raises TypeError for other types."""
+
+    def date(item: Any) -> dict[str, str]:
+        if type(item) is not dt.date:
+            raise TypeError(type(item))
+        return {_DATE: item.isoformat()}
+
+    return json.dumps(value, default=date)
+
+
+def _stays(value: Any) -> bool:
+    """Whether JSON gives back what it was given."""
+    try:
+        return bool(_value(_text(value)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _value(text: str | bytes) -> Any:
+    def dated(item: dict[str, Any]) -> Any:
+        return dt.date.fromisoformat(item[_DATE]) if _DATE in item else item
+
+    return json.loads(text, object_hook=dated)
 
 
 def _stamp(path: Path) -> list[int]:

@@ -47,7 +47,7 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
     Raises:
         UserError: for another user's ``.sparkwright``.
     """
-    for state in [item for item in (path, *path.parents) if item.name == ".sparkwright"]:
+    for state in [item for item in (path, *path.parents) if item.name == ".sparkwright"][:1]:
         state.mkdir(0o700, parents=True, exist_ok=True)
         try:
             state.chmod(0o700)

@@ -107,9 +107,10 @@ def close(program: str, service: str, hook: str, matches: list[Rule], rules: lis
 def open_again(service: str) -> None:
     """Remove all chains of a service, also those that an earlier release made."""
     for program in PROGRAMS:
-        listed = [line.split() for line in (listing(program, "-w", "-S") or "").splitlines()]
+        lines = [line.split() for line in (listing(program, "-w", "-S") or "").splitlines()]
+        listed = [words for words in lines if len(words) > 1]
         for action, chain, *rule in listed:
-            if action == "-A" and rule[-1].startswith(_prefix(service)):
+            if action == "-A" and rule and rule[-1].startswith(_prefix(service)):
                 run(program, "-w", "-D", chain, *rule, timeout=20)
         for _, chain, *_ in listed:
             if chain.startswith(_prefix(service)):

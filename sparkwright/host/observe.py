@@ -336,7 +336,7 @@ def container_at(port: int, command: str, cgroup: str) -> str | None:
     """``name restart-policy`` of the container that listens on a port; None where it is none."""
     match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
-    if command == "docker-proxy":
+    if command in ("docker-proxy", "dockerd"):  # the second without "userland-proxy"
         published = (
             listed["Id"]
             for listed in docker.get("/containers/json") or []

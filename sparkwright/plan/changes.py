@@ -127,9 +127,13 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 def is_ours(listener: Listener, observed: Observation) -> bool:
     """A listener in a container of any of our services (ports may be exchanged), or a proxy."""
     name = (listener.container or "").partition(" ")[0]
-    # A container with a network of its own: Docker's own process listens in its place.
+    # A container with a network of its own: a process of Docker's listens in its place.
     service = name.removeprefix("sparkwright-")
-    if listener.command == "docker-proxy" and service != name and service in observed.services:
+    if (
+        listener.command in ("docker-proxy", "dockerd")
+        and service != name
+        and service in observed.services
+    ):
         return True
     ids = [state.container.id for state in observed.services.values() if state.container]
     return any(item in listener.cgroup for item in (*ids, *OWN_UNITS))

@@ -11,6 +11,7 @@ import subprocess
 from base64 import b64encode
 from pathlib import Path
 from tempfile import TemporaryFile
+from urllib.parse import unquote, urlsplit
 
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Server, asking
@@ -46,9 +47,12 @@ def resolve_commit(repository: str, revision: str) -> str:
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     where = f"git repository {repository}@{revision}"
-    url = f"{repository.rstrip('/')}/info/refs?service=git-upload-pack"
+    parts = urlsplit(f"{repository.rstrip('/')}/info/refs?service=git-upload-pack")
+    account, _, server = parts.netloc.rpartition("@")
+    url = parts._replace(netloc=server).geturl()
+    headers = _basic(unquote(account)) if account else _netrc(url)
     with asking(where, "the repository", answer="its references", setting="image_mirrors for it"):
-        answer = Server(url).get(url, _netrc(url), _MOST_REFERENCES).required()
+        answer = Server(url).get(url, headers, _MOST_REFERENCES).required()
     references = {
         match[2].decode("utf-8", "replace"): match[1].decode()
         for match in re.finditer(rb"([0-9a-f]{40})[ \t](refs/[^\s\0]+)", answer.content)
@@ -64,7 +68,11 @@ def _netrc(url: str) -> dict[str, str]:
     from requests.utils import get_netrc_auth
 
     account = ":".join(get_netrc_auth(url) or ())
-    return {"Authorization": f"Basic {b64encode(account.encode()).decode()}"} if account else {}
+    return _basic(account) if account else {}
+
+
+def _basic(account: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {b64encode(account.encode()).decode()}"}
 
 
 def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:

@@ -71,7 +71,7 @@ class Server:
         self._host, self._depth = parts.hostname, 0
         self._schemes = ("https", parts.scheme) if parts.scheme == "http" else ("https",)
         self._until = time.monotonic() + SECONDS
-        self._certificates = _certificates() if parts.scheme == "https" else None
+        self._certificates = _certificates()
 
     def get(
         self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
@@ -85,19 +85,15 @@ class Server:
         # A locked run sends no request, and these take 0.1 s to import.
         from http.client import HTTPException
         from urllib.error import HTTPError
-        from urllib.request import ProxyHandler, Request
-
-        from requests.utils import get_environ_proxies, select_proxy
+        from urllib.request import Request
 
         from sparkwright.host.fetch import sources
         from sparkwright.host.lib import bounded
 
         if urlsplit(url).scheme not in self._schemes:
             raise Unusable(f"it leads to {url[:200]}", "name another server")
-        proxy = select_proxy(url, get_environ_proxies(url))
         opener = sources.opener(
-            sources.Redirects(), bounded.answers(most, self._left()),
-            ProxyHandler({"http": proxy, "https": proxy} if proxy else {}),
+            sources.Redirects(), bounded.answers(most, self._left()), _proxies(),
             connect=self._connected, context=self._certificates,
         )  # fmt: skip
         try:
@@ -129,17 +125,17 @@ class Server:
         if proxied:
             name = urlsplit(query.full_url).hostname or ""
             self._judge(name, name)
-        failure = OSError("it has no address")
+        failure: OSError | Unusable = OSError("it has no address")
         for entry in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[:_ADDRESSES]:
             ip = str(entry[4][0])
-            if not proxied:
-                self._judge(address[0].lower(), ip)
             try:
+                if not proxied:
+                    self._judge(address[0].lower(), ip)
                 seconds = min(_CONNECT_SECONDS, self._left())
                 connection = socket.create_connection((ip, address[1]), seconds)
                 connection.settimeout(_STEP_SECONDS)
                 return connection
-            except OSError as error:
+            except (OSError, Unusable) as error:
                 failure = error
         raise failure
 
@@ -151,6 +147,20 @@ class Server:
         elif depth > self._depth:
             problem = f"it leads to {host} ({ip}), an address that is not the internet's"
             raise Unusable(problem, "name another server")
+
+
+def _proxies() -> urllib.request.ProxyHandler:
+    """The environment's proxies, chosen for each URL that a query leads to."""
+    from urllib.request import ProxyHandler, Request
+
+    from requests.utils import get_environ_proxies, select_proxy
+
+    class Proxies(ProxyHandler):
+        def proxy_open(self, req: Request, proxy: str, type: str) -> Any:
+            address = select_proxy(req.full_url, get_environ_proxies(req.full_url))
+            return super().proxy_open(req, address, type) if address else None
+
+    return Proxies({"http": "chosen", "https": "for each URL"})
 
 
 def _depth(ip: str) -> int:

@@ -30,7 +30,8 @@ def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
         HostError: when the port is taken.
     """
     with _LOCK:
-        if (bundle, address) not in _running:
+        process = _running.get((bundle, address))
+        if process is None or process.poll() is not None:
             _running[bundle, address] = _start(Path(bundle).resolve(), address, port, keys)
     return Peer(CONTROLLER, f"http://{at(address, port)}")
 

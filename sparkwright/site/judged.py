@@ -91,10 +91,11 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
 
 
 def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Hosts that the controller reaches at the address and port of another host."""
-    names: dict[tuple[str, str], str] = {}
+    """Hosts that the controller reaches at the address and port of another host, the same way."""
+    names: dict[tuple[str, ...], str] = {}
     for name, data in everyone.items():
-        address = ssh_address(name, data), str(data.get("ssh_port") or 22)
+        way = (str(data.get(key)) for key in ("ssh_config_file", "ssh_paramiko_connect_kwargs"))
+        address = ssh_address(name, data), str(data.get("ssh_port") or 22), *way
         if (other := names.setdefault(address, name)) != name:
             facts = {"address": address[0], "other": other}
             yield _MESSAGES.mistake("one-address", "ssh_hostname", name, **facts)

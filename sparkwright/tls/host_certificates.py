@@ -108,6 +108,16 @@ def peer_certificate(
     return PeerCertificate(pem, result) if result and pem else None
 
 
+def _binds(data: Mapping[str, Any]) -> Iterator[str]:
+    """Addresses that a host's proxies will listen on, by its data."""
+    for setting in ("services", "load_balancer"):
+        entries = data.get(setting)
+        for entry in entries.values() if isinstance(entries, dict) else ():
+            bind = entry.get("bind") if isinstance(entry, dict) else None
+            if isinstance(bind, str):
+                yield bind
+
+
 def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Have the site's CA permit the names of all hosts of the inventory, before the first of them
     gets its certificate: afterwards the CA stays as it is.
@@ -115,7 +125,11 @@ def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     Returns:
         A warning when clients have to import it again.
     """
-    own = [names_of(host, data) for host, data in everyone.items() if data.get("tls") == "own"]
+    own = [
+        names_of(host, data, _binds(data))
+        for host, data in everyone.items()
+        if data.get("tls") == "own"
+    ]
     if not own:
         return
     from sparkwright.tls.authority import authority

@@ -5,6 +5,7 @@ arguments from. Settings and rules always speak of arguments; only here they bec
 """
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -56,8 +57,9 @@ def command(launch: Launch) -> Command:
 
 
 def _media_words(launch: Launch) -> list[str]:
-    """The hosts whose media it fetches; empty for a version that can't be told."""
-    if launch.version and release(launch.version) < _HAS_DOMAINS:
+    """The hosts whose media it fetches; none where a version is known to lack it."""
+    is_number = re.match(r"v?\d+\.\d", launch.version or "")
+    if launch.version and is_number and release(launch.version) < _HAS_DOMAINS:
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]
 

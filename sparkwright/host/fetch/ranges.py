@@ -170,7 +170,7 @@ class RangeFetch:
             sent = answer.headers.get("Content-Range") or ""
             unit, _, total = sent.partition("/")
             if total not in {size, "*"}:
-                raise Failed("size_on_server", file=self._file.path, installed=total, size=size)
+                raise Failed("size_on_server", file=self._file.path, length=total, size=size)
             if unit.removeprefix("bytes ").partition("-")[0].strip() != str(start):
                 raise _Cut(f"the server answers with another range ({sent})", start)
             return
@@ -180,7 +180,7 @@ class RangeFetch:
             raise _NoRanges
         length = answer.headers.get("Content-Length")
         if length not in {None, size}:
-            raise Failed("size_on_server", file=self._file.path, installed=length, size=size)
+            raise Failed("size_on_server", file=self._file.path, length=length, size=size)
 
     def _write(self, answer: Any, start: int, end: int) -> None:
         """Write the body into the part, in whole pages except at the end of the range."""

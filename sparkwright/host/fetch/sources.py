@@ -238,7 +238,10 @@ def opener(
         context: by which https is verified.
     """
     bounds = _Bounded(answers, connect, context)
-    return urllib.request.build_opener(bounds, redirects, *handlers)
+    made = urllib.request.build_opener(bounds, redirects, *handlers)
+    # Servers refuse what names itself as Python's library.
+    made.addheaders = [("User-Agent", "sparkwright")]
+    return made
 
 
 #: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
@@ -285,7 +288,7 @@ class Hub(_Queried):
             headers.get("Content-Length") if origin(location) == origin(url) else None
         )
         if size and size != str(file.size):
-            raise Failed("size_on_hub", file=file.path, installed=size, size=file.size)
+            raise Failed("size_on_hub", file=file.path, length=size, size=file.size)
         return Location(location, self._headers(location), self._xet(url, headers))
 
     def _commit(self) -> object:
@@ -307,8 +310,8 @@ class Hub(_Queried):
                 raise
             error.close()
             location = urljoin(error.url, error.headers["Location"])
-            if not location.startswith(("http://", "https://")):
-                raise ValueError("a file's address that is not http(s)") from None
+            if urlsplit(location).scheme not in ("https", urlsplit(url).scheme):
+                raise ValueError("a file's address that is not https") from None
             return error.headers, location
 
     def _xet(self, url: str, headers: Any) -> Xet | None:

@@ -7,9 +7,13 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 from sparkwright.host.lib.annotations import Any
+
+#: Seconds after a connection that could not be taken.
+_PAUSE = 0.01
 
 
 class Connections:
@@ -76,6 +80,14 @@ class Bounded(socketserver.ThreadingMixIn, socketserver.TCPServer):
         socketserver.BaseServer.__init__(self, listening.getsockname(), handler)
         self.socket, self._connections = listening, connections
         listening.setblocking(False)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """The next connection."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_PAUSE)  # without a descriptor, the next try would fail at once
+            raise
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Whether there is room for a connection."""

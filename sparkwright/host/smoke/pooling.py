@@ -38,9 +38,10 @@ def pooled(client: Client, name: str = "") -> str:
 def _vectors(vectors: list[list[Any]], files: Path) -> str:
     numbers = [number for vector in vectors for number in vector]
     finite = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
-    configs = [documents.read(path) or {} for path in files.glob("**/config.json")]
-    parts = [part for config in configs for part in (config, *config.values())]
-    own = {part.get(key) for part in parts if isinstance(part, dict) for key in _LENGTHS} - {None}
+    configs = [documents.read(path) for path in files.glob("**/config.json")]
+    parts = [part for config in configs if isinstance(config, dict)
+             for part in (config, *config.values()) if isinstance(part, dict)]  # fmt: skip
+    own = {part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)}
     lengths = {len(vector) for vector in vectors}
     sound = finite and all(map(any, vectors)) and len(vectors) == len(_DOCUMENTS)
     shown = f"{len(vectors)} vectors of {lengths} numbers (finite: {sound}); its files say {own}"

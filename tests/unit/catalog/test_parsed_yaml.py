@@ -1,5 +1,6 @@
 """Files of the catalog are parsed again when they are other files, and never taken for others."""
 
+import datetime as dt
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from jinja2 import Environment
 
 from sparkwright.config import templates
-from sparkwright.documents import caches
+from sparkwright.documents import caches, yaml_text
 from sparkwright.documents.parsed_yaml import FILE, ParsedFiles
 
 
@@ -73,3 +74,16 @@ def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Environment, "compile", lambda *_: pytest.fail("compiled again"))
     assert kept
     assert templates.properties("fetch") == text
+
+
+@pytest.mark.parametrize("text", ["tags: {24.10: x}", "tags: {2026-07-02: x}", "a: {1: x, yes: y}"])
+def test_a_key_that_is_no_text_stays_one(entry: Path, text: str) -> None:
+    entry.write_text(text)
+    first = _loaded(entry)
+    assert repr(_loaded(entry)) == repr(first) == repr(yaml_text.load(text))
+
+
+def test_a_date_stays_a_date(entry: Path) -> None:
+    entry.write_text("date: 2026-07-02")
+    assert _loaded(entry) == _loaded(entry) == {"date": dt.date(2026, 7, 2)}
+    assert str(entry) in json.loads(FILE.read_text())

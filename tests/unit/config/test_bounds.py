@@ -11,6 +11,7 @@ import pytest
 
 from sparkwright.config import python_files
 from sparkwright.config.inventory import read_inventory
+from sparkwright.config.settings import HostSettings
 from sparkwright.documents import json_text, yaml_text
 from sparkwright.documents.bounds import DEEPEST, Unusable, bounded
 from sparkwright.findings.user_error import UserError
@@ -200,3 +201,8 @@ def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fleet.lock")
     assert "no regular file" in refusal(lambda: read_lock(tmp_path / "fleet.lock"))
     assert "no regular file" in refusal(lambda: read_lock(Path("/dev/zero")))
+
+
+@pytest.mark.parametrize("place", ["/library/models", "/run/media/me/disk/models", "/lib64x/a"])
+def test_a_place_that_is_only_spelt_like_the_systems_is_one(place: str) -> None:
+    assert HostSettings.model_validate({"services": {}, "models_root": place}).models_root == place

@@ -80,7 +80,7 @@ def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
     options = text["networks"]["default"]["driver_opts"]
     assert options.pop("com.docker.network.bridge.name") == "sw-043a718774c5"
     assert bool(options) is not outgoing  # without an address of the host's, nobody answers
-    assert rules == (3 if outgoing else 4)
+    assert rules == (6 if outgoing else 5)
     assert (
         "PrivateNetwork=no" in rendered.unit_text
     )  # else the rules are of a network of the unit's

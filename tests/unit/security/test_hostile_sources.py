@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import io
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -168,3 +169,13 @@ def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 ASK["registry"](f"https://127.0.0.1:{own}")
             assert secure
     assert asked == []
+
+
+def test_an_account_of_an_address_goes_to_its_server_alone() -> None:
+    asked: list[tuple[str, str | None]] = []
+    references = b"0" * 40 + b"\trefs/heads/main\n"
+    with listening(Answers, answer=(200, references, {}), asked=asked) as port:
+        assert resolve_commit(f"http://me:a%20b@127.0.0.1:{port}/x", "main") == "0" * 40
+    ((path, account),) = asked
+    assert path == "/x/info/refs?service=git-upload-pack"
+    assert account == f"Basic {b64encode(b'me:a b').decode()}"

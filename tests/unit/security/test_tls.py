@@ -127,15 +127,16 @@ def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> 
 
 
 def test_a_host_that_is_added_makes_the_ca_anew_for_its_name() -> None:
-    everyone: dict[str, dict[str, str]] = {"spark-1": {"tls": "own"}, "clear": {}}
+    everyone: dict[str, dict[str, object]] = {"spark-1": {"tls": "own"}, "clear": {}}
     assert list(prepare_ca(everyone)) == []
     before = authority(NOW)
     first = host_certificate(before, "spark-1", names_of("spark-1", {}), NOW)
-    everyone["spark-2"] = {"tls": "own"}
+    everyone["spark-2"] = {"tls": "own", "services": {"a": {"bind": "203.0.113.9"}}}
     (warning,) = prepare_ca(everyone)
     assert (warning.severity, warning.remedy.rpartition(": ")[2]) == ("warning", "sparkwright ca")
     assert list(prepare_ca(everyone)) == []
     after = authority(NOW)
+    assert authority(NOW, names=names_of("spark-2", {}, ["203.0.113.9"])).pem == after.pem
     assert after.key.private_numbers() == before.key.private_numbers()
     assert after.certificate.not_valid_after_utc == before.certificate.not_valid_after_utc
     assert host_certificate(after, "spark-1", names_of("spark-1", {}), NOW) == first
