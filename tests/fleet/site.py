@@ -252,6 +252,7 @@ def bare(host: str) -> None:
         host,
         "sudo systemctl disable --now sparkwright-qwen36 sparkwright-gateway sparkwright-health"
         " sparkwright-watch.timer sparkwright-watch.service"
+        " sparkwright-wake.socket sparkwright-wake.service"
         " 2>/dev/null;"
         " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*'"
         " 2>/dev/null;"
