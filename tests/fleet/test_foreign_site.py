@@ -71,8 +71,8 @@ def test_a_dry_run_tells_and_touches_nothing(deploy: Path, user: User) -> None:
     assert changing == {
         "GPU": [], "Tools": [], "Directories": everywhere, "Note": everywhere, "Model": everywhere,
     }  # fmt: skip
-    assert "would make /srv/foreign" in result["said"]
-    assert "would fetch lab/open-tiny@" in result["said"]
+    assert "would make /srv/foreign" in result["message"]
+    assert "would fetch lab/open-tiny@" in result["message"]
     assert {host: _state(host) for host in HOSTS} == before
 
 
@@ -107,8 +107,8 @@ def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -
     operations = _by_name(result["results"])
     assert (operations["GPU"]["error"], operations["GPU"]["no_change"]) == (["rtx-1"], ["spark-1"])
     assert operations["Model"]["no_change"] == ["spark-1"]
-    assert "gpu: NVIDIA GeForce RTX 5090" in result["said"]
-    assert "9.0" in result["said"]
+    assert "gpu: NVIDIA GeForce RTX 5090" in result["message"]
+    assert "9.0" in result["message"]
 
 
 def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
@@ -125,7 +125,7 @@ def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> No
             ssh(host, "mv .bashrc-kept .bashrc")
     assert result["results"]["failed_hosts"] == ["rtx-1"]
     assert _by_name(result["results"])["Model"]["no_change"] == ["spark-1"]
-    assert "no answer: the host's login ends before the program" in result["said"]
+    assert "no answer: the host's login ends before the program" in result["message"]
 
 
 def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:

@@ -64,8 +64,8 @@ def test_json_is_all_that_standard_output_has(converged: Site) -> None:
     plan = {item["name"]: item["hosts_with_change"] for item in dry["plan"]}
     changing = {name: hosts for name, hosts in plan.items() if hosts}
     assert list(changing.values()) == [[HOST]], changing
-    assert "would service qwen36: API key, restart" in dry["said"]
-    assert "NOT as planned: hopper-1" in dry["said"]
+    assert "would service qwen36: API key, restart" in dry["message"]
+    assert "NOT as planned: hopper-1" in dry["message"]
     assert container(HOST) == before[HOST]
 
     # Without --yes a run with --json only looks, too.
@@ -74,7 +74,7 @@ def test_json_is_all_that_standard_output_has(converged: Site) -> None:
     assert done["results"]["failed_hosts"] == ["hopper-1"]
     succeeded = {item["name"]: item["success"] for item in done["results"]["operations"]}
     assert [hosts for hosts in succeeded.values() if hosts] == [[HOST]]
-    assert "serving, changed" in done["said"]
+    assert "serving, changed" in done["message"]
     assert ssh(HOST, f"sudo stat -c %a {home}/secrets.env") == "600"
 
 
