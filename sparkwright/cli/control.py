@@ -198,10 +198,10 @@ def _end(
         show(host, answer)
         for line in answer.faults:
             complain(host, visible(line))
-    unknown = bool(services) and misspelt(services, answers.answers)
+    unknown = misspelt(services, answers.answers) if services else []
     failed = any(answer.faults for answer in answers.answers.values())
-    is_known = any(name in answer.known for answer in answers.answers.values() for name in services)
-    finish(answers, failed=failed or unknown, unknown=unknown and not is_known)
+    # Where a host has some of them, something was done.
+    finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))
 
 
 @click.command("rollback")

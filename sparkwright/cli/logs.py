@@ -81,4 +81,4 @@ def command(
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
         follow(followed, services, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
-    finish(result, failed=failed, unknown=unknown)
+    finish(result, failed=failed, unknown=bool(unknown))

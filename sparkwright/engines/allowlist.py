@@ -16,7 +16,7 @@ LeftOut = tuple[str, Any, str]
 
 @dataclass(frozen=True)
 class Allowlist:
-    """What an engine lets a recipe of somebody else's set. Names are patterns of fnmatch;
+    """Names that an engine lets a recipe of somebody else's set, as patterns of fnmatch;
     ``argument.key`` is a key of an argument's mapping.
 
     Attributes:
@@ -51,11 +51,11 @@ class Allowlist:
         return ...
 
     def _reason(self, kind: str, name: str, value: Any) -> str | None:
-        exact, words = f"={name}={value}", value if isinstance(value, list) else [value]
+        exact, values = f"={name}={value}", value if isinstance(value, list) else [value]
         names = [exact]
         if not any(fnmatchcase(each, own) for own in self.listed[kind] for each in (name, exact)):
             names += [name, name.partition(".")[0], "=OTHER"]
-        elif name not in self.texts and any(_PLACE.fullmatch(str(word)) for word in words):
+        elif name not in self.texts and any(_PLACE.fullmatch(str(each)) for each in values):
             names.append("=PLACE")
         rows = self.refused.items()
         return next((why for own, why in rows if any(fnmatchcase(n, own) for n in names)), None)

@@ -108,7 +108,7 @@ def open_again(service: str) -> None:
     """Remove all chains of a service, also those that an earlier release made."""
     for program in PROGRAMS:
         lines = [line.split() for line in (listing(program, "-w", "-S") or "").splitlines()]
-        listed = [words for words in lines if len(words) > 1]
+        listed = [line for line in lines if len(line) > 1]
         for action, chain, *rule in listed:
             if action == "-A" and rule and rule[-1].startswith(_prefix(service)):
                 run(program, "-w", "-D", chain, *rule, timeout=20)

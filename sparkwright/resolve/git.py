@@ -8,13 +8,12 @@ import re
 import resource
 import shutil
 import subprocess
-from base64 import b64encode
 from pathlib import Path
 from tempfile import TemporaryFile
 from urllib.parse import unquote, urlsplit
 
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.queries import Server, asking
+from sparkwright.resolve.queries import Server, asking, basic
 
 #: Bytes of a file of a repository that is written while it is fetched: of its pack, above all.
 MOST_BYTES = 300 * 1024**2
@@ -50,7 +49,7 @@ def resolve_commit(repository: str, revision: str) -> str:
     parts = urlsplit(f"{repository.rstrip('/')}/info/refs?service=git-upload-pack")
     account, _, server = parts.netloc.rpartition("@")
     url = parts._replace(netloc=server).geturl()
-    headers = _basic(unquote(account)) if account else _netrc(url)
+    headers = basic(unquote(account)) if account else _netrc(url)
     with asking(where, "the repository", answer="its references", setting="image_mirrors for it"):
         answer = Server(url).get(url, headers, _MOST_REFERENCES).required()
     references = {
@@ -68,11 +67,7 @@ def _netrc(url: str) -> dict[str, str]:
     from requests.utils import get_netrc_auth
 
     account = ":".join(get_netrc_auth(url) or ())
-    return _basic(account) if account else {}
-
-
-def _basic(account: str) -> dict[str, str]:
-    return {"Authorization": f"Basic {b64encode(account.encode()).decode()}"}
+    return basic(account) if account else {}
 
 
 def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -147,6 +148,11 @@ class Server:
         elif depth > self._depth:
             problem = f"it leads to {host} ({ip}), an address that is not the internet's"
             raise Unusable(problem, "name another server")
+
+
+def basic(account: str) -> dict[str, str]:
+    """The header by which an account (``user:password``) is shown."""
+    return {"Authorization": f"Basic {b64encode(account.encode()).decode()}"}
 
 
 def _proxies() -> urllib.request.ProxyHandler:

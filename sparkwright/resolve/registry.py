@@ -20,7 +20,7 @@ from sparkwright.catalog.entries import Digest
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.queries import Answer, Server, asking
+from sparkwright.resolve.queries import Answer, Server, asking, basic
 from sparkwright.resolve.references import Commit, ImageReference, Sha256, Size, hex_digits
 from sparkwright.resolve.signatures import LARGEST, Signature
 
@@ -147,8 +147,7 @@ class _Repository:
 
     def __init__(self, registry: str, repository: str, credentials: str | None) -> None:
         self._server, self._base = Server(registry), f"{registry}/v2/{repository}"
-        account = b64encode((credentials or "").encode()).decode()
-        self._basic = {"Authorization": f"Basic {account}"} if credentials else {}
+        self._basic = basic(credentials) if credentials else {}
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 
     def ask(self, kind: str, name: str) -> Answer:
@@ -178,7 +177,7 @@ class _Repository:
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:
-        """What is kept as an image's signatures: at its tag for them, and as its referrers."""
+        """The signatures that are kept of an image: at its tag for them, and as its referrers."""
         answer = self.ask("referrers", digest)
         referrers = answer.json()["manifests"] if answer.status == 200 else []
         names = [str(item["digest"]) for item in referrers[:_MOST_SIGNATURES]]

@@ -44,7 +44,7 @@ class Signature:
 
 
 def verifier(file: str) -> Callable[[bytes, bytes], None]:
-    """What verifies a signature and its data by the public key of a file on the controller.
+    """Return the check of a signature and its data by the public key of a file on the controller.
 
     Raises:
         UserError: for a file without such a key: ECDSA on P-256 or Ed25519, in PEM.

@@ -8,8 +8,8 @@ is reported before any host is touched.
 import atexit
 import gc
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -261,7 +261,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
     if violations:
         click.echo(text(violations, paint=paint), err=True)
     secret = api_key(".sparkwright/peer_secret", {}, dry=not invocation.makes_secrets)
-    return replace(_run(hosts, invocation, fleet, RunKeys(secret)), everyone=frozenset(everyone))
+    return _run(hosts, invocation, fleet, RunKeys(secret), everyone=everyone)
 
 
 def unplanned(hosts: dict[str, Host], invocation: Invocation, why: str) -> Run:
@@ -280,6 +280,7 @@ def _run(
     fleet: DesiredFleet,
     keys: RunKeys,
     broken: str | None = None,
+    everyone: Iterable[str] = (),
 ) -> Run:
     return Run(
         inventory=invocation.inventory,
@@ -298,6 +299,7 @@ def _run(
         rollout_settings=fleet.rollout,
         dry=invocation.dry,
         broken=broken,
+        everyone=frozenset(everyone),
     )
 
 

@@ -246,6 +246,14 @@ def inside(host: str, *command: str) -> str:
 ENGINE = "sudo curl -s --unix-socket /run/sparkwright-engines/qwen36/http.sock http://engine"
 
 
+def all_bare(site: Site) -> None:
+    """Power on the fleet, undo what a test changed, and take every host back."""
+    site.power_on()
+    site.repair()
+    for host in GOOD:
+        bare(host)
+
+
 def bare(host: str) -> None:
     """Take a host back to where it was before its first run."""
     ssh(

@@ -10,7 +10,7 @@ import pytest
 from tests.fleet.load import Load
 from tests.fleet.security.test_peer_server import PORT, _process, _unit
 from tests.fleet.security.test_tls import trusting
-from tests.fleet.site import GOOD, MACHINES, Site, bare, hub, inside, ssh
+from tests.fleet.site import GOOD, MACHINES, Site, all_bare, bare, hub, inside, ssh
 from tests.fleet.test_exclusive import ADDRESS, HOST, INVENTORY, PORTS, Evening
 
 ATTACKER, SECONDS = "hopper-1", 120
@@ -21,10 +21,7 @@ SLEEPER = "writer"
 @pytest.fixture(scope="module")
 def attacked(site: Site) -> Iterator[Site]:
     """By https: a service, another that a request starts, and a peer server."""
-    site.power_on()
-    site.repair()
-    for host in GOOD:
-        bare(host)
+    all_bare(site)
     site.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())
     woken = f'sparks[1][1]["services"]["{SLEEPER}"]["activate"] = "on-request"\n'

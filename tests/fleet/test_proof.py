@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.site import GOOD, Site, bare, inside, ssh
+from tests.fleet.site import GOOD, Site, all_bare, bare, inside, ssh
 
 LIMIT = ("--limit", "sparks", "--limit", "rtx-1")
 STATE = "/opt/sparkwright/state/watch.json"
@@ -14,10 +14,7 @@ STATE = "/opt/sparkwright/state/watch.json"
 @pytest.fixture(scope="module")
 def proved(site: Site) -> Iterator[Site]:
     """A fleet as planned."""
-    site.power_on()
-    site.repair()
-    for host in GOOD:
-        bare(host)
+    all_bare(site)
     site.deploy(refused={"hopper-1"})
     yield site
     site.repair()

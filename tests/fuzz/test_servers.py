@@ -74,6 +74,6 @@ def test_servers(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) 
 
 @pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])
 def test_honest_servers_are_understood(source: str, data: Any) -> None:
-    """What is drawn is near to answers that are taken."""
+    """Values near to answers that are taken are drawn."""
     with listening(_Drawn, answers=[(200, text(data), {}), (200, _CONFIG, {})]) as port:
         ASK[source](f"http://127.0.0.1:{port}")

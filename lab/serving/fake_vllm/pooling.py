@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 import re
 import time
 from typing import Any
@@ -50,7 +51,9 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
         raise bad_request("query and documents are required", "documents")
     await backend.faults.before_generation()
     query = _vector(backend, str(body["query"]))
-    scores = [math.fsum(map(_times, query, _vector(backend, str(text)))) for text in documents]
+    scores = [
+        math.fsum(map(operator.mul, query, _vector(backend, str(text)))) for text in documents
+    ]
     if backend.faults.wrong_order:
         scores = [-score for score in scores]
     results = [
@@ -61,10 +64,6 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
     usage = _usage(backend, [body["query"], *documents])
     answer = {"id": f"rerank-{new_id()}", "model": model, "usage": usage, "results": results}
     return Response(200, compact(answer).encode())
-
-
-def _times(one: float, other: float) -> float:
-    return one * other
 
 
 def _vector(backend: Backend, text: str) -> list[float]:

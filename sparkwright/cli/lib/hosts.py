@@ -109,8 +109,8 @@ class _Known(Protocol):
     def known(self) -> tuple[str, ...]: ...
 
 
-def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
-    """Name the services that no host has, each with the nearest name. Whether there is any.
+def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> list[str]:
+    """Print the services that no host has, each with the nearest name, and return them.
 
     Args:
         answers: by host, with its services as ``known``.
@@ -120,7 +120,7 @@ def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
     for name in unknown:
         line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, names), 400)}"
         echo(click.style(line, fg="red"), err=True)
-    return bool(unknown)
+    return unknown
 
 
 def given() -> dict[str, Any]:

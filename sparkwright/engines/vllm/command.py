@@ -5,7 +5,6 @@ arguments from. Settings and rules always speak of arguments; only here they bec
 """
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -58,8 +57,8 @@ def command(launch: Launch) -> Command:
 
 def _media_words(launch: Launch) -> list[str]:
     """The hosts whose media it fetches; none where a version is known to lack it."""
-    is_number = re.match(r"v?\d+\.\d", launch.version or "")
-    if launch.version and is_number and release(launch.version) < _HAS_DOMAINS:
+    # A version that is no number, such as nightly, is release 0.
+    if (0, 0, 0) < release(launch.version or "") < _HAS_DOMAINS:
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.site import GOOD, MACHINES, Site, bare, hub, inside, ssh, until
+from tests.fleet.site import GOOD, MACHINES, Site, all_bare, hub, inside, ssh, until
 
 PORT = 18650
 
@@ -13,10 +13,7 @@ PORT = 18650
 @pytest.fixture(scope="module")
 def seed(site: Site) -> Iterator[str]:
     """A host whose peer server runs: it has pulled an image, which Docker took from it."""
-    site.power_on()
-    site.repair()
-    for host in GOOD:
-        bare(host)
+    all_bare(site)
     site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())
     yield next(host for host in GOOD if _unit(host))
     hub("DELETE")

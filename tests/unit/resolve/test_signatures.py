@@ -47,7 +47,7 @@ def signed(key: Key, payload: bytes) -> bytes:
 
 
 def document(digest: str, kind: str = "cosign container image signature", size: int = 0) -> bytes:
-    """What cosign signs."""
+    """The payload that cosign signs."""
     critical = {"identity": {"docker-reference": "x"}, "type": kind,
                 "image": {"docker-manifest-digest": digest}}  # fmt: skip
     return json.dumps({"critical": critical, "optional": {"x": "y" * size}}).encode()
@@ -109,7 +109,7 @@ def key(request: pytest.FixtureRequest) -> Key:
 
 
 def asked(content: dict[str, bytes], file: str | None) -> ResolvedImage:
-    """What a registry with this content is found to have."""
+    """An image as a registry with this content has it."""
     with listening(Registry, content=content, asked=[]) as port:
         url = f"http://127.0.0.1:{port}"
         image = ImageReference("x", "x/y:tag", url, "org/image", "x", "tag", key=file)
