@@ -68,6 +68,13 @@ TAGS = (
         environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
     ),
     Tag(
+        ("qwen38",),
+        "0.27.1",
+        repository=STOCK,
+        flavour="stock",
+        entrypoint=("vllm", "serve"),
+    ),
+    Tag(
         ("v0.32.0",),
         "0.32.0",
         repository=STOCK,

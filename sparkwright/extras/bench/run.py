@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,18 @@ def measure(
     for number, batch in enumerate(fitting, 1):
         at_a_time = ", ".join(str(load.concurrency) for load in batch.loads)
         say(f"{number} of {len(fitting)}: {batch.title}, {at_a_time} at a time")
+        prompts = batch.prompts(f"{seed}-{number}", characters)
+        if endpoint.pools and batch.context is None:  # the generator counts no tokens of these
+            mean = sum(map(service.tokens, prompts)) / len(prompts)
+            batch = replace(batch, context=10 * round(mean / 10))
         meanwhile = threading.Thread(target=while_last if number == len(fitting) else None)
         with (
             tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
             metrics_without_key(service) as metrics,
         ):
             aiperf.prepare(
-                Path(folder), batch.prompts(f"{seed}-{number}", characters), endpoint,
-                url=service.url, model=service.model, loads=batch.loads, metrics=metrics,
+                Path(folder), prompts, endpoint, url=service.url, model=service.model,
+                loads=batch.loads, metrics=metrics,
             )  # fmt: skip
             command = aiperf.command_line(str(program), folder)
             meanwhile.start()

@@ -161,7 +161,7 @@ def test_a_model_that_pools_is_measured_by_its_own_route(
     model = make_model(tmp_path / "model")
     files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
     (model / "config.json").write_text(json.dumps(files))
-    with launched(model, "--runner", "pooling") as server:
+    with launched(model, "--runner", "pooling", "--max-model-len", "4096") as server:
         tiny = Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))
         service = reach("lab/tiny", [tiny])
         probes = ENGINE.probed({"runner": "pooling"})
@@ -174,4 +174,4 @@ def test_a_model_that_pools_is_measured_by_its_own_route(
     for cell in measured.cells:
         assert cell.measures.keys() == {"latency", "latency_p95", "requests"}
         assert 0 < cell.measures["latency"] <= cell.measures["latency_p95"]
-        assert (cell.max_tokens, cell.prompt_tokens > 20) == (0, True)
+        assert (cell.max_tokens, cell.prompt_tokens >= 20) == (0, True)
