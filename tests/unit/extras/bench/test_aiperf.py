@@ -145,7 +145,8 @@ def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
     monkeypatch.setattr(Service, "has", lambda self, path, body: vectors)
     service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
     endpoint = aiperf.endpoint(service, ENGINE.probed({"runner": "pooling"}))
-    aiperf.prepare(tmp_path, ["one"], endpoint, url=service.url, model="m", loads=[ONE])
+    target = {"url": service.url, "model": "m", "loads": [ONE], "metrics": None}
+    aiperf.prepare(tmp_path, ["one"], endpoint, **target)
     config = json.loads((tmp_path / "config.json").read_text())["benchmark"]["endpoint"]
     assert (config["type"], config["path"], config["streaming"]) == (kind, path, False)
     assert config["extra"] == {}
