@@ -126,6 +126,7 @@ def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
     who = "a <a@b> 1 +0000\n"
     text = f"tree {tree}\nauthor {who}committer {who}{signature}\nmessage\n"
     commit = git("hash-object", "-t", "commit", "-w", "--stdin", text=text).strip()
+    git("update-ref", f"refs/registry/{commit}", commit)
     with suppress(UserError):
         recipe_registry.snapshot(address, commit).date()
     assert not (site / "attacked").exists()
