@@ -202,8 +202,10 @@ def _bench(
 
     target.say(f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
     measured = measure(
-        program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say, while_last=while_last
-    )
+        program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say,
+        while_last=while_last,
+        endpoint=aiperf.endpoint(service, engine(plan.engine).probed(dict(plan.arguments))),
+    )  # fmt: skip
     under_load, after = loaded.get(host), ask(hosts.only([host])).get(host)
     running, version = before.running.get(plan.name), before.probe.versions.get(plan.name)
     as_planned = running is not None and running.release == before.planned.get(plan.name)
