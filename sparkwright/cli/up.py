@@ -24,9 +24,10 @@ from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts, given
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import confirm, data_option, option, yes_option
+from sparkwright.cli.lib.options import confirm, option, yes_option
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import data_option
 from sparkwright.cli.lock import locked
 from sparkwright.config import places, skeleton
 from sparkwright.config.bootstrap_settings import Step
@@ -218,8 +219,8 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
             bootstrapped, as_json=False, **options
         ):
             _not_yet(box.name)
-    chosen = (*(f"--data={value}" for value in overrides), *(f"--limit={name}" for name in names))
-    words = ["deploy", str(inventory), "--yes", *connection_words(), *chosen]
+    chosen = (f"--data={value}" for value in overrides)
+    words = ["deploy", str(inventory), *names, "--yes", *connection_words(), *chosen]
     sys.stdout.flush()
     if subprocess.run([sys.executable, "-m", "sparkwright", *words], check=False).returncode:
         _not_yet(", ".join(names))

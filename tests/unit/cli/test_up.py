@@ -131,11 +131,11 @@ def test_from_an_empty_folder_to_an_answer(world: World) -> None:
     assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
     line = Path("inventory/lab.py").read_text().splitlines()[-1]
     assert line == "sparks = [('my-spark', {'ssh_hostname': 'my-spark.local', 'ssh_user': 'me'})]"
-    assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "--yes", "--limit=my-spark"]
+    assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "my-spark", "--yes"]
     for part in (
         "my-spark: NVIDIA GB10", "install docker.io \\x1b[2J", "22.0 GiB of weights, 9.0 GiB of",
         "800 GiB free", "http://my-spark.local:8000/v1", "curl -s http://my-spark.local:8000/v1/chat",
-        f"Bearer $(cat {Path.cwd()}/.sparkwright/api_key)", "sparkwright chat --host my-spark",
+        f"Bearer $(cat {Path.cwd()}/.sparkwright/api_key)", "sparkwright chat my-spark",
     ):  # fmt: skip
         assert part in done.output, part
     assert "\x1b[2J" not in done.output
@@ -227,7 +227,7 @@ def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(wo
     options = ["--ssh-port", "2222", "--data", "keep_releases=4"]
     assert _up("me@spark-1", *options, "--yes").exit_code == 0
     _, words = world.done[3]
-    assert words[6:9] == ["--ssh-port", "2222", "--data=keep_releases=4"]
+    assert words[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
     assert _inventory()["spark-1"] == {"ssh_user": "me", "ssh_port": 2222}
     assert world.done[0][2]["password"].value == PASSWORD
     assert PASSWORD not in json.dumps(words)
