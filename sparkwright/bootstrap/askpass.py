@@ -15,9 +15,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 #: Gives the answer to a prompt; None for a prompt that gets none.
@@ -51,12 +51,13 @@ def run(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env=environment, start_new_session=True,
             )  # fmt: skip
-        except OSError as error:
-            return 255, "", f"{command[0]}: {error.strerror}"
-        assert process.stdin is not None
-        pool = ThreadPoolExecutor(3)
-        outputs = [pool.submit(_read, output) for output in (process.stdout, process.stderr)]
-        pool.submit(_feed, process.stdin, stdin)
+        except OSError as missing:
+            return 255, "", f"{command[0]}: {missing.strerror}"
+        out, err = bytearray(), bytearray()
+        threads = [Thread(target=_read, args=pair, daemon=True)
+                   for pair in ((process.stdout, out), (process.stderr, err))]  # fmt: skip
+        for thread in (*threads, Thread(target=_feed, args=(process.stdin, stdin), daemon=True)):
+            thread.start()
         try:
             deadline = time.monotonic() + seconds
             while process.poll() is None and time.monotonic() < deadline:
@@ -68,9 +69,11 @@ def run(
             with suppress(ProcessLookupError):  # what ssh has started among it
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            pool.shutdown(wait=False)
-        out, err = (output.result(timeout=_SECONDS) for output in outputs)
-    return (255, out, f"{err}\nno answer") if ended is None else (ended, out, err)
+        for thread in threads:  # a master connection to a jump host may have the pipes for ever
+            thread.join(1)
+    late = b"\nno answer" if ended is None else b""
+    result, error = out.decode(errors="replace"), (err + late).decode(errors="replace")
+    return 255 if ended is None else ended, result, error
 
 
 @contextmanager
@@ -105,7 +108,6 @@ def _feed(stdin: IO[bytes], text: str) -> None:
         stdin.write(text.encode())
 
 
-def _read(output: IO[bytes] | None) -> str:
-    assert output is not None
-    with output:
-        return output.read(_MOST).decode(errors="replace")
+def _read(output: IO[bytes], text: bytearray) -> None:
+    while len(text) < _MOST and (part := output.readline(_MOST)):
+        text += part

@@ -106,7 +106,7 @@ class Login:
             code, out, err = self._run(_LOOK, _BY_KEY)
             if code == 255:
                 raise self._unreached(err, "key-not-taken")
-        if out.split("\n", 1)[0].strip() == "0" or code == 0:
+        if code == 0 or "0" in out.splitlines():
             self.password = None  # nobody asks for it any more
         elif code == 4:
             self._become_root()
@@ -153,7 +153,7 @@ class Login:
             if code == 0:
                 self.password = Secret(password)
                 return
-            if re.search(r"not in the sudoers|not allowed to|may not run sudo", err):
+            if re.search(r"not in the sudoers|not allowed to|may not run|can't do that", err):
                 raise self._refusal("no-sudo", user=self.user)
             if code == 255:
                 raise self._unreached(err)
