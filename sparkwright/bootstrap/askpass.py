@@ -84,14 +84,14 @@ def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
         socket.socket(socket.AF_UNIX) as listener,
     ):
         address, program = str(Path(folder, "s")), Path(folder, "ask")
-        words = shlex.join((sys.executable, "-IS", "-c", _PROGRAM, address))
-        program.write_text(f'#!/bin/sh\nexec {words} "$1"\n', encoding="utf-8")
+        command = shlex.join((sys.executable, "-IS", "-c", _PROGRAM, address))
+        program.write_text(f'#!/bin/sh\nexec {command} "$1"\n', encoding="utf-8")
         program.chmod(0o700)
         listener.bind(address)
         listener.listen()
         # Before OpenSSH 8.4 a display was what let it ask so.
-        own = {"DISPLAY": os.environ.get("DISPLAY", ":"), "SSH_ASKPASS": str(program)}
-        yield listener, {**os.environ, **own, "SSH_ASKPASS_REQUIRE": "force"}
+        variables = {"DISPLAY": os.environ.get("DISPLAY", ":"), "SSH_ASKPASS": str(program)}
+        yield listener, {**os.environ, **variables, "SSH_ASKPASS_REQUIRE": "force"}
 
 
 def _answer_one(listener: socket.socket, answer: Answer) -> None:

@@ -25,7 +25,6 @@ TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
 #: A prompt of PAM's; a further factor is asked for in other words, and gets nothing.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
-_DENIED = r"^%s: Permission denied \(([a-z0-9@.,-]*)\)\.\s*$"
 #: Neither banner nor master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
           "ControlMaster": "no", "ControlPath": "none", "PermitLocalCommand": "no",
@@ -102,7 +101,9 @@ class Login:
         """
         code, out, err = self._run(_LOOK, _BY_KEY)
         if code == 255:
-            self._install(self._methods(err))
+            if f"{self.whose}: Permission denied" not in err:
+                raise self._unreached(err)
+            self._install(_last(err))
             code, out, err = self._run(_LOOK, _BY_KEY)
             if code == 255:
                 raise self._unreached(err, "key-not-taken")
@@ -112,13 +113,6 @@ class Login:
             self._become_root()
         else:
             raise self._refusal("no-sudo", user=self.user)
-
-    def _methods(self, err: str) -> str:
-        """What the box takes beside keys. Raises UserError where it was not reached."""
-        denied = re.search(_DENIED % re.escape(self.whose), err, re.MULTILINE)
-        if denied is None:
-            raise self._unreached(err)
-        return denied[1]
 
     def _unreached(self, err: str, message: str = "not-reached") -> UserError:
         """The error of a connection that ssh ended."""
@@ -130,10 +124,14 @@ class Login:
             return self._refusal("host-key-changed", entry=shlex.quote(entry))
         return self._refusal(message, reason=_last(err))
 
-    def _install(self, methods: str) -> None:
-        """Log in by password, and leave a key of the user's there."""
-        if not {"password", "keyboard-interactive"} & set(methods.split(",")):
-            raise self._refusal("no-password-login", methods=methods)
+    def _install(self, denied: str) -> None:
+        """Log in by password, and leave a key of the user's there.
+
+        Args:
+            denied: ssh's last line, with the ways that the box takes at its end.
+        """
+        if not re.search("password|keyboard-interactive", methods := denied.rpartition("(")[2]):
+            raise self._refusal("no-password-login", methods=methods.rstrip(")."))
         if self.ask is None:
             raise self._refusal("no-login-key", user=self.user, address=self.address)
         key = self._public_key()
@@ -163,12 +161,12 @@ class Login:
         if self.password:
             yield self.password.value
         for turn in range(TRIES):
-            yield self._asked(", for sudo", wrong=turn > 0 or self.password is not None)
+            yield self._password(", for sudo", again=turn > 0 or self.password is not None)
 
-    def _asked(self, purpose: str = "", *, wrong: bool) -> str:
+    def _password(self, purpose: str = "", *, again: bool) -> str:
         assert self.ask is not None
-        again = "Wrong. " if wrong else ""
-        return self.ask(f"{again}Password of {self.user} on {self.name}{purpose}: ", False)
+        prefix = "Wrong. " if again else ""
+        return self.ask(f"{prefix}Password of {self.user} on {self.name}{purpose}: ", False)
 
     def _answer(self, prompt: str) -> str | None:
         """The answer to a prompt of ssh's, for any host on the way; none after a refusal."""
@@ -181,19 +179,19 @@ class Login:
             return "no" if self._refused else "yes"
         user, _, host = self.whose.rpartition("@")
         mine = prompt.rstrip() == f"{user[:30]}@{host[:128]}'s password:"
-        mine |= prompt.startswith(own := f"({self.whose}) ") and bool(
-            _PAM.fullmatch(prompt.removeprefix(own))
+        mine |= prompt.startswith(prefix := f"({self.whose}) ") and bool(
+            _PAM.fullmatch(prompt.removeprefix(prefix))
         )
         if not mine or self.ask is None or len(self._typed) >= TRIES:
             return None
-        self._typed.append(self._asked(wrong=bool(self._typed)))
+        self._typed.append(self._password(again=bool(self._typed)))
         return self._typed[-1]
 
     def _run(
         self, script: str, options: Mapping[str, str], stdin: str = ""
     ) -> tuple[int, str, str]:
-        words = ssh(self.name, self.data, "-T", **_ALONE, **options)
-        return run([*words, shlex.join(("sh", "-c", script))], self._answer, stdin)
+        command = ssh(self.name, self.data, "-T", **_ALONE, **options)
+        return run([*command, shlex.join(("sh", "-c", script))], self._answer, stdin)
 
     def _public_key(self) -> str:
         """A public key whose private one opens without a question; made where the user has none."""

@@ -39,7 +39,7 @@ from sparkwright.config.templates import template
 from sparkwright.documents import text_files
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import Problems, UserError
+from sparkwright.findings.user_error import Problems
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.sizes import GIB
@@ -62,7 +62,7 @@ class _Box:
     Attributes:
         name: in the inventory.
         data: for the inventory, beside what the site's files say of every host.
-        known: the host of the inventory that it is already; None for a new one.
+        existing: the host of the inventory that it is already; None for a new one.
         title: its GPU.
         group: of the inventory that a new one goes to.
         steps: bootstrap's, as ``--data``.
@@ -73,7 +73,7 @@ class _Box:
     name: str
     login: Login
     data: dict[str, Any]
-    known: HostInput | None
+    existing: HostInput | None
     title: str = "in the inventory already"
     group: str = ""
     steps: str = ""
@@ -107,14 +107,12 @@ def command(
     terminal = _on_a_terminal()
     if not (yes or terminal):
         raise MESSAGES.refusal("up-without-terminal", "command line")
-    if model and recipe:
-        raise click.UsageError("name --model or --recipe, not both")
     start, is_site = Path.cwd(), (site / "deploy.py").is_file()
     try:
         if is_site:
             os.chdir(site)
         boxes = _logged_in(targets, overrides, _ask if terminal else None)
-        _placed(boxes, _service(model, recipe), gpu)
+        _placed(boxes, _service(model=model, recipe=recipe), gpu)
         if not is_site:
             files = skeleton.contents((), load_catalog(places.catalogs()))
             skeleton.write(site, {**files, skeleton.INVENTORY: skeleton.empty_inventory()})
@@ -139,12 +137,10 @@ def _ask(question: str, shown: bool) -> str:
     return str(click.prompt(text, hide_input=not shown, prompt_suffix="", err=True))
 
 
-def _service(model: str | None, recipe: str | None) -> dict[str, Any] | None:
+def _service(**chosen: str | None) -> dict[str, Any] | None:
     """The service that the command line names; None for the box's default."""
-    if recipe:
-        return {"main": {"recipe": recipe, "port": 8000}}
-    name = re.sub(r"[^a-z0-9]+", "-", (model or "").rpartition("/")[2].lower())[:30].strip("-")
-    return {name or "main": {"model": model, "port": 8000}} if model else None
+    named = {key: value for key, value in chosen.items() if value}
+    return {"main": {**named, "port": 8000}} if named else None
 
 
 def _logged_in(targets: Sequence[str], overrides: Sequence[str], ask: Ask | None) -> list[_Box]:
@@ -160,16 +156,16 @@ def _logged_in(targets: Sequence[str], overrides: Sequence[str], ask: Ask | None
     boxes: list[_Box] = []
     for match in filter(None, matches.values()):
         address = match["host"].strip("[]")
-        known = next((host for host in hosts if address in
+        existing = next((host for host in hosts if address in
                       (host.name, ssh_address(host.name, host.data))), None)  # fmt: skip
         short = address.partition(".")[0]
         taken = short in {*(host.name for host in hosts), *(box.name for box in boxes)}
         whole = taken or ":" in address or address.replace(".", "").isdigit()
-        name = known.name if known else address if whole else short
-        data = {"ssh_hostname": address} if name != address and not known else {}
+        name = existing.name if existing else address if whole else short
+        data = {"ssh_hostname": address} if name != address and not existing else {}
         data |= {"ssh_user": match["user"]} if match["user"] else {}
         every = {**connection_data(Path("group_data/all.py")), **data}
-        every |= {**(known.data if known else {}), **typed, **overrides_by_key(overrides)}
+        every |= {**(existing.data if existing else {}), **typed, **overrides_by_key(overrides)}
         login = Login(name, every, ask)
         echo(f"{name}: logging in", err=True)
         login.open()
@@ -177,7 +173,7 @@ def _logged_in(targets: Sequence[str], overrides: Sequence[str], ask: Ask | None
             echo(f"{name}: this SSH key is new, and yours: {login.made_key}", err=True)
         if login.address not in (address.lower(), address):  # an alias of ssh_config's
             data["lan_address"] = login.address
-        boxes.append(_Box(name, login, {**data, **typed}, known))
+        boxes.append(_Box(name, login, {**data, **typed}, existing))
     return boxes
 
 
@@ -185,8 +181,8 @@ def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str |
     """Find group and services of each new box, by its GPU. Raises UserError for those with none."""
     problems, catalog = Problems(), load_catalog(places.catalogs())
     for box in boxes:
-        if box.known:
-            if service not in (None, box.known.data.get("services")):
+        if box.existing:
+            if service not in (None, box.existing.data.get("services")):
                 problems.append(MESSAGES.mistake("already-there", "command line", box.name))
             continue
         answer = gpu_of(box.name, "", box.login.data)
@@ -220,9 +216,9 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
         ):
             _not_yet(box.name)
     chosen = (f"--data={value}" for value in overrides)
-    words = ["deploy", str(inventory), *names, "--yes", *connection_words(), *chosen]
+    arguments = ["deploy", str(inventory), *names, "--yes", *connection_words(), *chosen]
     sys.stdout.flush()
-    if subprocess.run([sys.executable, "-m", "sparkwright", *words], check=False).returncode:
+    if subprocess.run([sys.executable, "-m", "sparkwright", *arguments], check=False).returncode:
         _not_yet(", ".join(names))
     return list(load(Hosts(inventory, overrides, names)).or_raise().values())
 
@@ -237,7 +233,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
     for box in boxes:
-        if box.known is None:
+        if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
     text_files.write(inventory, after)
     try:
@@ -256,8 +252,8 @@ def _ready(box: _Box, hosts: Hosts) -> bool:
     """Look at a box that is in the inventory, and print everything that is wrong with it."""
     from sparkwright.run.bootstrap import readiness
 
-    own = hosts.read()[0].data.get("bootstrap") or ()
-    steps = [step for step in get_args(Step) if step in (*_STEPS, *own)]
+    configured = hosts.read()[0].data.get("bootstrap") or ()
+    steps = [step for step in get_args(Step) if step in (*_STEPS, *configured)]
     box.steps = f"bootstrap={json.dumps(steps)}"
     chosen = Hosts(hosts.inventory, (*hosts.overrides, box.steps), hosts.limit)
     box.readiness = chosen.ask(readiness, password=box.login.password).answers.get(box.name)
@@ -284,13 +280,9 @@ def _endpoints(planned: PlannedHost) -> list[Endpoint]:
 
 def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     """Ask a box a real question, and say how to go on; whether it answered."""
-    host, asks, ok = planned.plan.host, next(offered("question"), None), True
+    host, asks = planned.plan.host, next(offered("question"), None)
     echo(f"{click.style(host, fg='green')} serves.{f' You ask: {_PROMPT}' if asks else ''}")
-    try:
-        ok = asks is None or asks({host: planned}, _PROMPT)
-    except UserError as error:
-        echo(str(error), err=True)
-        ok = False
+    ok = asks is None or asks({host: planned}, _PROMPT)
     endpoints, variable = _endpoints(planned), f"${VARIABLE}" if VARIABLE in os.environ else None
     keys = {item.service: variable or shown(item.key.source) for item in endpoints}
     facts = {"keys": keys, "folder": str(Path.cwd()) if moved else "", "quote": shlex.quote}

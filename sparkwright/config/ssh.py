@@ -36,10 +36,10 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
     if data.get("ssh_strict_host_key_checking"):
         result["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
     config = data.get("ssh_config_file")
-    words = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
-    words += [word for option in _set({**result, **options}) for word in ("-o", option)]
+    command = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
+    command += [word for option in _set({**result, **options}) for word in ("-o", option)]
     # Nothing after -- is an option, whatever the inventory calls the host.
-    return [*words, *arguments, "--", ssh_address(name, data)]
+    return [*command, *arguments, "--", ssh_address(name, data)]
 
 
 def _set(options: Mapping[str, str]) -> Iterable[str]:

@@ -27,9 +27,9 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
         raise MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
     # pyinfra's own default: a host that is new is taken down, another key is refused.
     checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
-    words = ssh(
+    arguments = ssh(
         name, {**host.data, **given()}, "-t" if tty else "-T",
         BatchMode="no" if tty else "yes", StrictHostKeyChecking=str(checking),
         ForwardAgent="yes" if host.data.get("ssh_forward_agent") else "no",
     )  # fmt: skip
-    return [program, *words[1:], shlex.join(command)]
+    return [program, *arguments[1:], shlex.join(command)]
