@@ -1,6 +1,6 @@
 """The user's own ssh, with what the inventory says of a host's connection."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,9 @@ def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
         result["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
     config = data.get("ssh_config_file")
     arguments = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
-    arguments += [word for option in _set(result) for word in ("-o", option)]
+    for key, value in result.items():
+        arguments += ["-o", f"{key}={' '.join(value.split())}"]  # a line break begins an option
     return [*arguments, *options, "--", ssh_address(name, data)]
-
-
-def _set(options: Mapping[str, str]) -> Iterable[str]:
-    # A line break would begin a further option.
-    return (f"{key}={' '.join(value.split())}" for key, value in options.items())
 
 
 def _path(value: str) -> str:
