@@ -209,7 +209,7 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
     return replace(
         host,
         settings=host.settings.model_copy(update={"services": services}),
-        catalog=host.catalog.model_copy(update={"models": models, "recipes": recipes}),
+        catalog=replace(host.catalog, models=models, recipes=recipes),
         derivations=derivations,
         known=own_known,
     )
