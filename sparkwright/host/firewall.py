@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import shutil
-from dataclasses import dataclass
 
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)
