@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from sparkwright.checks.host.judge import CHECKS as HOST_CHECKS
-from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.plan.plan import HostPlan
@@ -26,7 +27,7 @@ from sparkwright.site.resolution import ask
 
 
 @click.command("lock")
-@inventory_argument
+@names_argument()
 @click.option("--upgrade", is_flag=True, help="Take everything anew, not only what is missing.")
 @click.option("--check", "check", is_flag=True, help="Only say whether the lock is complete.")
 @json_option
@@ -37,14 +38,8 @@ def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None
     Asks registries and hubs only for what is not locked yet, and nobody with --check.
     """
     if hosts.limit:
-        raise click.UsageError("a lock is of the whole inventory: leave --limit out")
-    by_file: dict[str, dict[str, PlannedHost]] = {}
-    for name, host in load(hosts, anew=upgrade).or_raise().items():
-        by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
-    reports = [
-        _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)
-        for file, own in sorted(by_file.items())
-    ]
+        raise click.UsageError("a lock is of the whole inventory: name no host")
+    reports = locked(hosts, upgrade=upgrade, check=check)
     if as_json:
         print_json([vars(report) for report in reports])
     for report in [] if as_json else reports:
@@ -64,6 +59,17 @@ class LockReport:
     state: str
     faults: list[str]
     changes: list[str] = field(default_factory=list)
+
+
+def locked(hosts: Selection, *, upgrade: bool = False, check: bool = False) -> list[LockReport]:
+    """Write every lock file of an inventory, or only look at it. Raises UserError."""
+    by_file: dict[str, dict[str, PlannedHost]] = {}
+    for name, host in load(hosts, anew=upgrade).or_raise().items():
+        by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
+    return [
+        _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)
+        for file, own in sorted(by_file.items())
+    ]
 
 
 def _plans(hosts: dict[str, PlannedHost]) -> list[HostPlan]:

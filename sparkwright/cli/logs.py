@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
 from sparkwright.cli.lib.journals import echo_line, follow, of_host
-from sparkwright.cli.lib.options import json_option, option, print_json, service_option
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.host import logs
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogsAnswer, LogsRequest
@@ -39,16 +39,12 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
 
 
 @click.command("logs")
-@hosts_argument
-@service_option
+@services_argument
 @option("logs -f")
 @option("logs -n", type=click.IntRange(0, 10_000))
 @option("logs --since", callback=_since)
 @json_option
-def command(
-    hosts: Hosts, services: tuple[str, ...], following: bool, lines: int, since: str | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+def command(hosts: Hosts, following: bool, lines: int, since: str | None, as_json: bool) -> None:
     """Show what the services of all hosts have logged, oldest first; what it would do to a
     terminal is shown as text.
 
@@ -59,11 +55,12 @@ def command(
     from sparkwright.run import questions
 
     def request(run: HostRun) -> LogsRequest:
-        return LogsRequest(services or None, run.settings.services_root, lines, since)
+        names = hosts.services_of(run.name)
+        return LogsRequest(names, run.settings.services_root, lines, since)
 
     result = hosts.ask(questions.answered(logs, request, LogsAnswer), planless=True)
     answers = result.answers
-    unknown = misspelt(services, answers)
+    unknown = misspelt(hosts.named_services, (answer.known for answer in answers.values()))
     for name, answer in answers.items():
         if answer.fault:
             complain(name, visible(answer.fault))
@@ -79,6 +76,6 @@ def command(
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
-        follow(followed, services, as_json=as_json)
+        follow(followed, hosts.means, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
     finish(result, failed=failed, unknown=bool(unknown))

@@ -239,6 +239,8 @@ def _kind_of_tls(value: object) -> str:
     return "[own]" if isinstance(value, str) else "[files]"
 
 
+#: Names (* for any part) and addresses of servers.
+_Servers = tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
 _Tls = Annotated[
     Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
     Discriminator(_kind_of_tls),
@@ -268,6 +270,9 @@ class HostSettings(_Settings):
         image_keys: pattern of an image's ``host/path`` -> file on the controller with the public
             key of its publisher (cosign.pub): an image that this key has not signed is not
             deployed (docs/security.md). The first pattern that matches counts.
+        private_servers: names (* for any part) and addresses in private networks that a registry,
+            hub or git server of the internet may lead this machine to: its storage or token service
+            behind a split DNS. Every other is refused.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
             HF_TOKEN serves where neither this nor hub_token_command is set.
@@ -340,6 +345,8 @@ class HostSettings(_Settings):
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
             a commit. Nothing of them is served until it is imported, but for arguments that vLLM's
             own recipes have for a service that names a model (docs/own-models.md).
+        inventory: the site's inventory, where inventory/ has several and the command line and
+            SPARKWRIGHT_INVENTORY name none; read from group_data/all.py.
         lock_file: pins of everything, made by ``sparkwright lock``. One that is named must be
             there; ``fleet.lock`` is used when it is.
         notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or
@@ -358,6 +365,7 @@ class HostSettings(_Settings):
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
     ] = {}
     image_keys: dict[str, values.ControllerFile] = {}
+    private_servers: _Servers = ()
     hub_endpoint: values.HttpAddress = "https://huggingface.co"
     hub_token_file: values.ControllerFile | None = None
     hub_token_command: Command | None = None
@@ -371,7 +379,7 @@ class HostSettings(_Settings):
     peer_sharing: bool = True
     peer_port: values.Port = 18650
     http_proxy: values.ProxyAddress | None = None
-    no_proxy: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...] = ()
+    no_proxy: _Servers = ()
     lan_address: values.Address | None = None
     adopt_directories: tuple[values.AbsolutePattern, ...] = (
         "/opt/qwen36",
@@ -404,6 +412,7 @@ class HostSettings(_Settings):
     catalog_directories: tuple[values.ControllerPath, ...] = ()
     registries: dict[RegistryName, RegistryAddress] = {}
     sidecars: dict[str, Annotated[values.Gib, Field(gt=0)]] = {}
+    inventory: values.ControllerFile | None = None
     lock_file: values.ControllerFile = "fleet.lock"
     notify: tuple[NoticeAddress, ...] = ()
     notify_file: values.ControllerFile | None = None

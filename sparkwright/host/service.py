@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, systemd
 from sparkwright.host.lib.ranks import RankConfig
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import dataclass, decode, encode, field
 from sparkwright.host.proxy.pool import Pool
 
 #: Of release.json. A host with releases of another format is left as it is.
@@ -44,7 +43,7 @@ class SmokeRequest:
         follower: whether the head of its cluster, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
-        embeddings, rerank: routes of a model that pools; empty for one that writes text.
+        embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
         model_files: directory of the body's files.
     """
 
@@ -69,6 +68,7 @@ class SmokeRequest:
     compiled: str = ""
     embeddings: str = ""
     rerank: str = ""
+    score: str = ""
     model_files: str = ""
 
 
@@ -104,6 +104,8 @@ class Service:
         exclusive: its group, of which one service runs, and members: the group, the default first.
         activate: ``on-request``: a client's request activates it, too.
         rank: its part of a cluster's service; None for a service of one host.
+        bridge: the interface of its container's network; None for none, or the host's.
+        outgoing: whether its container may begin connections.
     """
 
     name: str
@@ -124,6 +126,8 @@ class Service:
     members: tuple[str, ...] = ()
     activate: str | None = None
     rank: RankConfig | None = None
+    bridge: str | None = None
+    outgoing: bool = False
     format: int = FORMAT
 
     @property

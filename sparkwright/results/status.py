@@ -5,16 +5,15 @@ Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
 
 from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
 from sparkwright.host.lib.http import Health
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode, field, replace
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.marks import in_maintenance
@@ -48,6 +47,15 @@ class Deployment(HostStatus):
 
     planned: dict[str, Planned] = field(default_factory=dict)
     plan_known: bool = True
+
+    def only(self, meant: Callable[[str], bool]) -> Self:
+        """The same of those services alone that are meant."""
+        return replace(
+            self,
+            services={name: each for name, each in self.services.items() if meant(name)},
+            planned={name: each for name, each in self.planned.items() if meant(name)},
+            history=tuple(entry for entry in self.history if meant(entry.service)),
+        )
 
 
 def summary(seen: Deployment) -> dict[str, Any]:
@@ -190,7 +198,9 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
             others = [word for word in planned.drift if not word.startswith(("release", "unit"))]
             lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
         for name in sorted(set(seen.services) - set(seen.planned)):
-            lines.append(f"{host}: {name}: runs, but is not planned (sparkwright remove --service)")
+            lines.append(
+                f"{host}: {name}: runs, but is not planned (sparkwright remove --service {name})"
+            )
     return "\n".join(map(visible, lines))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from sparkwright.cli.lib import progress
-from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.selection import Selection
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import suggest
 from sparkwright.results.answers import Answers
@@ -26,13 +26,13 @@ T = TypeVar("T")
 class Hosts(Selection):
     """Hosts that are asked and changed."""
 
-    def ask(self, question: Question[T], **options: bool) -> Answers[T]:
+    def ask(self, question: Question[T], **options: Any) -> Answers[T]:
         """Ask every host, side by side. Hosts that give no answer are named on standard error.
 
         Args:
-            options: ``planless`` and ``makes_secrets`` of ``Invocation``. Without ``planless`` a
-                broken plan ends the command with exit code 2 before any host is connected to; with
-                it, one line on standard error names what is broken.
+            options: ``planless``, ``makes_secrets`` and ``password`` of `session`. Without
+                ``planless`` a broken plan ends the command with exit code 2 before any host is
+                connected to; with it, one line on standard error names what is broken.
         """
         with self.session(waiting=True, **options) as session:
             answers = session.ask(question)
@@ -65,13 +65,16 @@ class Hosts(Selection):
             shown: whether standard error has what pyinfra says of every host.
             waiting: whether a terminal has who has answered meanwhile.
             diff: whether the texts of files that change are shown.
-            run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``.
+            run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``;
+                ``password``, a Secret or None, is that of sudo on these hosts.
         """
         from sparkwright.run.session import session
         from sparkwright.run.site import Invocation
 
-        invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
         connection = {**given(), **({"diff": True} if diff else {})}
+        if password := run.pop("password", None):
+            connection["sudo_password"] = password.value
+        invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
         shown = shown or "verbose" in progress.given()
         notices = progress.shown() if waiting else nullcontext(lambda *_: None)
         with (
@@ -104,19 +107,15 @@ def finish(answers: Answers[Any], *, failed: bool = False, unknown: bool = False
     sys.exit(MISTAKEN if unknown else int(failed or bool(answers.failures) or not answers.answers))
 
 
-class _Known(Protocol):
-    @property
-    def known(self) -> tuple[str, ...]: ...
-
-
-def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> list[str]:
+def misspelt(services: Sequence[str], answers: Iterable[Iterable[str]]) -> list[str]:
     """Print the services that no host has, each with the nearest name, and return them.
 
     Args:
-        answers: by host, with its services as ``known``.
+        answers: names of services of each host that answered.
     """
-    names = sorted({name for answer in answers.values() for name in answer.known})
-    unknown = [name for name in services if name not in names] if answers else []
+    known = list(answers)
+    names = sorted({name for each in known for name in each})
+    unknown = [name for name in services if name not in names] if known else []
     for name in unknown:
         line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, names), 400)}"
         echo(click.style(line, fg="red"), err=True)

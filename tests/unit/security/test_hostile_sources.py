@@ -3,9 +3,11 @@
 import datetime as dt
 import gzip
 import io
+import socket
 import time
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,17 +33,17 @@ ASK: dict[str, Callable[[str], Any]] = {
     "hub": lambda url: resolve_model(url, "org/model", "main", "hf_secret", marks=()),
     "git": lambda url: resolve_commit(url, "main"),
 }
-#: Prints the message, and by how many KiB the second query made the process larger.
+#: Prints by how many KiB the process is larger than after the first query, and each message.
 RISE = """
 from sparkwright.findings.user_error import UserError
 from tests.unit.security.test_hostile_sources import ASK, peak
+before = None
 for port in sys.argv[2:]:
-    before = peak()
     try:
         ASK[sys.argv[1]]("http://127.0.0.1:" + port)
     except UserError as error:
-        message = error.findings[0].observed
-print(message, peak() - before, sep="\\n")
+        before = before or peak()
+        print(peak() - before, error.findings[0].observed.splitlines()[0])
 """
 
 
@@ -83,16 +85,18 @@ ATTACKS: dict[str, Callable[[], tuple[int, bytes, dict[str, str]]]] = {
 
 
 @pytest.mark.parametrize("source", ASK)
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_no_answer_takes_the_controllers_memory(source: str, attack: str) -> None:
-    with (
-        listening(Answers, answer=(200, b"{}", {}), asked=[]) as honest,
-        listening(Answers, answer=ATTACKS[attack](), asked=[]) as port,
-    ):
-        text, _ = hostile.client(RISE, source, str(honest), str(port))
-    message, rise = text.splitlines()
-    assert message
-    assert int(rise) << 10 < 64 << 20
+def test_no_answer_takes_the_controllers_memory(source: str) -> None:
+    answers = [(200, b"{}", {}), *(attack() for attack in ATTACKS.values())]
+    with ExitStack() as stack:
+        ports = [
+            str(stack.enter_context(listening(Answers, answer=answer, asked=[])))
+            for answer in answers
+        ]
+        text, _ = hostile.client(RISE, source, *ports)
+    rises = [line.split(" ", 1) for line in text.splitlines()[1:]]
+    for attack, (rise, message) in zip(ATTACKS, rises, strict=True):
+        assert message
+        assert int(rise) << 10 < 64 << 20, attack
 
 
 @pytest.mark.parametrize("source", ASK)
@@ -146,6 +150,29 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
         pytest.raises(UserError, match=r"it leads to|HTTP 302"),
     ):
         ASK["registry"](f"http://127.0.0.1:{port}")
+
+
+@cases("private", "ip", "taken")
+def test_a_server_of_the_internet_leads_to_private_ones_that_are_named_alone(
+    private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never to this machine, whatever is named."""
+
+    def connected(address: tuple[str, int], _: float) -> socket.socket:
+        connection = socket.socket()
+        connection.connect(("127.0.0.1", address[1]))
+        return connection
+
+    server = queries.Server("http://example.com", private)
+    asking = queries.asking("x", "the hub", answer="a model", setting="hub_endpoint")
+    refused = nullcontext() if taken else pytest.raises(UserError, match=rf"storage.corp \({ip}\)")
+    with listening(Answers, answer=(200, b"{}", {}), asked=[]) as port:
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (ip, port))])
+        monkeypatch.setattr(socket, "create_connection", connected)
+        with refused as error, asking:
+            server.get(f"http://storage.corp:{port}/")
+    if error is not None:
+        assert ("private_servers" in str(error.value)) is ip.startswith("10.")
 
 
 def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
