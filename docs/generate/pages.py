@@ -31,7 +31,7 @@ def pages(root: Path) -> dict[str, str]:
         "docs/commands.md": commands.page(),
         "docs/diagnoses.md": checks.diagnoses(shipped),
         "docs/json.md": json_documents.page(),
-        "docs/lab.md": gpu_runs.inserted(lab, root / "lab/gpu/results"),
+        "docs/lab.md": gpu_runs.inserted(lab),
         "docs/operations.md": operations.page(),
         "docs/rules.md": checks.rules(shipped, root / "docs/known-issues.yaml"),
         "docs/settings.md": settings.page(),

@@ -26,35 +26,30 @@ depot() {
     mkdir -p $home/depot/hub $home/depot/registry
 }
 
-# A Debian tree of its own has systemd-nspawn, ssh, ip, and Python for the controller.
+# A Debian tree of its own has systemd-nspawn, ssh, ip, and Python for the controller. It is the root
+# of a mount namespace: what enters a container's or a host's namespaces must not end outside of it.
 enter() {
-    mountpoint -q $control/proc && return
+    [ -e $home/driver/ready ] && return
     wait_for $home/.base.done 180; wait_for $home/.controller.done 180
     mkdir -p $control $home/driver/lib
     cp -a $home/base/. $control/; dpkg -x $home/controller/systemd-container.deb $control
-    mount --bind $control $control; mount --make-private $control
-    for name in proc sys dev; do mount --rbind /$name $control/$name; done
-    mount -t tmpfs tmpfs $control/run
+    rm -f $control/etc/machine-id; tr -d - </proc/sys/kernel/random/uuid >$control/etc/machine-id
     for name in cpu cpuset io memory pids; do
         echo "+$name" >/sys/fs/cgroup/cgroup.subtree_control || true
     done 2>/dev/null
-    rm -f $control/etc/machine-id; tr -d - </proc/sys/kernel/random/uuid >$control/etc/machine-id
-    smi=$(readlink -f "$(command -v nvidia-smi)")
-    libraries=$(dirname "$(ldconfig -p | awk '/libcuda.so.1/{print $NF; exit}')")
-    [ -d /usr/local/nvidia/lib ] && libraries=/usr/local/nvidia/lib
-    [ -e /usr/local/nvidia/lib64/libcuda.so.1 ] && libraries=/usr/local/nvidia/lib64
-    cp "$smi" $home/driver/nvidia-smi
+    libraries=/usr/local/nvidia/lib64
+    [ -d $libraries ] || libraries=$(dirname "$(ldconfig -p | awk '/libcuda.so.1/{print $NF; exit}')")
+    cp "$(readlink -f "$(command -v nvidia-smi)")" $home/driver/nvidia-smi
     for name in libcuda.so libnvidia-{ml,ptxjitcompiler,nvvm,gpucomp}.so; do
         cp -a "$libraries/$name"* $home/driver/lib/ 2>/dev/null || true
     done
-    mkdir -p $control/srv/{driver,site,controller} $control$state/depot
-    mount --bind $home/driver $control/srv/driver; mount --bind $site $control/srv/site
-    mount --bind $home/controller $control/srv/controller
-    mount --bind $home/depot $control$state/depot
-    cache=$(chroot $control sh -c 'cd /srv/site && python3 -c "from lab import base; print(base.path())"')
+    mkdir -p $control/srv/{driver,site,controller} $control/.outside $control$state/depot .sparkwright/cache
+    cp $home/controller/runtime/* .sparkwright/cache/
+    cache=$(python3 -c 'from lab import base; print(base.path())')
     mkdir -p "$control$(dirname "$cache")"; mv $home/base "$control$cache"
-    chroot $control python3 -m venv --without-pip /opt/controller
-    mkdir -p .sparkwright/cache; cp -n $home/controller/runtime/* .sparkwright/cache/
+    setsid unshare --mount --propagation private lab/gpu/start.sh hold >$home/hold.log 2>&1 </dev/null &
+    wait_for $home/driver/ready 30
+    run python3 -m venv --without-pip /opt/controller
     echo /srv/controller >$control/opt/controller/lib/python3.13/site-packages/lab.pth
     printf '#!/opt/controller/bin/python\nimport sys\nfrom pyinfra_cli.main import main\n%s\n' \
         'sys.exit(main())' >$control/opt/controller/bin/pyinfra
@@ -62,8 +57,22 @@ enter() {
     chmod 755 $control/opt/controller/bin/{pyinfra,sparkwright}
 }
 
+hold() { # makes the namespace and stays in it
+    mount --bind $control $control
+    for name in proc sys dev; do mount --rbind /$name $control/$name; done
+    mount -t tmpfs tmpfs $control/run
+    mount --bind $home/driver $control/srv/driver; mount --bind "$site" $control/srv/site
+    mount --bind $home/controller $control/srv/controller
+    mount --bind $home/depot $control$state/depot
+    echo $$ >$home/holder
+    cd $control; pivot_root . .outside; cd /; umount -l /.outside
+    touch /srv/driver/ready
+    exec sleep infinity
+}
+
 run() {
-    chroot $control env -i PATH=/opt/controller/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    nsenter --target "$(cat $home/holder)" --mount \
+        env -i PATH=/opt/controller/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         LAB_GPUS="$gpus" LAB_GPU_ARGUMENTS="${LAB_GPU_ARGUMENTS:-{\}}" PYTHONUNBUFFERED=1 \
         PYTHONDONTWRITEBYTECODE=1 sh -c 'cd /srv/site && exec "$@"' sh "$@"
 }
@@ -87,6 +96,7 @@ all)
     for part in .gpu/parts/*/; do lab/gpu/start.sh receive "$part"; done
     lab/gpu/start.sh make; lab/gpu/start.sh up
     ;;
+hold) hold ;;
 run) shift; run "$@" ;;
 *) sed -n 2,7p lab/gpu/start.sh; exit 2 ;;
 esac
