@@ -1,8 +1,5 @@
 """``sparkwright deploy``: the deploy itself, by pyinfra with all of its options."""
 
-import os
-import shutil
-import sys
 from pathlib import Path
 
 import click
@@ -22,23 +19,16 @@ def command(arguments: tuple[str, ...]) -> None:
     """Make the hosts as planned: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
     Often used: --dry and --diff (only look), --limit HOST|GROUP|PATTERN, --data KEY=VALUE,
-    --yes (do not ask), --user, --key, --same-sudo-password. Without an INVENTORY it is the site's
-    own. The rest is in pyinfra's help. Exit code 0 when every host is as planned.
+    --yes (do not ask), --user, --key, --same-sudo-password, -v (show pyinfra's own lines). Without
+    an INVENTORY it is the site's own. The rest is in pyinfra's help. Exit code 0 when every host is
+    as planned.
     """
     without_secrets(arguments)
     if not Path(_DEPLOY).is_file():
         raise MESSAGES.refusal("no-deploy", _DEPLOY)
     # Which words are values of options, only pyinfra knows: an inventory is a file of Python.
     named = any(word.endswith(".py") and "=" not in word for word in arguments)
-    pyinfra = _pyinfra()
-    sys.stdout.flush()
-    os.execv(pyinfra, [pyinfra, *arguments, *([] if named else [str(site_inventory())]), _DEPLOY])
+    words = [*arguments, *([] if named else [str(site_inventory())]), _DEPLOY]
+    from sparkwright.run import command_line
 
-
-def _pyinfra() -> str:
-    """Path of the pyinfra beside this Python, or of the one on the PATH. Raises UserError."""
-    beside = Path(sys.executable).with_name("pyinfra")
-    result = str(beside) if beside.exists() else shutil.which("pyinfra")
-    if result is None:
-        raise MESSAGES.refusal("no-pyinfra", "command line")
-    return result
+    command_line.main(words)
