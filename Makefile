@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-down check unit test test-faults test-fuzz test-real-engine test-bench clients \
 	bench bench-tools bench-fetching bench-switching bench-starting \
-	bench-networks bench-commands bench-report picture pins wheel
+	bench-networks bench-commands bench-report picture pins wheel release-check
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,11 @@ setup: .venv/.ready ## install what is missing: system packages and .venv
 wheel: setup ## build what `pip install` takes, and its SBOM (CycloneDX): dist/
 	$(BIN)/python -m hatchling build
 	.ci/sbom.sh $(BIN)/cyclonedx-py dist/sparkwright-$$($(BIN)/python -m hatchling version)-py3-none-any.cdx.json
+
+release-check: wheel ## judge dist/ as an index would, and install it in bare trees of Debian 12 and 13
+	$(SUDO) $(PYTHON) -m lab packages
+	$(SUDO) env SPARKWRIGHT_DIST=dist $(BIN)/python -m pytest -m "not real_engine" \
+		--ignore=tests/install/test_without_extras.py tests/install tests/unit/security/test_sbom.py
 
 pins: ## pin all dependencies anew, with hashes; UPGRADE=1 takes the newest
 	PYTHON=$(PYTHON) .ci/pins.sh

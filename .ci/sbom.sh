@@ -3,6 +3,11 @@
 # The same pins give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# The generator reads no version that a build backend computes.
+project=$(mktemp)
+trap 'rm -f "$project"' EXIT
+version=$(sed -n 's/^__version__ = //p' sparkwright/__init__.py)
+sed "s/^dynamic = .*/version = $version/" pyproject.toml > "$project"
 cat constraints.txt sparkwright/resolve/runtime_requirements.txt |
-    "$1" requirements - --pyproject pyproject.toml --mc-type library --output-reproducible \
+    "$1" requirements - --pyproject "$project" --mc-type library --output-reproducible \
         --output-file "$2"

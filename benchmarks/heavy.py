@@ -19,7 +19,7 @@ from lab.layout import DEPOT, REGISTRY_PORT, STATE
 from lab.serving.push import Registry
 
 BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
-IMAGE, TAG = "aeon-7/aeon-vllm-ultimate", "2026-07-01-v0.24.0"
+IMAGE, TAG = "aeon-7/aeon-vllm-ultimate", "2026-08-17-v0.27.1-slim"
 MEGABYTE = 1_000_000
 _REGISTRY = f"http://{DEPOT.address}:{REGISTRY_PORT}"
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"

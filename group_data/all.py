@@ -26,7 +26,7 @@ use start with `my_`.
 
 # A tag of the image for every service, instead of the newest one in the catalog. Changing it
 # here, or with `--data 'image_tag="..."'`, is how a new tag is rolled out.
-# image_tag = "2026-07-01-v0.24.0"
+# image_tag = "2026-08-17-v0.27.1-slim"
 
 # How hosts that serve already are switched to it: see docs/rollouts.md.
 # rollout = {"canaries": 1, "batch": "25%", "soak_seconds": 75, "on_failure": "halt"}

@@ -35,6 +35,8 @@ _NEWEST = (
     *(package for package in PACKAGES if package not in NEWEST),
     *(f"{item}/{UNSTABLE}" for item in NEWEST),
 )
+#: A laptop on which nothing of ours was installed yet.
+LAPTOP = ("ca-certificates", "git", "pipx", "python3", "python3-venv")
 #: What a bare host can have from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
 #: Where those lie in the bare base: below apt's own place for them, out of its sight.
@@ -79,6 +81,11 @@ def ensure_newest() -> Path:
     )  # fmt: skip
 
 
+def ensure_laptop(suite: str) -> Path:
+    """The base tree of a laptop with this suite of Debian's."""
+    return _made(suite, LAPTOP, _tree(suite, LAPTOP, suite), (), (), suite)
+
+
 def debian_mirror() -> str:
     """Address of the Debian mirror that this machine's own apt uses."""
     command = ["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)"]
@@ -92,8 +99,8 @@ def debian_mirror() -> str:
     raise SystemExit("the apt of this machine has no Debian mirror: add one to its sources")
 
 
-def _tree(name: str, packages: tuple[str, ...]) -> Path:
-    key = hashlib.sha256(" ".join((SUITE, *packages)).encode()).hexdigest()[:12]
+def _tree(name: str, packages: tuple[str, ...], suite: str = SUITE) -> Path:
+    key = hashlib.sha256(" ".join((suite, *packages)).encode()).hexdigest()[:12]
     return CACHE / f"{name}-{key}"
 
 
@@ -103,11 +110,12 @@ def _made(
     base: Path,
     options: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
+    suite: str = SUITE,
 ) -> Path:
     if base.is_dir():
         return base
     started = time.monotonic()
-    print(f"building the {name} file system ({SUITE}, {len(packages)} packages)", flush=True)
+    print(f"building the {name} file system ({suite}, {len(packages)} packages)", flush=True)
     CACHE.mkdir(parents=True, exist_ok=True)
     for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
@@ -127,7 +135,7 @@ def _made(
             "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*",
             *options,
-            SUITE,
+            suite,
             str(building),
             *sources,
         ],

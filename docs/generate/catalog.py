@@ -14,7 +14,7 @@ from sparkwright.catalog import Catalog, Image, Model
 
 _INTRODUCTION = """\
 Twelve systems that sparkwright serves without a file of yours, each as its card publishes it, and
-recipes for several Sparks as others publish them.
+recipes for several Sparks, and for newer models, as others publish them.
 AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes run stock vLLM, by vLLM's own
 recipes.
 `sparkwright advise agents` names recipes for a workload, `sparkwright catalog show NAME` prints an
@@ -42,7 +42,8 @@ _SWITCHES = """\
 What a client may send beside the sampling. `thinking` of an alias is `enable_thinking`."""
 
 _NOT_OURS = """\
-Ways to run the models that the cards show and that sparkwright has not."""
+Ways to run the models that the cards show and that sparkwright has not, and models that many run
+and that the catalog lacks."""
 
 
 def page(catalog: Catalog, not_ours: Path) -> str:

@@ -11,8 +11,9 @@ from sparkwright.cli.lib.connecting import OPTIONS
 
 _INTRODUCTION = """\
 Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra
-INVENTORY deploy.py` is what changes hosts; the commands here plan, look, and maintain. INVENTORY is
-a file such as `inventory/lab.py`; `--limit` and `--data` mean what they mean for pyinfra.
+INVENTORY deploy.py` is what changes hosts; the commands here plan, look, and maintain. Names are
+those of hosts and services ([Naming hosts and services](day-two.md#naming-hosts-and-services));
+`--limit` and `--data` mean what they mean for pyinfra.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
 `fish_source` work too.

@@ -1,8 +1,11 @@
-"""The fakes of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, and NVIDIA's.
+"""The fakes of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, NVIDIA's, and
+Qwen3.8-27B in BF16 and NVFP4.
 
 The cards give: formats; GDN in BF16 in the full modelopt body; 21 GB for XS, 26 GB for the body in
 compressed-tensors and about 20 GB for Qwen3.5; for that one also 64 layers (48 linear, 16 full),
 one MTP head, and vision. Shapes are those of Qwen3.5-27B and Qwen3.6-27B, which are the same.
+vLLM's recipe gives Qwen3.8's layers (48 linear, 16 full), vision, MTP head and formats; its other
+shapes are taken to be the same.
 
 Chosen here: GDN in NVFP4 for XS and for Qwen3.5 (with GDN in BF16 neither would come to its size);
 modelopt's format for Qwen3.5, whose card says AWQ-calibrated NVFP4; vision in all of them; NVIDIA's
@@ -126,6 +129,20 @@ BODIES = (
         date="2026-04-08T19:00:00.000Z",
         linear=modelopt,
         gdn=modelopt,
+        mtp=True,
+    ),
+    Body(
+        "Qwen/Qwen3.8-27B",
+        date="2026-08-14T12:00:00.000Z",
+        linear=unquantized,
+        gdn=unquantized,
+        mtp=True,
+    ),
+    Body(
+        "Inferact/Qwen3.8-27B-NVFP4",
+        date="2026-08-15T12:00:00.000Z",
+        linear=modelopt,
+        gdn=unquantized,
         mtp=True,
     ),
     Body(

@@ -38,7 +38,8 @@ class Tag:
 # For vLLM before 0.23 there is no table of arguments: its fakes go by 0.23's, and 0.28.0's by
 # 0.24's.
 TAGS = (
-    Tag(("2026-07-01-v0.24.0", "latest"), "0.24.0"),
+    Tag(("2026-08-17-v0.27.1-slim", "latest"), "0.27.1"),
+    Tag(("2026-07-01-v0.24.0",), "0.24.0"),
     Tag(("2026-06-18-v0.23.0-dflashfix",), "0.23.0"),
     Tag(("2026-06-11-pr41703",), "0.23.0", docker_types=True),
     Tag(("2026-06-04-pr44389",), "0.23.0", docker_types=True),
@@ -65,6 +66,13 @@ TAGS = (
         "0.23.0",
         repository=OMNI,
         environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
+    ),
+    Tag(
+        ("qwen38",),
+        "0.27.1",
+        repository=STOCK,
+        flavour="stock",
+        entrypoint=("vllm", "serve"),
     ),
     Tag(
         ("v0.32.0",),

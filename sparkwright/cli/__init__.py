@@ -113,6 +113,10 @@ def main(ctx: click.Context) -> None:
 
     `sparkwright deploy` makes the hosts so; it is pyinfra INVENTORY deploy.py.
 
+    Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
+    HOST/SERVICE, or SERVICE on every host that has it. Without a name every host is meant. A name
+    that ends in .py is the inventory; without one it is SPARKWRIGHT_INVENTORY, or the site's own.
+
     Run it in the site's folder, which `sparkwright init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
     codes: 0 all well, 1 something was found, 2 the input can't be used or the plan has a mistake.

@@ -11,13 +11,14 @@ import click
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import inventory_argument, option, pyinfra_json_option
+from sparkwright.cli.lib.options import option, pyinfra_json_option
 from sparkwright.cli.lib.progress import CONNECTION
+from sparkwright.cli.lib.selection import names_argument
 from sparkwright.config.bootstrap_settings import Step
 
 
 @click.command("bootstrap")
-@partial(inventory_argument, kind=Hosts)
+@names_argument(Hosts)
 @partial(connection_options, but="--password")
 @option(
     "bootstrap --step",
@@ -35,7 +36,7 @@ def command(
     """Make bare hosts ready for a deploy: Docker, NVIDIA's container toolkit, and the like.
 
     \b
-    sparkwright bootstrap --limit my-spark --password --step sudoers --step docker
+    sparkwright bootstrap my-spark --password --step sudoers --step docker
 
     A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
     first time with a password. What is there already is left as it is.

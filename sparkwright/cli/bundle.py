@@ -18,6 +18,7 @@ from sparkwright.cli.lib import options
 from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import PACKAGE
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import Problems, refusal
@@ -40,14 +41,13 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 @click.command("bundle")
-@options.inventory_and(directory=click.Path(path_type=Path, file_okay=False))
-@options.data_option
-@options.limit_option
+@names_argument()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @options.option("bundle --architecture", type=click.Choice(sorted(_MACHINES)))
 @options.option("bundle --packages", type=click.Path(path_type=Path, file_okay=False))
 @options.json_option
 def command(
-    hosts: options.Selection, directory: Path, architectures: tuple[str, ...],
+    hosts: Selection, directory: Path, architectures: tuple[str, ...],
     packages: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Fetch everything that the locked plan needs into DIRECTORY.

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,10 +10,11 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.lib.completion import recipes, tags
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.options import Selection, data_option, limit_option, option, site_inventory
+from sparkwright.cli.lib.options import option
 from sparkwright.cli.lib.planned import load_judged
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config import places
-from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
+from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory, site_inventory
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import count, counts, text
@@ -23,33 +23,29 @@ from sparkwright.site.fleet import plan_fleet
 
 
 @click.command("check")
-@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@names_argument()
 @option("check --recipe", shell_complete=recipes)
 @option("check --tag", shell_complete=tags)
-@data_option
-@limit_option
 @format_option
-def command(
-    inventory: Path | None, recipe: str | None, tag: str | None, form: str, **chosen: Any
-) -> None:
+def command(hosts: Selection, recipe: str | None, tag: str | None, form: str) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
     Exit code 2 when anything would stop a run, as every command has it for the same mistake.
     """
-    if inventory is not None and recipe is not None:
+    if recipe is not None and (hosts.file or hosts.limit):
         raise click.UsageError("name an inventory or --recipe, not both")
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
-        data |= overrides_by_key(chosen["overrides"])
+        data |= overrides_by_key(hosts.overrides)
         data |= _cluster_of(recipe, data)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
-        fleet = load_judged(Selection(inventory or site_inventory(), **chosen))
-    hosts = fleet.hosts.values()
-    findings = [*fleet.problems, *(finding for host in hosts for finding in host.violations)]
-    services = sum(len(host.plan.services) for host in hosts)
-    checked = f"{count(len(hosts), 'host')}, {count(services, 'service')}"
+        fleet = load_judged(hosts)
+    planned = fleet.hosts.values()
+    findings = [*fleet.problems, *(finding for host in planned for finding in host.violations)]
+    services = sum(len(host.plan.services) for host in planned)
+    checked = f"{count(len(planned), 'host')}, {count(services, 'service')}"
     silenced = sum(finding.silenced is not None for finding in findings)
     summary = f"{checked}: {counts(findings)}, {silenced} silenced"
     print_findings(findings, form, "\n".join(filter(None, [text(findings, paint=paint), summary])))

@@ -9,10 +9,10 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from sparkwright.cli.lib import completion, options
-from sparkwright.cli.lib.connecting import connection_options, hosts_argument
+from sparkwright.cli.lib.connecting import hosts_argument, services_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
-from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.selection import only_host
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.records import encode
@@ -34,7 +34,7 @@ _why = options.option("control --why")
 
 def _services(command: _Command) -> _Command:
     """Hosts, services and output: arguments of `_control`."""
-    return hosts_argument(options.service_option(options.yes_option(options.json_option(command))))
+    return services_argument(options.yes_option(options.json_option(command)))
 
 
 @click.command("start")
@@ -77,17 +77,14 @@ def restart(**more: Any) -> None:
     _control("restart", **more)
 
 
-def _control(
-    action: str, *, hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **more: Any
-) -> None:
+def _control(action: str, *, hosts: Hosts, yes: bool, as_json: bool, **more: Any) -> None:
     from sparkwright.run import changes
 
-    named = ", ".join(services) or "every service"
-    options.confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
+    options.confirm(f"{action.capitalize()} {hosts.subject()}?", yes=yes, dry=False)
     echo(_NOTICES[action], err=True)
-    change = partial(changes.controlled, action=action, services=services or None, **more)
+    change = partial(changes.controlled, action=action, services=hosts.services_of, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
-    _end(answers, services, _controlled, _document(answers) if as_json else None)
+    _end(answers, hosts.named_services, _controlled, _document(answers) if as_json else None)
 
 
 def _controlled(host: str, answer: ControlAnswer) -> None:
@@ -98,28 +95,28 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 
 
 @click.command("activate")
-@options.inventory_and(completion.services, Hosts, service=click.STRING)
-@connection_options
-@options.data_option
-@options.option("activate --host", shell_complete=completion.hosts)
+@services_argument
 @_why
 @options.dry_option
 @options.yes_option
 @options.json_option
-def activate(hosts: Hosts, service: str, why: str, dry: bool, yes: bool, as_json: bool) -> None:
-    """Have SERVICE run in place of the one of its `exclusive` group that does.
+def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> None:
+    """Have a SERVICE run in place of the one of its `exclusive` group that does.
 
     Running requests get their time (drain_seconds), then it is started and gives real answers; if
     it gives none, the one before runs again, and no further host is switched. A boot starts what
     was activated last, and a deploy leaves it so. Exit code 0 only when SERVICE runs on every host
     that has it.
     """
+    if len(hosts.named_services) != 1:
+        raise click.UsageError("name one SERVICE or HOST/SERVICE")
+    service = hosts.named_services[0]
     from sparkwright.run import changes
 
     if not (yes or dry):
         look = partial(changes.activated, service=service, why="", dry=True)
         seen: Answers[ActivateAnswer] = hosts.change(look, planless=True)
-        if misspelt((service,), seen.answers):
+        if misspelt((service,), (each.known for each in seen.answers.values())):
             finish(seen, unknown=True)
     options.confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
     if not dry:
@@ -143,21 +140,18 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
 
 
 @click.command("maintenance")
-@options.inventory_and(kind=Hosts, host=click.STRING, switch=click.Choice(["on", "off"]))
-@connection_options
-@options.data_option
+@hosts_argument
+@click.argument("switch", type=click.Choice(["on", "off"]))
 @_why
 @options.json_option
-def maintenance(hosts: Hosts, host: str, switch: str, why: str, as_json: bool) -> None:
+def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
     """Take a HOST out of every pool, drained, and have deploys leave it alone; or put it back.
 
     Its services keep running but can only be reached from the host. The host remembers it over
     boots, with who, when and why, for every controller. `off` puts it back once every service
     answers, and ends with 1 as long as one does not.
     """
-    hosts = hosts.only((host,))
-    if [chosen.name for chosen in hosts.read()] != [host]:
-        raise MESSAGES.refusal("several-hosts", "HOST", host=host)
+    host = only_host(hosts)
     from sparkwright.run import changes
 
     change = partial(changes.in_maintenance, on=switch == "on", why=why)
@@ -198,55 +192,52 @@ def _end(
         show(host, answer)
         for line in answer.faults:
             complain(host, visible(line))
-    unknown = misspelt(services, answers.answers) if services else []
+    each = answers.answers.values()
+    unknown = misspelt(services, (answer.known for answer in each)) if services else []
     failed = any(answer.faults for answer in answers.answers.values())
     # Where a host has some of them, something was done.
     finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))
 
 
 @click.command("rollback")
-@hosts_argument
+@services_argument
 @options.option("rollback --to", shell_complete=completion.releases)
-@options.one_service_option
 @options.dry_option
 @options.yes_option
 @options.pyinfra_json_option
-def rollback(
-    hosts: Hosts, to: str | None, service: str | None, dry: bool, yes: bool, as_json: bool
-) -> None:
+def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) -> None:
     """Switch to the release before, or to RELEASE: canaries first, proved, or back again.
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
     from sparkwright.run import rollout
 
-    services = f"service {service}" if service else "every service"
     target = to or "the release before"
-    options.confirm(f"Switch {services} of {hosts} back to {target}?", yes=yes or dry)
-    change = partial(rollout.rollback, to=to, service=service)
+    subject = hosts.subject(link="of")
+    options.confirm(f"Switch {subject} back to {target}?", yes=yes or dry)
+    change = partial(rollout.rollback, to=to, chosen=hosts.services_of)
     sys.exit(hosts.show(change, as_json=as_json, planless=True, dry=dry, switches=True))
 
 
 @click.command("remove")
-@hosts_argument
-@options.service_option
+@services_argument
 @options.option("remove --weights")
 @options.option("remove --bootstrap")
 @options.yes_option
 @options.json_option
-def remove(hosts: Hosts, services: tuple[str, ...], yes: bool, as_json: bool, **more: Any) -> None:
+def remove(hosts: Hosts, yes: bool, as_json: bool, **more: Any) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
     Containers that were taken over from an installation by hand are started again. Exit code 0
     only when every host answered.
     """
-    if services and more["bootstrap"]:
-        raise click.UsageError("--bootstrap goes with everything, not with --service")
-    subject = f"service {', '.join(services)}" if services else "everything of sparkwright's"
-    options.confirm(f"Remove {subject} from {hosts}?", yes=yes, dry=False)
+    if hosts.named_services and more["bootstrap"]:
+        raise click.UsageError("--bootstrap goes with everything, not with a service")
+    subject = hosts.subject("everything of sparkwright's", "from")
+    options.confirm(f"Remove {subject}?", yes=yes, dry=False)
     from sparkwright.run import changes
 
-    change = partial(changes.removed, services=services or None, **more)
+    change = partial(changes.removed, services=hosts.services_of, **more)
     result = hosts.change(change, planless=True)
     if as_json:
         options.print_json(encode(result.answers))

@@ -2,14 +2,16 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
 from sparkwright.checks.service.diagnose import watch_findings
-from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.hosts import Hosts, finish, misspelt
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.render import data
@@ -38,11 +40,14 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
         with suppress(OSError):  # a full disk here hides nothing of what the hosts say
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return answers
+    if misspelt(hosts.services, ({*seen.services, *seen.planned} for seen in result.values())):
+        finish(answers, unknown=True)
+    meant = {host: seen.only(partial(hosts.means, host)) for host, seen in result.items()}
+    return replace(answers, answers=meant)
 
 
 @click.command("status")
-@hosts_argument
+@services_argument
 @json_option
 def status(hosts: Hosts, as_json: bool) -> None:
     """Show release, tag, uptime, restarts, health and drift of every service, and what the
@@ -61,7 +66,7 @@ def status(hosts: Hosts, as_json: bool) -> None:
 
 
 @click.command("history")
-@hosts_argument
+@services_argument
 @json_option
 @click.option("--last", default=40, show_default=True, help="How many switches to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
@@ -79,7 +84,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
 
 
 @click.command("diff")
-@hosts_argument
+@services_argument
 @json_option
 def diff(hosts: Hosts, as_json: bool) -> None:
     """Show what a deploy would change in the files of the services, line by line.

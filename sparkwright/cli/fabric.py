@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +10,8 @@ from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.extras import ExtensibleGroup
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import data_option, optional_inventory, pyinfra_json_option
+from sparkwright.cli.lib.options import pyinfra_json_option
+from sparkwright.cli.lib.selection import inventory_argument
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import fabric_problems, members
 
@@ -22,8 +22,7 @@ def command() -> None:
 
 
 @command.command("addresses")
-@partial(optional_inventory, kind=Hosts)
-@data_option
+@inventory_argument(Hosts)
 @connection_options
 @click.option("--dry", is_flag=True, help="Only show what would be done.")
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")

@@ -12,15 +12,10 @@ import click
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import (
-    data_option,
-    json_option,
-    option,
-    optional_inventory,
-    print_json,
-)
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import inventory_argument
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.results.key_states import render, rows
@@ -63,15 +58,15 @@ class _Fleet:
 
 
 def _with_fleet(command: _Command) -> _Command:
-    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No ``--limit``: a key is that of
-    every host."""
+    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No host is named: a key is
+    that of every host."""
 
     @wraps(command)
     def planned(*, hosts: Hosts, **more: Any) -> Any:
         return command(_Fleet(hosts, load(hosts).or_raise()), **more)
 
-    options = data_option(connection_options(json_option(planned)))
-    return cast("_Command", optional_inventory(options, Hosts))
+    options = connection_options(json_option(planned))
+    return cast("_Command", inventory_argument(Hosts)(options))
 
 
 _name = option("key --name", default=DEFAULT, shell_complete=completion.keys)

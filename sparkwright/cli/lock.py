@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from sparkwright.checks.host.judge import CHECKS as HOST_CHECKS
-from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.plan.plan import HostPlan
@@ -26,7 +27,7 @@ from sparkwright.site.resolution import ask
 
 
 @click.command("lock")
-@inventory_argument
+@names_argument()
 @click.option("--upgrade", is_flag=True, help="Take everything anew, not only what is missing.")
 @click.option("--check", "check", is_flag=True, help="Only say whether the lock is complete.")
 @json_option
@@ -37,7 +38,7 @@ def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None
     Asks registries and hubs only for what is not locked yet, and nobody with --check.
     """
     if hosts.limit:
-        raise click.UsageError("a lock is of the whole inventory: leave --limit out")
+        raise click.UsageError("a lock is of the whole inventory: name no host")
     by_file: dict[str, dict[str, PlannedHost]] = {}
     for name, host in load(hosts, anew=upgrade).or_raise().items():
         by_file.setdefault(host.plan.settings.lock_file, {})[name] = host

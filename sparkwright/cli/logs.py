@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
 from sparkwright.cli.lib.journals import echo_line, follow, of_host
-from sparkwright.cli.lib.options import json_option, option, print_json, service_option
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.engines import log_patterns
 from sparkwright.host import logs
 from sparkwright.host.lib.records import encode
@@ -40,17 +40,15 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
 
 
 @click.command("logs")
-@hosts_argument
-@service_option
+@services_argument
 @option("logs -f")
 @option("logs -n", type=click.IntRange(0, 10_000))
 @option("logs --since", callback=_since)
 @option("logs --probes")
 @json_option
 def command(
-    hosts: Hosts, services: tuple[str, ...], following: bool, lines: int, since: str | None,
-    probes: bool, as_json: bool,
-) -> None:  # fmt: skip
+    hosts: Hosts, following: bool, lines: int, since: str | None, probes: bool, as_json: bool
+) -> None:
     """Show what the services of all hosts have logged, oldest first; what it would do to a
     terminal is shown as text.
 
@@ -63,11 +61,12 @@ def command(
     hidden = "" if probes else "|".join(log_patterns("probes"))
 
     def request(run: HostRun) -> LogsRequest:
-        return LogsRequest(services or None, run.settings.services_root, lines, since, hidden)
+        names = hosts.services_of(run.name)
+        return LogsRequest(names, run.settings.services_root, lines, since, hidden)
 
     result = hosts.ask(questions.answered(logs, request, LogsAnswer), planless=True)
     answers = result.answers
-    unknown = misspelt(services, answers)
+    unknown = misspelt(hosts.named_services, (answer.known for answer in answers.values()))
     for name, answer in answers.items():
         if answer.fault or not (answer.lines or following or unknown):
             complain(name, visible(answer.fault or _nothing(answer)))
@@ -83,7 +82,7 @@ def command(
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
-        follow(followed, services, hidden, as_json=as_json)
+        follow(followed, hosts.means, hidden, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
     finish(result, failed=failed, unknown=bool(unknown))
 

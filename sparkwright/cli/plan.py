@@ -12,9 +12,10 @@ from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.templates import template
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
@@ -32,7 +33,7 @@ _WIDTH = 48
 
 
 @click.command("plan")
-@inventory_argument
+@names_argument(services=True)
 @json_option
 def command(hosts: Selection, as_json: bool) -> None:
     """Show the desired state of each host.
@@ -45,7 +46,7 @@ def command(hosts: Selection, as_json: bool) -> None:
     planned_hosts = load_judged(hosts).or_raise()
     by_file = locks(planned_hosts)
     shown = {
-        name: (_host(host, by_file[host.plan.settings.lock_file]), host)
+        name: (_host(host, by_file[host.plan.settings.lock_file], hosts), host)
         for name, host in planned_hosts.items()
     }
     if as_json:
@@ -70,8 +71,12 @@ def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
     return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
 
 
-def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
-    services = [_service(service, host, lock) for service in host.plan.services]
+def _host(host: PlannedHost, lock: Lock | None, chosen: Selection) -> dict[str, Any]:
+    services = [
+        _service(service, host, lock)
+        for service in host.plan.services
+        if chosen.means(host.plan.host, service.name)
+    ]
     hardware = assumed_hardware(host.plan)
     unified = hardware.unified
     return {

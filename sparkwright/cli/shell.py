@@ -5,21 +5,13 @@ import sys
 
 import click
 
-from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import ssh_options
 from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.options import (
-    Selection,
-    data_option,
-    one_service_option,
-    option,
-    optional_inventory,
-)
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
+from sparkwright.config.targets import services_of
 from sparkwright.findings.user_error import suggest
-from sparkwright.text.visible import visible
 
 #: What an image has of the two.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
@@ -37,37 +29,35 @@ class _WithCommand(click.Command):
 
 @click.command("shell", cls=_WithCommand, options_metavar="[OPTIONS]")
 @ssh_options
-@optional_inventory
-@data_option
-@option("shell --host", shell_complete=completion.hosts)
-@one_service_option
+@names_argument(services=True)
 @click.pass_context
-def command(ctx: click.Context, hosts: Selection, host: str, service: str | None) -> None:
+def command(ctx: click.Context, hosts: Selection) -> None:
     """Open a shell in a service's container, or run the command that stands after `--` there.
 
     By `ssh -t`, with the inventory's own user, port, key and known hosts; sudo may ask on this
-    terminal. `sparkwright shell --host spark-1 -- nvidia-smi`. The exit code is the command's, 255
+    terminal. `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the command's, 255
     where ssh fails.
     """
-    chosen = hosts.only((host,)).read()
-    if [each.name for each in chosen] != [host]:
-        raise MESSAGES.refusal("several-shell-hosts", "--host", host=host)
-    name = _service(chosen[0], service)
+    host, name = _service(hosts)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]
-    arguments = ssh_command(chosen[0], ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
+    arguments = ssh_command(host, ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
     sys.stdout.flush()
     os.execv(arguments[0], arguments)
 
 
-def _service(host: HostInput, wanted: str | None) -> str:
-    """The name of one service of a host, by the inventory."""
-    named = host.data.get("services")
-    services = [str(name) for name in named] if isinstance(named, dict) else []
-    if wanted in services or (wanted is None and len(services) == 1):
-        return wanted or services[0]
-    problem = f"{host.name} has {', '.join(services) or 'no service'}: name one with --service"
-    if wanted is not None:
-        problem = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, services)}"
-    echo(click.style(problem, fg="red"), err=True)
-    sys.exit(1)
+def _service(hosts: Selection) -> tuple[HostInput, str]:
+    """The one service that is meant, with its host, by the inventory. Raises UserError."""
+    inputs = hosts.read()
+    every = [(host, name) for host in inputs for name in services_of(host)]
+    chosen = [(host, name) for host, name in every if hosts.means(host.name, name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    names = [f"{host.name}/{name}" for host, name in chosen or every]
+    if not chosen and hosts.services:
+        near = suggest(hosts.services[0], [name for _, name in every])
+        where = f"command line: --service {hosts.services[0]}"
+        raise MESSAGES.refusal("no-such-service", where, near=near)
+    shown = ", ".join(names) or "no service"
+    first = names[0] if names else "HOST/SERVICE"
+    raise MESSAGES.refusal("several-services", "command line", services=shown, first=first)

@@ -1,11 +1,12 @@
 """``sparkwright smoke``: tests everything that every host's services offer."""
 
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
 from sparkwright.checks.smoke.verdict import render, save, verdicts
-from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
 from sparkwright.cli.lib.hosts import Hosts, finish
 from sparkwright.cli.lib.options import print_json
@@ -13,7 +14,7 @@ from sparkwright.cli.lib.output import echo
 
 
 @click.command("smoke")
-@hosts_argument
+@services_argument
 @format_option
 def command(hosts: Hosts, form: str) -> None:
     """Ask every service for everything that its recipe promises.
@@ -26,7 +27,7 @@ def command(hosts: Hosts, form: str) -> None:
     from sparkwright.run import questions
 
     echo("Asking for real answers; this takes some minutes.", err=True)
-    answers = hosts.ask(questions.deep_smoke, planless=True)
+    answers = hosts.ask(partial(questions.deep_smoke, meant=hosts.means), planless=True)
     now = datetime.now(UTC)
     results = [
         verdict

@@ -11,9 +11,9 @@ from functools import partial
 
 import click
 
-from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.options import json_option, one_service_option, option
+from sparkwright.cli.lib.options import json_option, option
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
@@ -23,12 +23,11 @@ Shown = Callable[[Sequence[Line]], None]
 
 
 @click.command("top")
-@hosts_argument
-@one_service_option
+@services_argument
 @option("top --interval", type=click.FloatRange(1, 3600))
 @option("top --once")
 @json_option
-def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_json: bool) -> None:
+def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.
 
     TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, the rest
@@ -51,7 +50,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
             if event is not None:
                 host, look = event
                 fleet[host] = fleet[host].then(look)
-            result = list(lines(fleet, service))
+            result = list(lines(fleet, hosts.means))
             if show is not None:
                 show(result)
             elif not once and time.monotonic() >= due:
@@ -59,7 +58,7 @@ def command(hosts: Hosts, service: str | None, interval: float, once: bool, as_j
                 _print(result, as_json)
     if broken:
         click.echo(broken, err=True)
-    result = list(lines(fleet, service))
+    result = list(lines(fleet, hosts.means))
     _print(result, as_json)
     sys.exit(int(any(seen.now is None for seen in fleet.values()) or not result))
 

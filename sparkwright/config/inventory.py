@@ -8,6 +8,7 @@ test compares it with pyinfra's own reading.
 
 import ast
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,9 +19,12 @@ from typing import Any
 from sparkwright.config import python_files
 from sparkwright.config.groups import Group, groups_of
 from sparkwright.documents.bounds import Unusable, bounded
-from sparkwright.findings.user_error import Messages, Problems, mistake, suggest
+from sparkwright.findings.user_error import Messages, Problems, UserError, mistake, suggest
 
 _MESSAGES = Messages(__file__)
+#: Names the inventory of a site that has several.
+VARIABLE = "SPARKWRIGHT_INVENTORY"
+_USUAL = Path("inventory/lab.py")
 
 
 @dataclass(frozen=True)
@@ -40,17 +44,33 @@ class HostInput:
 
 
 def site_inventory() -> Path:
-    """The site's inventory, where none is named: inventory/lab.py, or the only one.
+    """The site's inventory, where none is named.
+
+    It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
+    group_data/all.py, else inventory/lab.py.
 
     Raises:
         UserError: when it is not clear which one.
     """
-    usual = Path("inventory/lab.py")
-    result = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
-    if len(result) != 1:
-        there = ", ".join(map(str, result)) or "none in ./inventory"
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    files = sorted(Path("inventory").glob("*.py"))
+    if len(files) == 1:
+        return files[0]
+    if named := _inventory_setting():
+        return Path(named)
+    if _USUAL not in files:
+        there = ", ".join(map(str, files)) or "none in ./inventory"
         raise _MESSAGES.refusal("no-inventory", "INVENTORY", there=there)
-    return result[0]
+    return _USUAL
+
+
+def _inventory_setting() -> str | None:
+    """`inventory` of group_data/all.py; a fault of that file is reported when hosts are read."""
+    with suppress(UserError):
+        value = python_files.run(Path("group_data/all.py")).get("inventory")
+        return value if isinstance(value, str) else None
+    return None
 
 
 def ssh_address(name: str, data: Mapping[str, Any]) -> str:
@@ -196,9 +216,7 @@ def limited(
     chosen: set[str] = set()
     problems = Problems()
     for pattern in limit:
-        meant = {host.name for host in hosts if pattern in host.groups}
-        meant = meant or {host.name for host in hosts if fnmatch(host.name, pattern)}
-        chosen |= meant
+        chosen |= (meant := matching(hosts, pattern))
         if not meant:
             groups = {group for host in hosts for group in host.groups}
             near = suggest(pattern, [*(host.name for host in hosts), *sorted(groups)])
@@ -206,6 +224,13 @@ def limited(
             problems.append(_MESSAGES.mistake("neither-host-nor-group", where, near=near))
     problems.stop()
     return [host for host in hosts if host.name in chosen] if limit else list(hosts)
+
+
+def matching(hosts: Iterable[HostInput], pattern: str) -> set[str]:
+    """Names of the hosts of a group, or of those that a name or a pattern fits."""
+    hosts = list(hosts)
+    group = {host.name for host in hosts if pattern in host.groups}
+    return group or {host.name for host in hosts if fnmatch(host.name, pattern)}
 
 
 def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] | None]:

@@ -340,6 +340,8 @@ class HostSettings(_Settings):
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
             a commit. Nothing of them is served until it is imported, but for arguments that vLLM's
             own recipes have for a service that names a model (docs/own-models.md).
+        inventory: the site's inventory, where inventory/ has several and the command line and
+            SPARKWRIGHT_INVENTORY name none; read from group_data/all.py.
         lock_file: pins of everything, made by ``sparkwright lock``. One that is named must be
             there; ``fleet.lock`` is used when it is.
         notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or
@@ -404,6 +406,7 @@ class HostSettings(_Settings):
     catalog_directories: tuple[values.ControllerPath, ...] = ()
     registries: dict[RegistryName, RegistryAddress] = {}
     sidecars: dict[str, Annotated[values.Gib, Field(gt=0)]] = {}
+    inventory: values.ControllerFile | None = None
     lock_file: values.ControllerFile = "fleet.lock"
     notify: tuple[NoticeAddress, ...] = ()
     notify_file: values.ControllerFile | None = None

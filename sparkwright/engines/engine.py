@@ -131,8 +131,9 @@ class Probes:
         tokenizer: route that counts the tokens of a text.
         context_errors: texts of which an error about a prompt that is too long has one.
         compiled: folder of compiled graphs, below the directory of boot caches.
-        embeddings, rerank: routes of a model that pools, which gives vectors or scores instead of
-            text: vectors of texts, and scores of documents for a question.
+        embeddings, rerank, score: routes of a model that pools, which gives vectors or scores
+            instead of text: vectors of texts, documents by their scores for a question, and scores
+            of pairs of texts.
     """
 
     version: str = ""
@@ -141,6 +142,7 @@ class Probes:
     compiled: str = ""
     embeddings: str = ""
     rerank: str = ""
+    score: str = ""
 
 
 @dataclass(frozen=True)
@@ -332,4 +334,4 @@ class Engine:
     def probed(self, arguments: Mapping[str, Any]) -> Probes:
         """Its probes; routes of a model that pools only where these arguments serve one."""
         pools = self.limits(arguments).pools
-        return self.probes if pools else replace(self.probes, embeddings="", rerank="")
+        return self.probes if pools else replace(self.probes, embeddings="", rerank="", score="")

@@ -44,7 +44,7 @@ class SmokeRequest:
         follower: whether the head of its cluster, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
-        embeddings, rerank: routes of a model that pools; empty for one that writes text.
+        embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
         model_files: directory of the body's files.
     """
 
@@ -69,6 +69,7 @@ class SmokeRequest:
     compiled: str = ""
     embeddings: str = ""
     rerank: str = ""
+    score: str = ""
     model_files: str = ""
 
 

@@ -1,17 +1,22 @@
 """vLLM's own recipes (vllm-project/recipes): a file is a model with variants."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.catalog.gpus import FAMILIES, GPUS
+from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, VRAM
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, words
 from sparkwright.text.sizes import GIB
 
 #: What they key by beside it, the nearest first: the generation, then the brand.
 _KINDS = ("blackwell", "nvidia")
-#: One box, all of its GPUs: the way to start that fits one.
-_STRATEGY = "single_node_tp"
+#: One box, all of its GPUs: the way to start that fits one; and over boxes of one GPU each, where
+#: the recipe grants that to the hardware.
+_STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
+_GRANTED = ("supported", "verified")
+#: Places in its variables that a reader fills in with each host's own network.
+_NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
@@ -46,7 +51,8 @@ def _variant(
     model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
     box = FAMILIES[GPUS[options.gpu]].vllm_recipes[options.gpu]
     _refuse_other_hardware(variant, box, f"variants.{name}")
-    strategy = mapping(mapping(data, "strategy_overrides"), _STRATEGY)
+    spread = mapping(mapping(data, "strategy_hardware"), _SPREAD).get(box) in _GRANTED
+    strategy = mapping(mapping(data, "strategy_overrides"), _SPREAD if spread else _STRATEGY)
     container = _image(model.get("docker_image"))
     given, variables = words(model, "base_args"), environment(mapping(model, "base_env"))
     part = _by_kind(strategy)
@@ -56,6 +62,9 @@ def _variant(
         given += [*words(layer, "extra_args"), *words(layer, "vllm_args")]
         variables |= environment(mapping(layer, "extra_env") or mapping(layer, "env"))
         container = _image(layer.get("docker_image")) or container
+    for variable in [name for name, value in variables.items() if value in _NETWORK]:
+        shown = f"{variable}={variables.pop(variable)}"
+        remarks.note("network", f"env.{variable}", shown)
     given += _features(data, variant, remarks)
     if words(about, "tasks") == ["embedding"]:  # theirs for every model that pools
         given = ["--runner", "pooling", *given]
@@ -68,6 +77,8 @@ def _variant(
     size, tp = variant.get("vram_minimum_gb"), variant.get("tp") or strategy.get("tp")
     if isinstance(tp, dict):  # keyed by hardware
         tp = next((tp[kind] for kind in (box, *_KINDS, "default") if kind in tp), None)
+    if spread and isinstance(size, int | float):  # as many as hold it
+        tp = max(2, math.ceil(size * 1e9 / GIB / VRAM.get(options.gpu, LEAST_SPARK_GIB)))
     title = str(about.get("title") or text.name.rpartition("/")[2])
     slug = f"{about.get('slug') or title}{'' if name == 'default' else f'-{name}'}"
     listed = "name" if box in mapping(about, "hardware") else "do not name"

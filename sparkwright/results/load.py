@@ -6,7 +6,7 @@ rate until it was seen twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.host.lib.gpu import Gpu
@@ -72,18 +72,20 @@ class Seen:
         return Seen(None, self.now or self.before, str(look))
 
 
-def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:
+def lines(
+    fleet: Mapping[str, Seen], meant: Callable[[str, str], bool] = lambda *_: True
+) -> Iterator[Line]:
     """The fleet, a line for each service.
 
     Args:
-        only: no other service than this one.
+        meant: whether a service of a host is shown.
     """
     for host, seen in fleet.items():
         if seen.now is None:
             yield Line(host, None, seen.problem or "no answer yet")
             continue
         about = _host(host, seen.now)
-        names = [name for name in seen.now.services if only in (None, name)]
+        names = [name for name in seen.now.services if meant(host, name)]
         before = seen.before.services if seen.before else {}
         seconds = seen.now.at - seen.before.at if seen.before else 0.0
         for name in names:

@@ -27,6 +27,7 @@ class ServiceRow:
         outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
             ``taken back`` or ``failed``; then release and image are those that it runs.
         head: the host that answers for it, where that is another one of its cluster.
+        rerank: route of a model that pools; empty for one that chats.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ServiceRow:
     scheme: str = "http"
     ca: str | None = None
     head: str | None = None
+    rerank: str = ""
 
     @property
     def url(self) -> str:
@@ -187,13 +189,15 @@ def image_in_short(image: str) -> str:
 
 
 def _curl(service: ServiceRow, key_hint: str) -> str:
-    body = (
-        f'{{"model": "{service.served_names[0]}", "max_tokens": 2048, '
-        '"messages": [{"role": "user", "content": "What is 17 + 25?"}]}'
-    )
+    route = "/v1/chat/completions"
+    rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
+    if service.rerank:
+        route = service.rerank
+        rest = '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]'
+    body = f'{{"model": "{service.served_names[0]}", {rest}}}'
     trusted = f"--cacert {service.ca} " if service.ca else ""
     return (
-        f"curl -s {trusted}{service.url}/v1/chat/completions "
+        f"curl -s {trusted}{service.url}{route} "
         f'-H "Authorization: Bearer {key_hint}" '
         f"-H 'Content-Type: application/json' -d '{body}'"
     )

@@ -5,9 +5,9 @@ Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.findings.finding import errors_first
@@ -48,6 +48,15 @@ class Deployment(HostStatus):
 
     planned: dict[str, Planned] = field(default_factory=dict)
     plan_known: bool = True
+
+    def only(self, meant: Callable[[str], bool]) -> Self:
+        """The same of those services alone that are meant."""
+        return replace(
+            self,
+            services={name: each for name, each in self.services.items() if meant(name)},
+            planned={name: each for name, each in self.planned.items() if meant(name)},
+            history=tuple(entry for entry in self.history if meant(entry.service)),
+        )
 
 
 def summary(seen: Deployment) -> dict[str, Any]:
@@ -190,7 +199,9 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
             others = [word for word in planned.drift if not word.startswith(("release", "unit"))]
             lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
         for name in sorted(set(seen.services) - set(seen.planned)):
-            lines.append(f"{host}: {name}: runs, but is not planned (sparkwright remove --service)")
+            lines.append(
+                f"{host}: {name}: runs, but is not planned (sparkwright remove --service {name})"
+            )
     return "\n".join(map(visible, lines))
 
 

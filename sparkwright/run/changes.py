@@ -1,6 +1,6 @@
 """Changes of hosts by commands: operations with their requests, and their answers by host."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,17 +17,22 @@ from sparkwright.operations.locks import OWNER
 from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 
+#: Names of a host's services; None for all of them.
+ServicesOf = Callable[[str], tuple[str, ...] | None]
+
 
 def controlled(
-    host: Host, run: HostRun, answers: dict[str, ControlAnswer], *, action: str, **more: Any
-) -> None:
+    host: Host, run: HostRun, answers: dict[str, ControlAnswer], *, action: str,
+    services: ServicesOf, **more: Any,
+) -> None:  # fmt: skip
     """Start, stop or restart services of each host; restarts come one host after the other.
 
     Args:
-        more: ``services``, ``why``, ``now``, ``keep`` and ``wait`` of ``ControlRequest``.
+        services: gives the names of a host's services.
+        more: ``why``, ``now``, ``keep`` and ``wait`` of ``ControlRequest``.
     """
     root = run.settings.services_root
-    request = ControlRequest(action, services_root=root, by=OWNER.by, **more)
+    request = ControlRequest(action, services(host.name), root, OWNER.by, **more)
     restarts = action == RESTART
     control.controlled(
         name=f"Services: {action}",
@@ -91,14 +96,18 @@ def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
     )
 
 
-def removed(host: Host, _: HostRun, answers: dict[str, RemovalAnswer], **more: Any) -> None:
+def removed(
+    host: Host, _: HostRun, answers: dict[str, RemovalAnswer], *, services: ServicesOf, **more: Any
+) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:
-        more: ``services``, ``weights`` and ``bootstrap`` of the operation.
+        services: gives the names of a host's services.
+        more: ``weights`` and ``bootstrap`` of the operation.
     """
     removal.removed(
         name="Remove: services, units, images",
+        services=services(host.name),
         **more,
         answered=partial(answers.__setitem__, host.name),
     )

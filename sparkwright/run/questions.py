@@ -177,9 +177,15 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
     return disk_usage.listed(host, disk_usage_request(run))
 
 
-def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
+def deep_smoke(
+    host: Host, run: HostRun, *, meant: Callable[[str, str], bool] = lambda *_: True
+) -> dict[str, DeepResult]:
     """Test the services for everything that the recipes promise; without a plan, for what their
-    releases do."""
+    releases do.
+
+    Args:
+        meant: whether a service of a host is tested.
+    """
     services, sleeping = {service.name: service for service in run.services}, set[str]()
     if run.desired.plan.groups or not run.plan_known:
         status = status_of(host, run, texts=False)
@@ -190,8 +196,11 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
             names = ", ".join(sorted(lacking))
             raise HostError(f"{names}: its release does not say what it must answer")
     # The head of its cluster answers for a follower.
-    services = {name: each for name, each in services.items()
-                if name not in sleeping and not each.follower}  # fmt: skip
+    services = {
+        name: each
+        for name, each in services.items()
+        if name not in sleeping and not each.follower and meant(host.name, name)
+    }
     plans = {decided.name: decided for decided in run.desired.plan.services}
     requests = {
         name: deep_request(plans[name], service.gate, run.desired.catalog)

@@ -119,6 +119,7 @@ def _service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> 
         scheme=scheme(host_run.settings, proxied=service.proxy),
         ca=clients_ca(host_run.settings),
         head=service.rank.hosts[0] if service.rank and service.follower else None,
+        rerank=rendered.gate.rerank,
     )
     if outcome is None or (outcome.state == "sleeps" and host_run.memory.failure):
         return row

@@ -2,7 +2,7 @@
 cluster together; which releases services go back to, and how they ended."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from pyinfra.api.host import Host
@@ -239,15 +239,16 @@ def remember_rolled_back(
 
 
 def rollback(
-    host: Host, host_run: HostRun, _: dict[str, None], *, to: str | None, service: str | None
-) -> None:
+    host: Host, host_run: HostRun, _: dict[str, None], *, to: str | None,
+    chosen: Callable[[str], Collection[str] | None],
+) -> None:  # fmt: skip
     """Switch each service to the release before, or to a given release, in batches.
 
     Args:
         to: a release that the host still has.
-        service: only this one.
+        chosen: gives the names of a host's services; None for all of them.
     """
-    targets = targets_of(host, host_run, to=to, service=service)
+    targets = targets_of(host, host_run, to=to, only=chosen(host.name))
     if targets is None:
         return
     for title, names in host.loop(named(run_of(host))):
@@ -260,13 +261,13 @@ def rollback(
 
 
 def targets_of(
-    host: Host, host_run: HostRun, *, to: str | None, service: str | None
+    host: Host, host_run: HostRun, *, to: str | None, only: Collection[str] | None
 ) -> list[ServiceSwitch] | None:
     """The switches to earlier releases; None when the host is refused, or in maintenance.
 
     Args:
         to: a release to go to; the one before without.
-        service: only this one; every one without.
+        only: names of services; every one without.
     """
     try:
         if host_run.plan_known:
@@ -274,28 +275,31 @@ def targets_of(
         answer = status_of(host, host_run, texts=False)
         if set_aside(host, answer.maintenance, answer.now):
             return None
-        return _targets(host_run, answer, to, service)
+        return _targets(host_run, answer, to, only)
     except HostError as error:
         refuse(host, str(error))
         return None
 
 
 def _targets(
-    host_run: HostRun, answer: HostStatus, to: str | None, service: str | None
+    host_run: HostRun, answer: HostStatus, to: str | None, only: Collection[str] | None
 ) -> list[ServiceSwitch]:
     services = services_of(host_run, answer)
     problems: list[str] = []
     if not host_run.plan_known:
-        if service is not None and service not in answer.services:
-            problems.append(f"service {service} was never started here")
+        problems += [
+            f"service {name} was never started here"
+            for name in only or ()
+            if name not in answer.services
+        ]
         problems += [
             f"the record of service {name} is damaged or of another version of sparkwright"
             for name in unreadable(host_run, answer)
-            if service in (None, name)
+            if only is None or name in only
         ]
     service_switches = []
     for name, now in services.items():
-        if service not in (None, name) or now.follower:
+        if (only is not None and name not in only) or now.follower:
             continue
         seen = answer.services.get(name)
         if seen is None:

@@ -18,8 +18,8 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
-from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.service import render_service

@@ -10,7 +10,7 @@ NEW = '"2026-06-18-v0.23.0-dflashfix"'
 IMAGE = "lab/catalog/aeon-vllm-ultimate.yaml"
 FAULTS = """\
   lab-never-healthy: &lab
-    {date: 2026-07-02, version: 0.24.0, architectures: [arm64, amd64], source: the lab}
+    {date: 2026-08-17, version: 0.24.0, architectures: [arm64, amd64], source: the lab}
   lab-wedge: *lab
   lab-crash: *lab
   lab-oom: *lab

@@ -117,7 +117,7 @@ def _nightly() -> None:
     answer = connection.getresponse()
     body, kind = answer.read(), answer.getheader("Content-Type", _INDEX)
     assert answer.status == 200, body
-    connection.request("PUT", f"{path}2026-07-20-nightly", body, {"Content-Type": kind})
+    connection.request("PUT", f"{path}2026-09-20-nightly", body, {"Content-Type": kind})
     answer = connection.getresponse()
     assert answer.status == 201, answer.read()
     connection.close()

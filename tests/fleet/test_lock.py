@@ -13,7 +13,7 @@ name: aeon-vllm-ultimate
 extends: true
 tags:
   lab-arm64-only:
-    date: 2026-07-02
+    date: 2026-08-17
     version: 0.24.0
     architectures: [arm64, amd64]
     source: says more than the lab's registry has

@@ -36,7 +36,7 @@ class TestFirstRuns:
                 "would make /opt/models",
                 "would fetch AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@",
                 "would fetch z-lab/Qwen3.6-35B-A3B-DFlash@",
-                "would pull ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 (sha256-",
+                "would pull ghcr.io/aeon-7/aeon-vllm-ultimate:2026-08-17-v0.27.1-slim (sha256-",
                 "would service qwen36: release",
             ):
                 assert re.search(rf"\[{host}\] +{re.escape(name)}", run.output), (host, name)

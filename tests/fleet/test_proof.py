@@ -29,7 +29,7 @@ def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Sit
     hosts = [word for host in GOOD for word in ("--limit", host)]
     proved.sparkwright("report", "inventory/virtual.py", *hosts)
     page = (proved.folder / ".sparkwright/report.html").read_text()
-    for name in ("spark-1", "json-schema", "prefix-cache", "2026-07-01-v0.24.0"):
+    for name in ("spark-1", "json-schema", "prefix-cache", "2026-08-17-v0.27.1-slim"):
         assert name in page
     assert proved.key not in page
 

@@ -1,4 +1,7 @@
-"""The wheel, built as anybody builds it, and a user's venv that has nothing else."""
+"""Wheel and sdist, built as anybody builds them or those of a release, and a user's venv.
+
+SPARKWRIGHT_DIST is the folder of a release: `make release-check` judges the very files in it.
+"""
 
 import os
 import subprocess
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright import __version__
 from tests.unit.builders import ROOT
 
 
@@ -21,10 +25,22 @@ def built(folder: Path, target: str, source: Path = ROOT) -> Path:
     return made
 
 
+def _distribution(factory: pytest.TempPathFactory, target: str, suffix: str) -> Path:
+    if folder := os.environ.get("SPARKWRIGHT_DIST"):
+        return Path(folder, f"sparkwright-{__version__}{suffix}").resolve()
+    return built(factory.mktemp(target), target)
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
-    return built(tmp_path_factory.mktemp("wheel"), "wheel")
+    return _distribution(tmp_path_factory, "wheel", "-py3-none-any.whl")
+
+
+@pytest.fixture(scope="session")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist of this checkout."""
+    return _distribution(tmp_path_factory, "sdist", ".tar.gz")
 
 
 @dataclass(frozen=True)

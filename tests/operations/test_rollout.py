@@ -85,11 +85,11 @@ def _went(before: str, to: str, result: str = "good") -> HistoryEntry:
 
 
 def _back(
-    status: Any, to: str | None = None, service: str | None = None, **data: Any
+    status: Any, to: str | None = None, only: tuple[str, ...] | None = None, **data: Any
 ) -> tuple[FakeHost, list[Any] | None]:
     host = spark(observe=probe(), status=status)
     run = site(host, spark("spark-2"), **data)
-    return host, rollout.targets_of(host, run.hosts["spark-1"], to=to, service=service)  # type: ignore[arg-type]
+    return host, rollout.targets_of(host, run.hosts["spark-1"], to=to, only=only)  # type: ignore[arg-type]
 
 
 def test_back_to_the_release_before() -> None:
@@ -124,7 +124,7 @@ def test_back_to_a_named_release() -> None:
     assert [item.to for item in result or ()] == [OLDER]
     _, result = _back(_status(OLD, OLDER, OLD), to=OLD)
     assert result == []
-    _, result = _back(_status("now", OLD, "now"), service="another")
+    _, result = _back(_status("now", OLD, "now"), only=("another",))
     assert result == []
 
 

@@ -24,7 +24,7 @@ cases = Tables(__file__)
 
 MODEL = f"AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{COMMIT}"
 DRAFTER = f"z-lab/Qwen3.6-35B-A3B-DFlash@{COMMIT}"
-IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 {DIGEST} aarch64"
+IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:2026-08-17-v0.27.1-slim {DIGEST} aarch64"
 
 
 def _seen(run: Run, host: FakeHost, *, models: bool, image: bool, parts: bool = True) -> None:

@@ -65,6 +65,7 @@ class Api:
             if not pooling.reranks(settings):
                 post["/v1/embeddings"] = self._embeddings
             post |= dict.fromkeys(("/rerank", "/v1/rerank", "/v2/rerank"), self._rerank)
+            post |= dict.fromkeys(("/score", "/v1/score"), self._score)
         self._routes = {"GET": get, "HEAD": get, "POST": post}
 
     async def handle(self, request: Request) -> Response:
@@ -193,6 +194,9 @@ class Api:
 
     async def _rerank(self, request: Request) -> Response:
         return await pooling.rerank(self._backend, read_body(request))
+
+    async def _score(self, request: Request) -> Response:
+        return await pooling.score(self._backend, read_body(request))
 
     async def _not_here(self, _: Request) -> Response:
         raise bad_request("The fake does not serve this route.")

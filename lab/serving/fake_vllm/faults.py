@@ -26,7 +26,8 @@ They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
     no-acceptance         no draft is accepted
     no-prefix-hits        finds nothing in its prefix cache
     short-vectors         gives vectors of half the model's length
-    wrong-order           gives the highest score to the wrong document
+    wrong-order           ranks the wrong document first
+    wrong-scores          gives the highest score to the wrong document
     drops-at-concurrency  fails requests once more than half of --max-num-seqs run
 """
 
@@ -68,6 +69,7 @@ class Faults:
     no_prefix_hits: bool = False
     short_vectors: bool = False
     wrong_order: bool = False
+    wrong_scores: bool = False
     drops_at_concurrency: bool = False
 
     async def before_generation(self) -> None:

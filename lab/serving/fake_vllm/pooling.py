@@ -1,4 +1,4 @@
-"""`/v1/embeddings` and `/v1/rerank` of a model that pools: texts as counts of their words.
+"""`/v1/embeddings`, `/v1/rerank` and `/score` of a model that pools: texts as counts of words.
 
 A model whose architecture is one of classification is a reranker, and has no vectors.
 """
@@ -50,12 +50,7 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
     if not isinstance(documents, list) or "query" not in body:
         raise bad_request("query and documents are required", "documents")
     await backend.faults.before_generation()
-    query = _vector(backend, str(body["query"]))
-    scores = [
-        math.fsum(map(operator.mul, query, _vector(backend, str(text)))) for text in documents
-    ]
-    if backend.faults.wrong_order:
-        scores = [-score for score in scores]
+    scores = _scores(backend, str(body["query"]), documents, wrong=backend.faults.wrong_order)
     results = [
         {"index": index, "document": {"text": documents[index], "multi_modal": None},
          "relevance_score": scores[index]}
@@ -64,6 +59,25 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
     usage = _usage(backend, [body["query"], *documents])
     answer = {"id": f"rerank-{new_id()}", "model": model, "usage": usage, "results": results}
     return Response(200, compact(answer).encode())
+
+
+async def score(backend: Backend, body: dict[str, Any]) -> Response:
+    """Scores of pairs of texts: one text with each of the others, as vLLM takes them."""
+    model, first, others = backend.model_of(body), body.get("text_1"), body.get("text_2")
+    if not isinstance(first, str) or not isinstance(others, list):
+        raise bad_request("text_1 and text_2 are required", "text_1")
+    await backend.faults.before_generation()
+    scores = _scores(backend, first, others, wrong=backend.faults.wrong_scores)
+    data = [{"index": n, "object": "score", "score": score} for n, score in enumerate(scores)]
+    head = {"id": f"embd-{new_id()}", "object": "list", "created": int(time.time())}
+    answer = {**head, "model": model, "data": data, "usage": _usage(backend, [first, *others])}
+    return Response(200, compact(answer).encode())
+
+
+def _scores(backend: Backend, query: str, texts: list[Any], *, wrong: bool) -> list[float]:
+    own = _vector(backend, query)
+    scores = [math.fsum(map(operator.mul, own, _vector(backend, str(text)))) for text in texts]
+    return [-score for score in scores] if wrong else scores
 
 
 def _vector(backend: Backend, text: str) -> list[float]:

@@ -88,8 +88,10 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     if context.recipe.tag or tag == newest or tag not in tags:
         return
     day, last = tags[tag].date, tags[newest].date
-    # Not the tag that the card names to go back to.
-    if tags[newest].rollback != tag and day and last and day < last:
+    # Not the tag that the card names to go back to, nor the one that this one's card names.
+    back = tags[newest].rollback
+    named = (back, tags[back].rollback if back in tags else None)
+    if tag not in named and day and last and day < last:
         yield Symptom(tag=tag, date=day, newest=newest)
 
 

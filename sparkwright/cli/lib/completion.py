@@ -17,6 +17,7 @@ import click
 
 from sparkwright.config.inventory import HostInput, read_inventory, site_inventory
 from sparkwright.config.places import catalogs
+from sparkwright.config.targets import services_of
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -54,7 +55,20 @@ def hosts(context: click.Context) -> Iterator[str]:
 def services(context: click.Context) -> Iterator[str]:
     """Services as the hosts' settings name them."""
     for host in _inputs(context):
-        yield from host.data.get("services") or {}
+        yield from services_of(host)
+
+
+@_completing
+def _paths(context: click.Context) -> Iterator[str]:
+    """Services of hosts as HOST/SERVICE, and inventories."""
+    yield from (f"{host.name}/{name}" for host in _inputs(context) for name in services_of(host))
+    yield from map(str, sorted(Path("inventory").glob("*.py")))
+
+
+def targets(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Hosts, groups and services; with a slash services of hosts, and inventories."""
+    names = (_paths,) if "/" in begun else (hosts, services)
+    return [name for complete in names for name in complete(context, parameter, begun)]
 
 
 @_completing
@@ -111,5 +125,6 @@ def _catalogued(host: HostInput) -> HostInput:
 
 
 def _inputs(context: click.Context) -> list[HostInput]:
-    named = context.params.get("inventory")
-    return read_inventory(named if isinstance(named, Path) else site_inventory())
+    words = [context.params.get("inventory"), *(context.params.get("names") or ())]
+    files = [Path(word) for word in words if word and str(word).endswith(".py")]
+    return read_inventory(files[0] if files else site_inventory())

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.cli.lib.hosts import Hosts, given
-from sparkwright.cli.lib.options import inventory_argument
 from sparkwright.cli.lib.progress import CONNECTION
+from sparkwright.cli.lib.selection import names_argument
 from sparkwright.findings.user_error import UserError, mistake
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -29,8 +29,13 @@ OPTIONS: list[tuple[list[str], str | None, str]] = json.loads(
 
 
 def hosts_argument(command: _Command) -> _Command:
-    """``[INVENTORY]`` with ``--data``, ``--limit``, and all of the connection, as ``hosts``."""
-    return connection_options(inventory_argument(command, Hosts))
+    """``[NAME]...`` of whole hosts with all of the connection, as ``hosts``."""
+    return connection_options(names_argument(Hosts)(command))
+
+
+def services_argument(command: _Command) -> _Command:
+    """``[NAME]...`` of hosts and services with all of the connection, as ``hosts``."""
+    return connection_options(names_argument(Hosts, services=True)(command))
 
 
 def connection_options(command: _Command, but: str | None = None) -> _Command:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from sparkwright.cli.lib import progress
-from sparkwright.cli.lib.options import Selection
 from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.selection import Selection
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import suggest
 from sparkwright.results.answers import Answers
@@ -104,19 +104,15 @@ def finish(answers: Answers[Any], *, failed: bool = False, unknown: bool = False
     sys.exit(MISTAKEN if unknown else int(failed or bool(answers.failures) or not answers.answers))
 
 
-class _Known(Protocol):
-    @property
-    def known(self) -> tuple[str, ...]: ...
-
-
-def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> list[str]:
+def misspelt(services: Sequence[str], answers: Iterable[Iterable[str]]) -> list[str]:
     """Print the services that no host has, each with the nearest name, and return them.
 
     Args:
-        answers: by host, with its services as ``known``.
+        answers: names of services of each host that answered.
     """
-    names = sorted({name for answer in answers.values() for name in answer.known})
-    unknown = [name for name in services if name not in names] if answers else []
+    known = list(answers)
+    names = sorted({name for each in known for name in each})
+    unknown = [name for name in services if name not in names] if known else []
     for name in unknown:
         line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, names), 400)}"
         echo(click.style(line, fg="red"), err=True)

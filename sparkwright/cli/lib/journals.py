@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,14 +53,14 @@ def echo_line(line: Line, *, as_json: bool) -> None:
 
 
 def follow(
-    hosts: Mapping[str, tuple[HostInput, LogsAnswer]], services: Sequence[str], hidden: str,
-    *, as_json: bool,
+    hosts: Mapping[str, tuple[HostInput, LogsAnswer]], meant: Callable[[str, str], bool],
+    hidden: str, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Print what comes, until every host is gone.
 
     Args:
         hosts: by name, with what it had said until now.
-        services: only these; every one without.
+        meant: whether a service of a host is followed.
         hidden: a regular expression of lines that are left out; empty for none.
     """
     left_out = re.compile(hidden or "(?!)")
@@ -72,7 +72,7 @@ def follow(
         units = {
             f"sparkwright-{service}.service": service
             for service in answer.known
-            if _NAME.fullmatch(service) and (not services or service in services)
+            if _NAME.fullmatch(service) and meant(name, service)
         }
         if not units:
             return

@@ -3,13 +3,16 @@
 Apart from the options: what plans takes 0.2 s to import, and most commands let pyinfra plan.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.cli.lib.options import Selection
+from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.selection import Selection
 from sparkwright.config.command_line import group_problems
 from sparkwright.config.inventory import limited
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, suggest
 from sparkwright.site.fleet import Fleet, plan_fleet
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import with_locked_geometry
@@ -18,7 +21,8 @@ from sparkwright.site.resolution import with_locked_geometry
 def load(hosts: Selection, *, anew: bool = False) -> Fleet:
     """Plan hosts of an inventory; with ``anew``, models that services name are asked for."""
     fleet = plan_fleet(hosts.read(), anew=anew)
-    return Fleet(with_locked_geometry(fleet.hosts), fleet.problems)
+    problems = (*fleet.problems, *_unknown_services(hosts, fleet))
+    return Fleet(with_locked_geometry(fleet.hosts), problems)
 
 
 def load_judged(hosts: Selection) -> Fleet:
@@ -27,10 +31,20 @@ def load_judged(hosts: Selection) -> Fleet:
     fleet = plan_fleet(limited(inputs, hosts.limit))
     files = [file.stem for file in Path("group_data").glob("*.py")]
     problems = [
-        *fleet.problems, *group_problems(inputs, files, hosts.inventory),
+        *fleet.problems, *_unknown_services(hosts, fleet),
+        *group_problems(inputs, files, hosts.inventory),
         *site_problems(fleet.hosts, {host.name: host.data for host in inputs}),
     ]  # fmt: skip
     planned = fleet.hosts
     with suppress(UserError):  # a lock that can't be read is among the problems
         planned = with_locked_geometry(planned)
     return Fleet(planned, tuple(dict.fromkeys(problems)))
+
+
+def _unknown_services(hosts: Selection, fleet: Fleet) -> Iterator[Finding]:
+    """Services of ``--service`` that no host plans."""
+    planned = sorted({each.name for host in fleet.hosts.values() for each in host.plan.services})
+    for name in hosts.services:
+        if name not in planned:
+            where, near = f"command line: --service {name}", suggest(name, planned)
+            yield MESSAGES.mistake("no-such-service", where, near=near)

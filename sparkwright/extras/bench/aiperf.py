@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from typing import Any
 from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
+from sparkwright.engines.engine import Probes
 from sparkwright.extras.bench.loads import Batch, Load
+from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.results import MEASURES, Cell
 from sparkwright.findings.user_error import Messages
 from sparkwright.host.lib import metrics as neutral
@@ -39,11 +42,59 @@ ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 BODY: dict[str, Any] = {
     "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
 }  # fmt: skip
+#: A question beside the document that a reranker is asked about.
+_QUERY = "What does this text say?"
 #: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
 _INSTALL = f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
 _MESSAGES = Messages(__file__)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Form of the requests to a service.
+
+    Attributes:
+        kind: the generator's name of it.
+        path: route on the server; empty for the kind's own.
+        body: of each request, beside model and text.
+    """
+
+    kind: str = "chat"
+    path: str = ""
+    body: Mapping[str, Any] = field(default_factory=lambda: BODY)
+
+    @property
+    def pools(self) -> bool:
+        """Whether a model is asked for vectors or scores, and writes no tokens."""
+        return self.kind != "chat"
+
+    def line(self, prompt: str) -> dict[str, Any]:
+        """A line of the dataset."""
+        if self.kind != "cohere_rankings":
+            return {"text": prompt}
+        texts = {"query": _QUERY, "passages": prompt}
+        return {"texts": [{"name": name, "contents": [text]} for name, text in texts.items()]}
+
+
+CHAT = Endpoint()
+
+
+def endpoint(service: Service, probes: Probes) -> Endpoint:
+    """Form of the requests to a service: for answers, for vectors, or for the score of a document.
+
+    Args:
+        probes: of its engine, with the service's arguments.
+
+    Raises:
+        UserError: without an answer.
+    """
+    if not probes.rerank:
+        return CHAT
+    if service.has(probes.embeddings, {"model": service.model, "input": _QUERY}):
+        return Endpoint("embeddings", probes.embeddings, {})
+    return Endpoint("cohere_rankings", probes.rerank, {})
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Path:
@@ -74,7 +125,7 @@ def pinned() -> str:
     return str(version)
 
 
-def prepare(folder: Path, prompts: Sequence[str], **settings: Any) -> None:
+def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings: Any) -> None:
     """Put configuration, prompts and tokenizer into the folder that a run leaves its results in.
 
     Args:
@@ -83,10 +134,10 @@ def prepare(folder: Path, prompts: Sequence[str], **settings: Any) -> None:
     """
     shutil.copytree(Path(__file__).with_name("tokenizer"), folder / "tokenizer")
     config = template("bench/aiperf.json.j2").render(
-        folder=str(folder), body=BODY, timeout=_TIMEOUT, **settings
+        folder=str(folder), endpoint=endpoint, timeout=_TIMEOUT, **settings
     )
     (folder / "config.json").write_text(config, encoding="utf-8")
-    lines = (json.dumps({"text": prompt}) + "\n" for prompt in prompts)
+    lines = (json.dumps(endpoint.line(prompt)) + "\n" for prompt in prompts)
     (folder / "dataset.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
@@ -99,8 +150,9 @@ def command_line(program: str, folder: str) -> list[str]:
 
 
 def cell(
-    batch: Batch, load: Load, errors: int, report: Mapping[str, Any], metrics: Mapping[str, Any]
-) -> Cell:
+    batch: Batch, load: Load, errors: int, report: Mapping[str, Any], metrics: Mapping[str, Any],
+    endpoint: Endpoint = CHAT,
+) -> Cell:  # fmt: skip
     """A phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
 
     Args:
@@ -113,7 +165,8 @@ def cell(
         value = (report.get(name) or {}).get(statistic)
         return float(value) if isinstance(value, int | float) else None
 
-    figures = {measure.name: (measure.scale, value(*measure.reported)) for measure in MEASURES}
+    figures = {measure.name: (measure.scale, value(*measure.reported))
+               for measure in MEASURES if measure.pooling == endpoint.pools}  # fmt: skip
     taken = {
         name: scale * figure for name, (scale, figure) in figures.items() if figure is not None
     }
@@ -122,7 +175,7 @@ def cell(
         concurrency=load.concurrency,
         prompt_tokens=batch.context
         or 10 * round((value("input_sequence_length", "avg") or 0) / 10),
-        max_tokens=BODY["max_tokens"],
+        max_tokens=endpoint.body.get("max_tokens", 0),
         requests=round(value("request_count", "avg") or 0),
         errors=errors,
         measures=taken | acceptances(metrics),

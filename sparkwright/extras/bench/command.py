@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from sparkwright.cli.lib import completion, options
+from sparkwright.cli.lib import options
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import names_argument
 from sparkwright.config.inventory import ssh_address
 from sparkwright.config.secrets import existing_key
 from sparkwright.config.tls import clients_ca, scheme
@@ -32,7 +33,7 @@ from sparkwright.extras.bench.section import text
 from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
 from sparkwright.findings.render import text as findings_text
-from sparkwright.findings.user_error import Messages, UserError, suggest
+from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible
@@ -59,13 +60,7 @@ class _Target:
 
 
 @click.command("bench")
-@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@options.data_option
-@options.limit_option
-@click.option(
-    "--service", "names", multiple=True, metavar="NAME", shell_complete=completion.services,
-    help="Measure only this service (repeatable).",
-)  # fmt: skip
+@names_argument(Hosts, services=True)
 @click.option(
     "--categories", default=None,
     help=f"Kinds of prompts to send.  [default: {','.join(loads.CATEGORIES)}]",
@@ -91,10 +86,7 @@ class _Target:
 @options.json_option
 @connection_options
 def command(
-    inventory: Path | None,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    names: tuple[str, ...],
+    hosts: Hosts,
     categories: str | None,
     concurrency: str | None,
     context: str | None,
@@ -110,10 +102,9 @@ def command(
     service after the other; whoever uses them meanwhile spoils the figures. Exit code 1 when
     something is out of range or requests failed.
     """
-    if inventory is None and exported is not None and not overrides:
-        _export(exported, results, set(limit), set(names))
+    if hosts.file is None and exported is not None and not hosts.overrides:
+        _export(exported, results, hosts)
         return
-    inventory = inventory or options.site_inventory()
     default = loads.QUICK if quick else loads.FULL
     sweep = Sweep(
         read_categories(categories) if categories else default.categories,
@@ -121,11 +112,10 @@ def command(
         read_numbers("--context", context, most=_LONGEST) if context else default.context,
     )
     program = find(os.environ)
-    chosen = Hosts(inventory, overrides, limit)
-    targets = list(_targets(chosen, names))
-    hosts = tuple(dict.fromkeys(target.host.plan.host for target in targets))
-    before = ask(chosen.only(hosts))
-    targets = list(_awake(targets, before, named=bool(names)))
+    targets = list(_targets(hosts))
+    chosen = hosts.only(dict.fromkeys(target.host.plan.host for target in targets))
+    before = ask(chosen)
+    targets = list(_awake(targets, before, named=bool(hosts.named_services)))
     done = []
     for target in targets:
         if facts := before.get(target.host.plan.host):
@@ -135,27 +125,21 @@ def command(
             if not as_json:
                 echo(f"\n{text(done[-1])}")
     if exported is not None:
-        _export(exported, results, set(hosts), {target.service.name for target in targets})
+        _export(exported, results, chosen)
     if as_json:
         options.print_json(TypeAdapter(DOCUMENT).dump_python(done, mode="json", by_alias=True))
     sys.exit(int(len(done) < len(targets) or not all(bench.well for bench in done)))
 
 
-def _targets(chosen: Hosts, names: tuple[str, ...]) -> Iterator[_Target]:
+def _targets(chosen: Hosts) -> Iterator[_Target]:
     hosts = load(chosen).or_raise()
-    planned = sorted({service.name for host in hosts.values() for service in host.plan.services})
-    if unknown := [name for name in names if name not in planned]:
-        raise UserError(
-            _MESSAGES.mistake("no-such-service", f"--service {name}", near=suggest(name, planned))
-            for name in unknown
-        )
     data = chosen.everyone
     for name, host in hosts.items():
         settings = host.plan.settings
         key, ca = existing_key(settings.api_key_source, os.environ), clients_ca(settings)
         addresses = list(filter(None, (ssh_address(name, data[name]), settings.lan_address)))
         for plan in host.plan.services:
-            if not plan.follower and (not names or plan.name in names):
+            if not plan.follower and chosen.means(name, plan.name):
                 how = scheme(settings, proxied=plan.proxy)
                 served = [f"[{address}]" if ":" in address else address for address in addresses]
                 urls = [f"{how}://{address}:{plan.port}" for address in served]
@@ -202,8 +186,10 @@ def _bench(
 
     target.say(f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
     measured = measure(
-        program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say, while_last=while_last
-    )
+        program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say,
+        while_last=while_last,
+        endpoint=aiperf.endpoint(service, engine(plan.engine).probed(dict(plan.arguments))),
+    )  # fmt: skip
     under_load, after = loaded.get(host), ask(hosts.only([host])).get(host)
     running, version = before.running.get(plan.name), before.probe.versions.get(plan.name)
     as_planned = running is not None and running.release == before.planned.get(plan.name)
@@ -223,14 +209,14 @@ def _bench(
     return judged(past[: past.index(result) + 1], target.host.catalog)
 
 
-def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> None:
+def _export(path: Path, directory: Path, hosts: Hosts) -> None:
     stored = load_results(directory)
     if stored.problems:
         echo(findings_text(stored.problems, paint=paint), err=True)
     chosen = [
         result
         for (host, service), runs in stored.services.items()
-        if (not hosts or host in hosts) and (not names or service in names)
+        if host in (hosts.limit or (host,)) and hosts.means(host, service)
         for result in runs
     ]
     if not chosen:

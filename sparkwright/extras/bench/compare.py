@@ -82,7 +82,7 @@ def _compare(
     result: Result, cell: Cell, published: Sequence[Table], causes: Sequence[Cause]
 ) -> CellComparison:
     cards = {measure: figure(cell, measure, published) for measure in MEASURES
-             if measure.name in cell.measures}  # fmt: skip
+             if measure.published and measure.name in cell.measures}  # fmt: skip
     verdicts = {measure: judge(measure, cell.measures[measure.name], card)
                 for measure, card in cards.items() if card}  # fmt: skip
     slow = {measure.slow for measure, verdict in verdicts.items() if verdict.state == "worse"}

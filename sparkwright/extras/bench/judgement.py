@@ -13,7 +13,7 @@ from sparkwright.catalog.causes import Cause
 from sparkwright.config.templates import template
 from sparkwright.extras.bench.compare import SHORT_PROMPT, CellComparison, Verdict, compare, tables
 from sparkwright.extras.bench.history import Regression, regressions
-from sparkwright.extras.bench.results import MEASURES, Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result, columns_of
 from sparkwright.findings.render import count
 from sparkwright.text.short import amount, figure
 
@@ -32,6 +32,11 @@ class Bench:
     cells: tuple[CellComparison, ...]
     regressions: tuple[Regression, ...]
     runs: int
+
+    @property
+    def columns(self) -> list[Measure]:
+        """Measures that a table of its cells has columns for."""
+        return columns_of(cell.cell for cell in self.cells)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -51,9 +51,18 @@ class Service:
                 return answer.json()
             raise _MESSAGES.refusal("key-refused", answer.url)
         except (requests.RequestException, ValueError) as error:
-            reason = str(error).splitlines()[0][:160]
-            where = f"{self.url}{path}"
-            raise _MESSAGES.refusal("no-answer", where, error=reason) from None
+            raise self._silent(path, error) from None
+
+    def has(self, path: str, body: Any) -> bool:
+        """Whether its server has a route. Raises UserError without an answer."""
+        try:
+            return self.send("POST", path, json=body).status_code != 404
+        except requests.RequestException as error:
+            raise self._silent(path, error) from None
+
+    def _silent(self, path: str, error: Exception) -> UserError:
+        reason = str(error).splitlines()[0][:160]
+        return _MESSAGES.refusal("no-answer", f"{self.url}{path}", error=reason)
 
     def tokens(self, text: str) -> int:
         """How many tokens the engine makes of a text. Raises UserError as ``ask``."""

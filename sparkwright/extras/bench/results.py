@@ -5,6 +5,7 @@ which keep the cards' milliseconds. Measures of a result stand in ``measures.yam
 direction, and how far figures may lie apart.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
@@ -43,7 +44,7 @@ class Cell(_Stored):
     Attributes:
         concurrency: requests at a time.
         prompt_tokens: the context tier, as given to the load generator.
-        max_tokens: bound of an answer's length.
+        max_tokens: bound of an answer's length; 0 of a model that pools.
         sampling_temperature: of the requests; 0 is greedy.
         measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
     """
@@ -51,7 +52,7 @@ class Cell(_Stored):
     category: Kind
     concurrency: _Positive
     prompt_tokens: _Count
-    max_tokens: _Positive
+    max_tokens: _Count
     sampling_temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     requests: _Count
     errors: _Count = 0
@@ -158,7 +159,8 @@ class Measure(BaseModel):
     head: str
     unit: str
     reported: tuple[str, str] = ("", "")
-    published: str
+    published: str = ""
+    pooling: bool = False
     more_is_better: bool = True
     apart: float
     why: str
@@ -175,3 +177,11 @@ class Measure(BaseModel):
 
 
 MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(beside(__file__, "measures.yaml"))
+#: Of models that pool.
+_POOLING = {measure.name for measure in MEASURES if measure.pooling}
+
+
+def columns_of(cells: Iterable[Cell]) -> list[Measure]:
+    """Measures that a table of these cells has columns for."""
+    pools = any(not _POOLING.isdisjoint(cell.measures) for cell in cells)
+    return [measure for measure in MEASURES if measure.pooling == pools]

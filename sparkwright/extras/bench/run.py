@@ -6,11 +6,12 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sparkwright.extras.bench import aiperf
+from sparkwright.extras.bench.aiperf import CHAT, Endpoint
 from sparkwright.extras.bench.loads import Batch, sample
 from sparkwright.extras.bench.measured_service import Service, metrics_without_key
 from sparkwright.extras.bench.results import Cell
@@ -40,6 +41,7 @@ def measure(
     seed: str,
     say: Callable[[str], None],
     while_last: Callable[[], None] | None = None,
+    endpoint: Endpoint = CHAT,
 ) -> Measured:
     """Measure one service, batch after batch.
 
@@ -48,6 +50,7 @@ def measure(
         seed: of this run alone, so that no long prompt is in a prefix cache from before.
         say: told which batch is measured.
         while_last: called in a thread of its own while the last batch runs.
+        endpoint: form of the requests.
 
     Raises:
         UserError: when not one request was answered. A batch that fails alone is reported, and its
@@ -55,7 +58,7 @@ def measure(
     """
     measured, fitting = Measured(), list[Batch]()
     for batch in batches:
-        needed = (batch.context or 0) * _SPARE + aiperf.BODY["max_tokens"]
+        needed = (batch.context or 0) * _SPARE + endpoint.body.get("max_tokens", 0)
         if batch.context and service.context and needed > service.context:
             limit = f"the service takes {service.context} with the answer"
             measured.remarks.append(f"{batch.context} prompt tokens are left out: {limit}")
@@ -66,20 +69,24 @@ def measure(
     for number, batch in enumerate(fitting, 1):
         at_a_time = ", ".join(str(load.concurrency) for load in batch.loads)
         say(f"{number} of {len(fitting)}: {batch.title}, {at_a_time} at a time")
+        prompts = batch.prompts(f"{seed}-{number}", characters)
+        if endpoint.pools and batch.context is None:  # the generator counts no tokens of these
+            mean = sum(map(service.tokens, prompts)) / len(prompts)
+            batch = replace(batch, context=10 * round(mean / 10))
         meanwhile = threading.Thread(target=while_last if number == len(fitting) else None)
         with (
             tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
             metrics_without_key(service) as metrics,
         ):
             aiperf.prepare(
-                Path(folder), batch.prompts(f"{seed}-{number}", characters), url=service.url,
-                model=service.model, loads=batch.loads, metrics=metrics,
+                Path(folder), prompts, endpoint, url=service.url, model=service.model,
+                loads=batch.loads, metrics=metrics,
             )  # fmt: skip
             command = aiperf.command_line(str(program), folder)
             meanwhile.start()
             problem = _start(command, service)
             measured.command = (aiperf.NAME, *map(_repeatable, command[1:]))
-            measured.cells += _read(Path(folder, "out"), batch, measured.remarks)
+            measured.cells += _read(Path(folder, "out"), batch, measured.remarks, endpoint)
             measured.remarks += [f"{batch.title}: {problem}"] if problem else []
         meanwhile.join()
     if not any(cell.requests for cell in measured.cells):
@@ -105,7 +112,7 @@ def _start(command: Sequence[str], service: Service) -> str | None:
     return f"the load generator ended with {done.returncode}: {last or 'without a word'}"
 
 
-def _read(folder: Path, batch: Batch, remarks: list[str]) -> Iterator[Cell]:
+def _read(folder: Path, batch: Batch, remarks: list[str], endpoint: Endpoint) -> Iterator[Cell]:
     manifest = _json(folder / "phase_manifest.json")
     failed = aiperf.failed(manifest)
     remarks += [f"{batch.category}: requests failed: {why}" for why in aiperf.reasons(manifest)]
@@ -118,7 +125,7 @@ def _read(folder: Path, batch: Batch, remarks: list[str]) -> Iterator[Cell]:
             )
         report = _json(folder / "phases" / load.phase / "profile_export_aiperf.json")
         errors = failed.get(load.phase, load.requests)
-        yield aiperf.cell(batch, load, errors, report, metrics)
+        yield aiperf.cell(batch, load, errors, report, metrics, endpoint)
 
 
 def _json(path: Path) -> Any:

@@ -130,10 +130,10 @@ def text(bench: Bench) -> str:
     ``v`` worse than the service's own past.
     """
     lost = {(regression.cell.load, regression.measure) for regression in bench.regressions}
-    table = [["LOAD", *(measure.head for measure in MEASURES), "ERRORS"]]
+    table = [["LOAD", *(measure.head for measure in bench.columns), "ERRORS"]]
     for compared in bench.cells:
         row = [compared.cell.title]
-        for measure in MEASURES:
+        for measure in bench.columns:
             value = compared.cell.measures.get(measure.name)
             if value is None:
                 row.append("-")

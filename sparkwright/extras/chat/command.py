@@ -7,16 +7,11 @@ from contextlib import closing
 import click
 from pydantic import TypeAdapter
 
-from sparkwright.cli.lib.completion import aliases, hosts, services
+from sparkwright.cli.lib.completion import aliases
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.options import (
-    Selection,
-    data_option,
-    json_option,
-    optional_inventory,
-    print_json,
-)
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.extras.chat.answer import Answer, Failed, Piece
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
@@ -27,25 +22,17 @@ DOCUMENT = Answer
 
 
 @click.command("chat")
-@optional_inventory
-@data_option
-@click.option(
-    "--host", "--limit", "limit", multiple=True, metavar="HOST", shell_complete=hosts,
-    help="Talk to the service of this host; else of the first that answers.",
-)  # fmt: skip
-@click.option(
-    "--service", default=None, metavar="NAME", shell_complete=services, help="Talk to this service."
-)
+@names_argument(services=True)
 @click.option(
     "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
     help="Use this served name, with its sampling; else the service's first.",
 )  # fmt: skip
 @click.option("--prompt", default=None, metavar="TEXT", help="Have this answered, and end.")
 @json_option
-def command(
-    hosts: Selection, service: str | None, model: str | None, prompt: str | None, as_json: bool
-) -> None:
+def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling that its card advises for the name.
+
+    Without a name it is the first service that answers.
 
     The prompt comes from --prompt, from standard input where that is no terminal, or line by line.
     Reasoning is dimmed, and goes where the answer is not piped to. Ctrl-C ends an answer, another
@@ -54,7 +41,7 @@ def command(
     Exit code 1: nobody answered.
     """
     planned = load(hosts).or_raise()
-    target, server = _first(targets(planned, service, model))
+    target, server = _first(targets(planned, hosts.means, model))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
     if prompt is None:

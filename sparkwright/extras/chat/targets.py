@@ -1,7 +1,7 @@
 """Targets of a chat: services of the planned fleet that answer to a name."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,23 +63,20 @@ class Target:
 
 
 def targets(
-    hosts: Mapping[str, PlannedHost], service: str | None = None, model: str | None = None
+    hosts: Mapping[str, PlannedHost],
+    meant: Callable[[str, str], bool] = lambda *_: True,
+    model: str | None = None,
 ) -> list[Target]:
     """Everyone who can be spoken to: replicas of one service, in the inventory's order.
 
     Args:
-        service: only this one; else the first that answers to ``model``.
+        meant: whether a service of a host may be spoken to.
         model: a served name; else the service's first.
 
     Raises:
-        UserError: for a service or a name that no host has.
+        UserError: for a name that no service has.
     """
-    every = list(_all(hosts))
-    services = sorted({target.endpoint.service for target in every})
-    if service is not None and service not in services:
-        near = suggest(service, services)
-        raise MESSAGES.refusal("no-such-service", f"--service {service}", near=near)
-    every = [target for target in every if service in (None, target.endpoint.service)]
+    every = [each for each in _all(hosts) if meant(each.endpoint.host, each.endpoint.service)]
     names = sorted({target.served.name for target in every})
     if model is not None and model not in names:
         raise MESSAGES.refusal("no-such-model", f"--model {model}", near=suggest(model, names))

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.options import Selection, inventory_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.keys import DEFAULT
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
 from sparkwright.extras.endpoints.fleet import export
@@ -18,7 +18,7 @@ DOCUMENT = Endpoints
 
 
 @click.command("endpoints")
-@inventory_argument
+@names_argument(services=True)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
     help="Whose configuration to write.",

@@ -40,7 +40,7 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
         looks = session.ask(questions.fabric)
         fabrics = of_looks(looks.answers)
         if not fabrics and looks.answers:
-            remedy = "name other hosts with --limit"
+            remedy = "name other hosts"
             raise refusal(str(hosts.inventory), "no host has a ConnectX", remedy)
         images = {name: each.image for name, each in looks.answers.items()}
         plans = [[] if look else plan(fabric, images) for fabric in fabrics]

@@ -7,6 +7,7 @@ import click
 from sparkwright.cli.lib import options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.secrets import shown
 from sparkwright.documents.text_files import write
 from sparkwright.engines import engine
@@ -20,16 +21,15 @@ DOCUMENT = list[str]
 
 
 @click.command("render")
-@options.inventory_and(directory=click.Path(path_type=Path, file_okay=False))
-@options.data_option
-@options.limit_option
+@names_argument(services=True)
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--format", "form", type=click.Choice(["compose", *FORMATS]), default="compose",
     show_default=True,
     help="Whose files to write: those of a run, or manifests or quadlets of the same services.",
 )  # fmt: skip
 @options.json_option
-def command(hosts: options.Selection, directory: Path, form: str, as_json: bool) -> None:
+def command(hosts: Selection, directory: Path, form: str, as_json: bool) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
     Digests and commits come from fleet.lock; without one, registries and hubs are queried. With
@@ -46,6 +46,8 @@ def command(hosts: options.Selection, directory: Path, form: str, as_json: bool)
     for name, host in planned.items():
         key = shown(host.plan.settings.api_key_source)
         for service in host.plan.services:
+            if not hosts.means(name, service.name):
+                continue
             if form == "compose":
                 rendered = render_service(host.plan, service, resolution)
                 texts[directory / f"{name}{rendered.directory}/compose.yaml"] = rendered.compose

@@ -5,8 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sparkwright.cli.lib.options import site_inventory
-from sparkwright.config.inventory import HostInput, read_inventory
+from sparkwright.config.inventory import HostInput, read_inventory, site_inventory
 from sparkwright.config.registries import named_registries
 from sparkwright.config.values import mapping
 from sparkwright.findings.user_error import Problems, UserError, mistake, refusal, suggest

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import Selection, inventory_argument, json_option, print_json
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.documents.text_files import write
 from sparkwright.extras.monitoring.files import KEY, files
 
@@ -14,7 +15,7 @@ DOCUMENT = list[str]
 
 
 @click.command("monitoring")
-@inventory_argument
+@names_argument()
 @click.option(
     "--output",
     required=True,

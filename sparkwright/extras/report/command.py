@@ -11,22 +11,16 @@ from sparkwright.catalog import load_catalog
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.smoke.verdict import DIRECTORY as SMOKE
 from sparkwright.cli.lib.extras import offered
-from sparkwright.cli.lib.options import (
-    Selection,
-    data_option,
-    json_option,
-    limit_option,
-    print_json,
-)
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import catalogs
 from sparkwright.documents.text_files import make_folder
 from sparkwright.extras.report import contents
 from sparkwright.extras.report.page import page_of
 from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import refusal
 
 _STATE = Path(".sparkwright")
 _Command = Callable[..., None]
@@ -40,9 +34,7 @@ def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
 
 
 @click.command("report")
-@click.argument("inventory", type=_FILE, required=False)
-@data_option
-@limit_option
+@names_argument()
 @_input(
     "bench", "Stored benchmark results, or a file of `sparkwright bench --export`.", "--results"
 )
@@ -54,9 +46,7 @@ def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
 )  # fmt: skip
 @json_option
 def command(
-    inventory: Path | None,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Selection,
     results: Path,
     last_run: Path,
     status: Path,
@@ -66,16 +56,14 @@ def command(
     """Show the fleet on one page: state, memory, versions, smoke tests, speed, history.
 
     Made from what runs and benchmarks left here; no host is contacted. The page is one file without
-    anything from outside. With an INVENTORY its hosts alone are shown, with their memory as
+    anything from outside. Of named hosts, or of an inventory, the page has the memory as
     planned. Exit code 1 when a service is not as it should be, or slower than its card or its
     own past.
     """
-    if inventory is None and (limit or overrides):
-        raise refusal("command line", "--limit and --data need an inventory", "name one")
-    hosts = load(Selection(inventory, overrides, limit)).or_raise() if inventory else {}
-    names = {host: [service.name for service in of.plan.services] for host, of in hosts.items()}
-    planned = names if inventory else None
-    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
+    chosen = load(hosts).or_raise() if hosts != Selection() else {}
+    names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
+    planned = names or None
+    catalog = next(iter(chosen.values())).catalog if chosen else load_catalog(catalogs())
     problems: list[Finding] = []
     page = page_of(
         made=dt.datetime.now(dt.UTC),
@@ -83,7 +71,7 @@ def command(
         status=contents.read_status(status, problems),
         deep=contents.read_deep(SMOKE, problems),
         planned=planned,
-        memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},
+        memory={name: memory_of(host.plan, host.catalog) for name, host in chosen.items()},
         problems=problems,
         sections=[make(results, catalog, planned) for make in offered("report.section")],
     )

@@ -1,9 +1,10 @@
-"""Answers of a model that pools: an embedding model's vectors, and the order of documents that it
+"""Answers of a model that pools: an embedding model's vectors, and the scores of documents that it
 and a reranker give."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import documents
@@ -18,7 +19,8 @@ _LENGTHS = ("hidden_size", "out_features", "projection_dim", "d_model", "n_embd"
 
 
 def pooled(client: Client, name: str = "") -> str:
-    """Vectors of the model's own length, and the right one of three documents first."""
+    """Vectors of the model's own length, and the right one of three documents first, by its rank
+    and by its score."""
     request, model = client.request, name or client.request.served_names[0]
     seen, body = "", {"model": model, "input": _DOCUMENTS}
     answer = client.call("POST", request.embeddings, body)
@@ -27,12 +29,22 @@ def pooled(client: Client, name: str = "") -> str:
         seen = _vectors([item["embedding"] for item in data], Path(request.model_files))
     body = {"model": model, "query": _QUERY, "documents": _DOCUMENTS}
     results = client.json("POST", request.rerank, body)["results"]
-    scores = [float(item["relevance_score"]) for item in results]
-    first = results[scores.index(max(scores))]["index"]
-    ranked = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores))
-    shown = f"document {first} has the highest of the scores {scores}, not document {_RIGHT}"
-    fail_if(not ranked or first != _RIGHT, "order", shown)
-    return f"{seen}the right document first, {max(scores):.3g}"
+    best = _best(request.rerank, {item["index"]: item["relevance_score"] for item in results})
+    if request.score:
+        body = {"model": model, "text_1": _QUERY, "text_2": _DOCUMENTS}
+        data = client.json("POST", request.score, body)["data"]
+        _best(request.score, {item["index"]: item["score"] for item in data})
+    return f"{seen}the right document first, {best:.3g}"
+
+
+def _best(route: str, scores: Mapping[int, float]) -> float:
+    """The highest score of the documents, by their numbers; a fault where it is not the right
+    one's."""
+    first = max(scores, key=lambda number: scores[number])
+    finite = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores.values()))
+    shown = f"{route}: document {first} has the highest of the scores {list(scores.values())}"
+    fail_if(not finite or first != _RIGHT, "order", f"{shown}, not document {_RIGHT}")
+    return scores[first]
 
 
 def _vectors(vectors: list[list[Any]], files: Path) -> str:

@@ -10,11 +10,13 @@ import statistics
 import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sparkwright.config.secrets import Secret
+from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.measured_service import Service, reach
@@ -56,11 +58,15 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def tool() -> Path:
     try:
-        tool = aiperf.find()
+        return aiperf.find()
     except UserError as error:
         pytest.skip(f"{error.findings[0].observed}: {error.findings[0].remedy}")
+
+
+@pytest.fixture(scope="module")
+def run(tool: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, kept = tmp_path_factory.mktemp("bench"), tmp_path_factory.mktemp("kept")
     arguments = ["--max-model-len", "4096", "--speculative-config", NGRAM]
     with launched(
@@ -143,3 +149,29 @@ def test_acceptance_agrees_with_the_servers_counters(run: Run) -> None:
     for cell in run.cells:
         assert cell.measures["acceptance"] == pytest.approx(accepted / tokens, rel=0.05)
         assert cell.measures["acceptance_length"] == pytest.approx(1 + accepted / drafts, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [("Qwen3Model", "embeddings"), ("Qwen3ForSequenceClassification", "cohere_rankings")],
+)
+def test_a_model_that_pools_is_measured_by_its_own_route(
+    architecture: str, kind: str, tool: Path, tmp_path: Path
+) -> None:
+    model = make_model(tmp_path / "model")
+    files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
+    (model / "config.json").write_text(json.dumps(files))
+    with launched(model, "--runner", "pooling", "--max-model-len", "4096") as server:
+        tiny = Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))
+        service = reach("lab/tiny", [tiny])
+        probes = ENGINE.probed({"runner": "pooling"})
+        endpoint = aiperf.endpoint(service, probes)
+        batches = [Batch("coding", None, (Load(4, 12, 4),)), Batch("coding", 500, (Load(1, 2, 1),))]
+        measured = measure(tool, service, batches, seed="1", say=print, endpoint=endpoint)
+    assert endpoint.kind == kind
+    assert [(cell.requests, cell.errors) for cell in measured.cells] == [(12, 0), (2, 0)]
+    assert measured.remarks == []
+    for cell in measured.cells:
+        assert cell.measures.keys() == {"latency", "latency_p95", "requests"}
+        assert 0 < cell.measures["latency"] <= cell.measures["latency_p95"]
+        assert (cell.max_tokens, cell.prompt_tokens >= 20) == (0, True)

@@ -98,16 +98,19 @@ def test_a_proxy_that_lets_everybody_in_fails(
             "short-vectors",
             "vectors of {24} numbers (finite: True); its files say {48}",
         ),
-        ("Qwen3ForSequenceClassification", "wrong-order", "not document 1"),
+        ("Qwen3ForSequenceClassification", "wrong-order", "/v1/rerank: document 0 has the highest"),
+        ("Qwen3ForSequenceClassification", "wrong-scores", "/score: document 0 has the highest"),
+        ("Qwen3Model", "wrong-scores", "/score: document 0 has the highest"),
         ("Qwen3Model", "wedge", "the engine hangs"),
     ],
 )
-def test_a_model_that_pools_is_asked_for_vectors_and_an_order(
+def test_a_model_that_pools_is_asked_for_vectors_an_order_and_scores(
     architecture: str, fault: str, message: str, model: Path, tmp_path: Path
 ) -> None:
     files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
     (model / "config.json").write_text(json.dumps(files))
-    routes = {"embeddings": "/v1/embeddings", "rerank": "/v1/rerank", "model_files": str(model)}
+    routes = {"embeddings": "/v1/embeddings", "rerank": "/v1/rerank", "score": "/score",
+              "model_files": str(model)}  # fmt: skip
     with launched(model, "--runner", "pooling", FAKE_VLLM_FAULT=fault) as server:
         seconds = {"first_answer_seconds": 2, "warm_ups": 0, "speculates": False}
         answer = ask(server, tmp_path, **routes, **seconds)

@@ -134,7 +134,7 @@ def test_at_the_first_look(
 def test_before_going_back(attack: str) -> None:
     evil, run_, good = _two("status", ATTACKS[attack])
     item = run_.hosts["spark-1"]
-    assert targets_of(evil, item, to=None, service=None) is None  # type: ignore[arg-type]
+    assert targets_of(evil, item, to=None, only=None) is None  # type: ignore[arg-type]
     assert (evil.memory.failure or "").startswith("sparkwright-status: ")
     assert good.memory.failure is None
     assert good in good.state.active_hosts

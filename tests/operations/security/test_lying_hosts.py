@@ -41,7 +41,7 @@ def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> Non
     assert item.programs == ["status"]
     assert "\x1b" not in str(raised.value)
     item, run = unplanned(status=PATHS[case])
-    assert rollout.targets_of(item, run, to=None, service=None) is None  # type: ignore[arg-type]
+    assert rollout.targets_of(item, run, to=None, only=None) is None  # type: ignore[arg-type]
 
 
 def test_a_release_sends_the_key_of_no_other_file() -> None:
@@ -49,7 +49,7 @@ def test_a_release_sends_the_key_of_no_other_file() -> None:
     for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
         record = gate(**problem)
         item, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
-        assert rollout.targets_of(item, run, to=None, service=None) is None  # type: ignore[arg-type]
+        assert rollout.targets_of(item, run, to=None, only=None) is None  # type: ignore[arg-type]
         assert "has the record of another service" in str(item.memory.failure)
         assert item.programs == ["status"]
 

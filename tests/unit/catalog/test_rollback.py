@@ -16,7 +16,8 @@ from tests.unit.builders import catalog, plan, resolution
 
 AEON = catalog().images["aeon-vllm-ultimate"]
 NEWEST = AEON.newest_tag
-BACK = "2026-06-18-v0.23.0-dflashfix"
+#: The tag of the cards' commands and figures, and the one that they go back to.
+OF_CARDS, BACK = "2026-07-01-v0.24.0", "2026-06-18-v0.23.0-dflashfix"
 CORRUPTS = "2026-06-04-pr44389"
 OF_AEON = sorted(name for name, item in catalog().recipes.items() if item.image == AEON.name)
 #: Recipe A and its two other bodies.
@@ -34,20 +35,24 @@ def _service(recipe: str, tag: str) -> dict[str, Any]:
 
 
 def test_the_newest_tag_names_the_one_to_go_back_to() -> None:
-    assert AEON.tags[NEWEST].rollback == BACK
+    assert (AEON.tags[NEWEST].rollback, AEON.tags[OF_CARDS].rollback) == (OF_CARDS, BACK)
 
 
+@pytest.mark.parametrize("tag", [None, OF_CARDS, BACK])
 @pytest.mark.parametrize("recipe", sorted(set(OF_AEON) - ELSEWHERE))
-def test_a_recipe_is_planned_on_the_rollback_tag(recipe: str) -> None:
-    host = plan({"s": {"recipe": recipe}}, image_tag=BACK)
-    assert host.services[0].image.tag == BACK
+def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
+    recipe: str, tag: str | None
+) -> None:
+    """No argument or variable of a recipe is refused by the vLLM of any of them."""
+    host = plan({"s": {"recipe": recipe}}, **({"image_tag": tag} if tag else {}))
+    assert host.services[0].image.tag == (tag or NEWEST)
     result = errors(check_host(host, catalog(), assumed_hardware(host)))
     assert [(item.id, item.observed) for item in result] == []
 
 
 @pytest.mark.parametrize("recipe", DFLASH_27B)
 def test_dflash_of_the_27b_has_a_bf16_kv_cache_before_v0_24_0(recipe: str) -> None:
-    for tag in set(AEON.tags) - {NEWEST}:
+    for tag in set(AEON.tags) - {NEWEST, OF_CARDS}:
         arguments = dict(plan({"s": {"recipe": recipe, "image_tag": tag}}).services[0].arguments)
         assert arguments["kv_cache_dtype"] == "auto"
         assert "attention_backend" not in arguments

@@ -18,7 +18,7 @@ from tests.unit.builders import ROOT
 cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
-NAMED = {"limit", "service", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
+NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
 #: What has one of these names and is none of the site's.
 NOT = {("import", "name"), ("init", "names"), ("new", "model"), ("new", "name")}
 INVENTORY = """print("hello")

@@ -47,13 +47,15 @@ def having(monkeypatch: pytest.MonkeyPatch) -> Having:
 
 def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
     asked = having({"spark-1": DONE})
-    arguments = ("--limit", "spark-1", "--service", "qwen36", "--keep", "--why", "too loud")
+    arguments = ("spark-1/qwen36", "--keep", "--why", "too loud")
     done = run("stop", SITE, *arguments, "--yes")
     assert done.exit_code == 0
     assert done.stdout == "spark-1: qwen36: stopped\n"
+    hosts = Hosts(Path(SITE), (), ("spark-1",), of_hosts={"spark-1": ("qwen36",)})
     assert asked == [Asked(
-        "controlled", Hosts(Path(SITE), (), ("spark-1",)),
-        {"action": "stop", "services": ("qwen36",), "now": False, "keep": True, "why": "too loud"},
+        "controlled", hosts,
+        {"action": "stop", "services": asked[0].hosts.services_of, "now": False, "keep": True,
+         "why": "too loud"},
         {"planless": True},
     )]  # fmt: skip
 
@@ -90,7 +92,7 @@ def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, acti
     assert (refused.exit_code, asked) == (1, [])
     assert f"{action.capitalize()} every service on all hosts of {SITE}?" in refused.stderr
     assert run(action, input="y\n").exit_code == 0
-    assert (str(asked[0].hosts.inventory), asked[0].arguments["services"]) == (SITE, None)
+    assert (str(asked[0].hosts.inventory), asked[0].hosts.services_of("spark-1")) == (SITE, None)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
 
 def test_activate_looks_for_the_service_before_it_asks(having: Having) -> None:
     asked = having({"spark-1": ActivateAnswer(known=("qwen36",))})
-    done = run("activate", SITE, "nope")
+    done = run("activate", SITE, "--service", "nope")
     assert (done.exit_code, [each.arguments["dry"] for each in asked]) == (2, [True])
     assert "no host has a service 'nope'" in done.stderr
     assert "Activate" not in done.stderr
@@ -148,7 +150,7 @@ def test_json_is_all_that_standard_output_has(having: Having) -> None:
 
 
 def _lines_wanted(asked: Asked) -> Any:
-    run = SimpleNamespace(settings=SimpleNamespace(services_root="/srv"))
+    run = SimpleNamespace(name="spark-1", settings=SimpleNamespace(services_root="/srv"))
     return asked.arguments["request"](run)
 
 

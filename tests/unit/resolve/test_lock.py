@@ -66,7 +66,7 @@ def test_what_is_not_locked_is_named_with_the_remedy() -> None:
         to_resolution([plan(SPARK).references], empty, "fleet.lock")
     problems = raised.value.findings
     assert {problem.observed for problem in problems} == {
-        "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 is not locked",
+        "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is not locked",
         "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main is not locked",
         "z-lab/Qwen3.6-35B-A3B-DFlash@main is not locked",
     }

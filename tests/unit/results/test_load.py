@@ -90,7 +90,11 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
         "rtx-1: not reached: timed out",
         "new: no answer yet",
     ]
-    assert [line.service for line in lines(fleet, "down")] == ["down", None, None]
+    assert [line.service for line in lines(fleet, lambda _, name: name == "down")] == [
+        "down",
+        None,
+        None,
+    ]
 
 
 def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The report: what is said at the end of a run, and the same as data."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -86,3 +87,14 @@ def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
     assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan: left alone" in message
     assert "0 changes" in message
     assert "NOT as planned" not in message
+
+
+def test_the_line_to_paste_asks_a_model_that_pools_by_its_own_route() -> None:
+    chats, pools = (text(row(services=(replace(SERVICE, rerank=route),)))
+                    for route in ("", "/v1/rerank"))  # fmt: skip
+    assert "http://10.0.0.1:8000/v1/chat/completions -H" in chats
+    (line,) = [line for line in pools.splitlines() if line.startswith("  curl")]
+    assert "http://10.0.0.1:8000/v1/rerank -H" in line
+    body = json.loads(line.split(" -d ")[1].strip("'"))
+    assert body["model"] == "main"
+    assert body.keys() == {"model", "query", "documents"}

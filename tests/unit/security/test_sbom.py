@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from sparkwright import __version__
 from tests.unit.builders import ROOT
 
 
@@ -17,12 +18,11 @@ def test_every_pin_is_a_component_with_its_hashes(tmp_path: Path) -> None:
     written = file.read_bytes()
     document: dict[str, Any] = json.loads(written)
     assert document["bomFormat"] == "CycloneDX"
-    assert document["metadata"]["component"]["name"] == "sparkwright"
+    component = document["metadata"]["component"]
+    assert (component["name"], component["version"]) == ("sparkwright", __version__)
     hashes = {
-        component["purl"]: [
-            value["content"] for value in component["externalReferences"][0]["hashes"]
-        ]
-        for component in document["components"]
+        pin["purl"]: [value["content"] for value in pin["externalReferences"][0]["hashes"]]
+        for pin in document["components"]
     }
     text = (ROOT / "constraints.txt").read_text()
     pins = re.findall(

@@ -127,7 +127,8 @@ def test_the_command_ends_with_1_unless_all_is_well(
     result = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--limit", "spark-1"])
     assert result.exit_code == code, result.output
     hosts = Hosts(Path("inventory/lab.py"), (), ("spark-1",))
-    assert asked == [Asked("deep_smoke", hosts, {}, {"planless": True})]
+    meant = asked[0].hosts.means
+    assert asked == [Asked("deep_smoke", hosts, {"meant": meant}, {"planless": True})]
     assert len(list(tmp_path.glob(".sparkwright/smoke/*.json"))) == len(answers)
     as_json = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--json"])
     assert [load["host"] for load in json.loads(as_json.stdout)] == list(answers)

@@ -80,7 +80,8 @@ def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None
 def test_a_model_that_pools_is_asked_by_its_own_routes() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", runner="pooling", speculative_config=None)
     assert {check.name for check in deep.CHECKS} - set(made.skip) == {"aliases", "key"}
-    assert (made.embeddings, made.rerank) == ("/v1/embeddings", "/v1/rerank")
+    routes = (made.embeddings, made.rerank, made.score)
+    assert routes == ("/v1/embeddings", "/v1/rerank", "/score")
     assert made.model_files.startswith("/")
     text = of("qwen36-35b-a3b-heretic-dflash")
-    assert (text.embeddings, text.rerank) == ("", "")
+    assert (text.embeddings, text.rerank, text.score) == ("", "", "")

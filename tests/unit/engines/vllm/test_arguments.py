@@ -58,6 +58,21 @@ def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -
     assert _findings(version, arguments) == []
 
 
+@pytest.mark.parametrize("version", versions())
+def test_no_value_that_the_parser_has_is_refused(version: str) -> None:
+    """Each choice of each argument, or a value of its kind, and a flag's ``--no-`` form."""
+    plain: dict[str, list[Any]] = {
+        "int": [1], "float": [0.5], "size": ["32k", 1024], "auto-size": ["auto"], "flag": [True],
+    }  # fmt: skip
+    values = [
+        (name, value)
+        for name, own in table(version).arguments.items()
+        for value in [*(own.choices or plain.get(own.kind, [])), *[False] * own.negatable]
+    ]
+    assert len(values) > 250
+    assert [(name, value) for name, value in values if judged(version, {name: value})] == []
+
+
 @cases("name", "arguments")
 def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any]) -> None:
     assert len(_findings("0.24.0", arguments)) == 1

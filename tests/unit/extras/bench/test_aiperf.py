@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from sparkwright.config.places import BENCH_PINS
+from sparkwright.config.secrets import Secret
+from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load
-from sparkwright.extras.bench.results import Cell
+from sparkwright.extras.bench.measured_service import Service
+from sparkwright.extras.bench.results import Cell, columns_of
 from sparkwright.findings.user_error import UserError
 from tests.unit.extras.bench.tool import CAPTURE
 
@@ -108,8 +111,8 @@ def test_requests_of_others_are_seen() -> None:
 
 def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret(tmp_path: Path) -> None:
     aiperf.prepare(
-        tmp_path, ["one", "two"], url="http://10.0.0.1:8000", model="m", loads=[ONE, EIGHT],
-        metrics=None,
+        tmp_path, ["one", "two"], aiperf.CHAT, url="http://10.0.0.1:8000", model="m",
+        loads=[ONE, EIGHT], metrics=None,
     )  # fmt: skip
     config = json.loads((tmp_path / "config.json").read_text())
     phases = config["benchmark"]["phases"]
@@ -125,6 +128,36 @@ def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret(tmp_path
     assert (tmp_path / "dataset.jsonl").read_text() == '{"text": "one"}\n{"text": "two"}\n'
     assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["version"] == "1.0"
     assert "serverMetrics" not in config["benchmark"]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "kind", "path", "line"),
+    [
+        (True, "embeddings", "/v1/embeddings", {"text": "one"}),
+        (False, "cohere_rankings", "/v1/rerank",
+         {"texts": [{"name": "query", "contents": ["What does this text say?"]},
+                    {"name": "passages", "contents": ["one"]}]}),
+    ],
+)  # fmt: skip
+def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
+    vectors: bool, kind: str, path: str, line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Service, "has", lambda self, path, body: vectors)
+    service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
+    endpoint = aiperf.endpoint(service, ENGINE.probed({"runner": "pooling"}))
+    target = {"url": service.url, "model": "m", "loads": [ONE], "metrics": None}
+    aiperf.prepare(tmp_path, ["one"], endpoint, **target)
+    config = json.loads((tmp_path / "config.json").read_text())["benchmark"]["endpoint"]
+    assert (config["type"], config["path"], config["streaming"]) == (kind, path, False)
+    assert config["extra"] == {}
+    assert json.loads((tmp_path / "dataset.jsonl").read_text()) == line
+    assert aiperf.endpoint(service, ENGINE.probed({})) is aiperf.CHAT
+    report = {"request_latency": {"p50": 40, "p95": 80}, "request_throughput": {"avg": 25.0},
+              "output_token_throughput": {"avg": 1.0}, "request_count": {"avg": 6}}  # fmt: skip
+    made = aiperf.cell(Batch("coding", 70, (ONE,)), ONE, 0, report, {}, endpoint)
+    assert made.measures == {"latency": 0.04, "latency_p95": 0.08, "requests": 25.0}
+    assert [measure.name for measure in columns_of([made])] == list(made.measures)
+    assert "latency" not in {measure.name for measure in columns_of([cell(ONE)])}
 
 
 def _venv(folder: Path, version: str) -> Path:

@@ -135,7 +135,7 @@ def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Pat
     assert done.exit_code == 1
     assert "Connection refused" in done.stderr
     assert "nor through ssh: box: Permission denied (publickey)." in done.stderr
-    assert "sparkwright doctor --limit box" in done.stderr
+    assert "sparkwright doctor box" in done.stderr
 
 
 def test_a_conversation_remembers_what_was_said(site: Path, model: Model) -> None:

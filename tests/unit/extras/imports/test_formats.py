@@ -212,3 +212,35 @@ def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(
     parts = {"kv_transfer_config.kv_connector_module_path", "kv_transfer_config.kv_role"}
     assert named() == {"middleware", "VLLM_PLUGINS", *parts}
     assert named(allowed_in_recipes={"VLLM_PLUGINS": "our own plugin"}) == {"middleware", *parts}
+
+
+def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
+    """As DeepSeek-V4-Flash of vLLM's recipes has it: 8 GPUs of one box, or two Sparks."""
+    page = {
+        "model": {"model_id": "example/Large"},
+        "variants": {"default": {
+            "vram_minimum_gb": 200,
+            "hardware_overrides": {
+                "blackwell": {"extra_args": ["--moe-backend", "deep_gemm"]},
+                "dgx_spark_gb10": {"extra_env": {"NCCL_SOCKET_IFNAME": "$IFACE_NAME", "A": "1"}},
+            },
+        }},
+        "strategy_hardware": {"multi_node_tp": {"dgx_spark_gb10": "supported"}},
+        "strategy_overrides": {
+            "single_node_tp": {"tp": 8},
+            "multi_node_tp": {
+                "hardware_overrides": {"blackwell": {"extra_args": ["--moe-backend", "triton"]}},
+            },
+        },
+    }  # fmt: skip
+    result = of_text(yaml.safe_dump(page), cluster=True)
+    made = recipe(result)
+    assert made["ranks"] == {"tensor": 2}
+    assert made["arguments"]["moe_backend"] == "triton"
+    assert "NCCL_SOCKET_IFNAME" not in made["environment"]
+    changed = findings_of(result, "changed")["env.NCCL_SOCKET_IFNAME"]
+    assert "its own host's network" in changed.reason
+    page["strategy_hardware"] = {"multi_node_tp": {"dgx_spark_gb10": "unsupported"}}
+    alone = recipe(of_text(yaml.safe_dump(page), cluster=True))
+    assert alone["ranks"] == {"tensor": 8}
+    assert alone["arguments"]["moe_backend"] == "deep_gemm"

@@ -1,0 +1,180 @@
+"""The argument by which every command names hosts and services, and the options beside it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce, wraps
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+import click
+
+from sparkwright.cli.lib import completion
+from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.options import option
+from sparkwright.config.inventory import HostInput, limited, read_inventory, site_inventory
+from sparkwright.config.targets import targets_of
+from sparkwright.findings.user_error import UserError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+data_option = option("data")
+_limit = option("limit", shell_complete=completion.hosts)
+_host = option("host", shell_complete=completion.hosts)
+_service = option("services", shell_complete=completion.services)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Hosts and services of an inventory, as a command line names them.
+
+    Attributes:
+        file: the inventory that the command line names; None for the site's own.
+        overrides: ``key=value``, as pyinfra's ``--data``.
+        limit: names and groups of hosts, and patterns of names; all hosts without.
+        services: names of services that are meant on every host; all without.
+        of_hosts: host -> names of services that are meant on it, besides.
+    """
+
+    file: Path | None = None
+    overrides: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    of_hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return ", ".join(self.limit) or f"all hosts of {self.inventory}"
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory's file. Raises UserError where it is not clear which one."""
+        return self.file or site_inventory()
+
+    @property
+    def named_services(self) -> tuple[str, ...]:
+        """Every service that the command line names."""
+        of_hosts = (name for names in self.of_hosts.values() for name in names)
+        return tuple(dict.fromkeys((*self.services, *of_hosts)))
+
+    def services_of(self, host: str) -> tuple[str, ...] | None:
+        """The services of a host that are meant; None for all of them."""
+        return (*self.services, *self.of_hosts.get(host, ())) or None
+
+    def means(self, host: str, service: str) -> bool:
+        """Whether a service of one of the hosts is meant."""
+        return service in (self.services_of(host) or (service,))
+
+    def subject(self, everything: str = "every service", link: str = "on") -> str:
+        """The services and their hosts, as a question before a change has them."""
+        hosts: dict[str, list[str]] = {}
+        for host in self.limit or (str(self),):
+            hosts.setdefault(", ".join(self.services_of(host) or (everything,)), []).append(host)
+        return ", ".join(f"{names} {link} {', '.join(on)}" for names, on in hosts.items())
+
+    def only(self, names: Iterable[str]) -> Self:
+        """Only these of its hosts; all hosts of the inventory for no name."""
+        return replace(self, limit=tuple(names))
+
+    def read(self) -> list[HostInput]:
+        """The hosts as the user's files give them. Raises UserError."""
+        return limited(read_inventory(self.inventory, self.overrides), self.limit)
+
+    @property
+    def everyone(self) -> dict[str, Mapping[str, Any]]:
+        """Data of every host of the inventory, by name. Raises UserError."""
+        return {host.name: host.data for host in self.only(()).read()}
+
+    def naming(self, names: Sequence[str], *, services: bool) -> Self:
+        """With hosts and services by their names.
+
+        Raises:
+            UserError: for each name that means nothing, before any host is connected to.
+        """
+        hosts, planned = _inputs(self.inventory, self.overrides)
+        if not hosts:  # pyinfra alone can run this inventory
+            return replace(self, limit=(*self.limit, *names))
+        meant = targets_of(names, hosts, services=services, planned=planned)
+        return replace(self, limit=(*self.limit, *meant.limit), of_hosts=meant.services)
+
+
+def selection(
+    kind: type[Selection], words: Sequence[str], *, whole: bool, **options: Any
+) -> Selection:
+    """Hosts and services of a command line; a word that ends in .py is the inventory.
+
+    Args:
+        whole: whether only whole hosts may be named.
+        options: other attributes of the selection.
+
+    Raises:
+        UserError: for each name that means nothing.
+    """
+    files = [word for word in words if word.endswith(".py")]
+    if len(files) > 1:
+        raise click.UsageError(f"name one inventory, not {' and '.join(files)}")
+    chosen = kind(Path(*files) if files else None, **options)
+    names = [word for word in words if word not in files]
+    return chosen.naming(names, services=not whole) if names else chosen
+
+
+def names_argument(
+    kind: type[Selection] = Selection, *, services: bool = False
+) -> Callable[[_Command], _Command]:
+    """``[NAME]...`` with ``--data`` and ``--limit``, as ``hosts``.
+
+    Args:
+        services: whether services may be named, too, by ``--service`` as well.
+    """
+
+    def decorated(command: _Command) -> _Command:
+        @wraps(command)
+        def with_hosts(
+            *, names: tuple[str, ...], limit: tuple[str, ...], host: tuple[str, ...], **more: Any
+        ) -> Any:
+            own = {key: more.pop(key) for key in ("overrides", "services") if key in more}
+            limit += host
+            return command(
+                hosts=selection(kind, names, whole=not services, limit=limit, **own), **more
+            )
+
+        metavar = "[HOST|HOST/SERVICE|GROUP|SERVICE]..." if services else "[HOST|GROUP]..."
+        argument = click.argument(
+            "names", nargs=-1, metavar=metavar,
+            shell_complete=completion.targets if services else completion.hosts,
+        )  # fmt: skip
+        options = (argument, data_option, _limit, _host, *([_service] if services else []))
+        return cast(
+            "_Command", reduce(lambda inner, add: add(inner), reversed(options), with_hosts)
+        )
+
+    return decorated
+
+
+def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command], _Command]:
+    """``[INVENTORY]`` with ``--data``, as ``hosts``: for a command about all of its hosts."""
+
+    def decorated(command: _Command) -> _Command:
+        @wraps(command)
+        def with_hosts(*, inventory: Path | None, overrides: tuple[str, ...], **more: Any) -> Any:
+            return command(hosts=kind(inventory, overrides), **more)
+
+        path = click.Path(path_type=Path, dir_okay=False)
+        argument = click.argument("inventory", type=path, required=False)
+        return cast("_Command", argument(data_option(with_hosts)))
+
+    return decorated
+
+
+def only_host(hosts: Selection) -> str:
+    """Name of the one host that is meant. Raises UserError for none or several."""
+    names = [host.name for host in hosts.read()]
+    if not hosts.limit or len(names) != 1:
+        where, shown = "command line: HOST", ", ".join(names) if hosts.limit else "no host"
+        raise MESSAGES.refusal("several-hosts", where, hosts=shown)
+    return names[0]
+
+
+def _inputs(inventory: Path, overrides: Iterable[str]) -> tuple[list[HostInput], bool]:
+    """The hosts of an inventory, and whether group_data could be read: not in some emergencies."""
+    try:
+        return read_inventory(inventory, overrides), True
+    except UserError:
+        return read_inventory(inventory, for_pyinfra=True, group_data=False), False
