@@ -13,19 +13,20 @@ _OPTIONS = {
     "ssh_known_hosts_file": "UserKnownHostsFile",
     "ssh_key": "IdentityFile",
 }
-#: Seconds for a connection.
-_CONNECT = 5
+#: ssh asks nobody, and accepts no key of an unknown host.
+_SAFE = {"BatchMode": "yes", "ConnectTimeout": "5", "StrictHostKeyChecking": "yes",
+         "ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}  # fmt: skip
 
 
-def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
+def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> list[str]:
     """The command up to the host's address: asks nobody, and accepts no key of an unknown host.
 
     Args:
         name, data: of the host, as the inventory has them.
-        options: more of ssh's, such as ``-T``.
+        arguments: more of ssh's, such as ``-T``.
+        options: ssh's options over these and over the inventory's.
     """
-    result = {"BatchMode": "yes", "ConnectTimeout": str(_CONNECT), "StrictHostKeyChecking": "yes"}
-    result |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
+    result = dict(_SAFE)
     for key, option in _OPTIONS.items():
         if data.get(key):
             value = str(data[key])
@@ -35,9 +36,10 @@ def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
     if data.get("ssh_strict_host_key_checking"):
         result["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
     config = data.get("ssh_config_file")
-    arguments = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
-    arguments += [word for option in _set(result) for word in ("-o", option)]
-    return [*arguments, *options, "--", ssh_address(name, data)]
+    command = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
+    command += [word for option in _set({**result, **options}) for word in ("-o", option)]
+    # Nothing after -- is an option, whatever the inventory calls the host.
+    return [*command, *arguments, "--", ssh_address(name, data)]
 
 
 def _set(options: Mapping[str, str]) -> Iterable[str]:
