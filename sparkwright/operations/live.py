@@ -36,7 +36,7 @@ class Live:
             of: without a terminal a line is logged when this is another thing than before.
         """
         before, at = self._logged.get(host.name, (None, 0.0))
-        if self.on:
+        if self.on and not _elsewhere():
             self._draw(f"[{host.name}]", text)
         elif of != before or time.monotonic() - at >= _SILENCE:
             host.log(visible(text))
@@ -98,6 +98,12 @@ class Live:
         if self._bars:
             self._bars.stop()
         return True
+
+
+def _elsewhere() -> bool:
+    """Whether the command shows by itself who has answered, and nothing of what hosts log."""
+    handlers = logging.getLogger("pyinfra").handlers
+    return any(isinstance(handler, logging.NullHandler) for handler in handlers)
 
 
 #: Of this run.

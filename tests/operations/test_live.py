@@ -89,8 +89,12 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
         erased, _, rest = terminal.message().partition("a line of the log\n")
         assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
+        # A command that shows its own progress has hosts log nothing.
+        logger.addHandler(logging.NullHandler())
+        shown.tell(SimpleNamespace(name="a", log=print), "x", None)  # type: ignore[arg-type]
+        assert terminal.message() == ""
     finally:
-        logger.removeHandler(handler)
+        logger.handlers.clear()
 
 
 def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
