@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sparkwright.host.lib import documents, homes
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables of text, laid out by rich."""
+"""Tables of text; rich lays them out where a row does not fit."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,16 +19,19 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     Args:
         headed: whether the first row has the columns' heads.
     """
-    # 40 ms, for commands that print a table alone.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     cells = [[visible(cell, _LONGEST) for cell in row] for row in rows]
     by_column = list(zip(*cells, strict=True))
     widths = [max((*map(len, " ".join(each).split()), 0)) for each in by_column]
     whole = [max(map(len, each)) for each in by_column]
-    room = width() or sum(whole) + _GAP * len(whole)
+    needed = sum(whole) + _GAP * len(whole)
+    room = width() or needed
+    if needed <= room and all("".join(row).isascii() for row in cells):
+        return [(" " * _GAP).join(map(str.ljust, row, whole)).rstrip() for row in cells]
+    # 40 ms, where a row has to go on below, or a character may be two columns wide.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     fits = sum(widths) + _GAP * (len(widths) - 1) <= room
     if headed and not fits:
         return [line for row in cells[1:] for line in _paragraph(cells[0], row, room)]

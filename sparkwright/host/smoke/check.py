@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import journal, metrics, ranks, systemd
 from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_only_marks
@@ -240,7 +239,10 @@ def run(request: SmokeRequest, look: Callable[[], object] = lambda: None) -> Smo
     Args:
         look: called while it boots; see ``health``.
     """
-    started: Callable[[Client], str] = partial(health, look=look)
+
+    def started(client: Client) -> str:
+        return health(client, look)
+
     plan = [("health", started), ("models", models), ("key", key_required)]
     plan += [("pooling", pooled)] if request.rerank else [("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
