@@ -69,7 +69,7 @@ def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Havi
         "rtx-1: no service was ever started here\n"
     )
     run("logs", SITE, "--probes")
-    request = SimpleNamespace(settings=SimpleNamespace(services_root="/x"))
+    request = SimpleNamespace(name="spark-1", settings=SimpleNamespace(services_root="/x"))
     patterns = [each.arguments["request"](request).hidden for each in asked]
     assert patterns[1] == ""
     client = 'INFO:     %s - "%s HTTP/1.1" %s'
