@@ -144,7 +144,7 @@ def test_stream(events: list[Any], cause: str, message: str) -> None:
 def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
     """A small model writes 3,000 tokens a second; what was held back comes at once, and late."""
     usage = {"choices": [], "usage": {"completion_tokens": 96}}
-    events = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
+    events: list[Any] = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
     fast, late = (streaming(*events, first=first, pause=0.01) for first in (0.01, 2.0))
     assert routes.stream(fast).startswith("96 tokens in 3 events over 0.02 s")
     assert fault(routes.stream, late)[0] == "lump"
