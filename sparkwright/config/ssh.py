@@ -1,6 +1,6 @@
 """The user's own ssh, with what the inventory says of a host's connection."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,10 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
         result["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
     config = data.get("ssh_config_file")
     command = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
-    command += [word for option in _set({**result, **options}) for word in ("-o", option)]
+    for key, value in {**result, **options}.items():
+        command += ["-o", f"{key}={' '.join(value.split())}"]  # a line break begins an option
     # Nothing after -- is an option, whatever the inventory calls the host.
     return [*command, *arguments, "--", ssh_address(name, data)]
-
-
-def _set(options: Mapping[str, str]) -> Iterable[str]:
-    # A line break would begin a further option.
-    return (f"{key}={' '.join(value.split())}" for key, value in options.items())
 
 
 def _path(value: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files
+from sparkwright.host.lib.records import dataclass
 
 #: Beside bootstrap's record: it outlives services and their root, and is root's alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
