@@ -16,7 +16,7 @@ from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.docker import Container
-from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
@@ -235,7 +235,7 @@ DOCUMENTS: dict[str, Any] = {
     "check": list[Finding],
     "diff": list[Difference],
     "doctor": list[Finding],
-    "history": dict[str, list[HistoryEntry]],
+    "history": dict[str, list[HistoryEntry | Action]],
     "init": NewSite,
     "key list": list[KeyRow],
     "key retire": ChangedKey,

@@ -21,10 +21,12 @@ from sparkwright.facts import hooks
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
+from sparkwright.findings.finding import errors
 from sparkwright.host import doctor, load, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest
 from sparkwright.host.load import HostLoad, LoadRequest
+from sparkwright.host.observe import Observation
 from sparkwright.host.proxy import keys
 from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
@@ -39,6 +41,7 @@ from sparkwright.plan.service import engine_at
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
 from sparkwright.run.observation import look, services_of, status_of, unreadable
+from sparkwright.run.report import service_row
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")
@@ -79,16 +82,29 @@ def deployment(host: Host, run: HostRun) -> Deployment:
         status = status_of(host, run, texts=True)
         observation = looked.result()
     proxy = ["proxy"] if proxies.pending(run.proxies, run.proxy_files, observation) else []
-    planned = {
-        service.name: PlannedService(
+    planned = {}
+    for decided, service in run.desired.planned_services:
+        row = service_row(run, decided, service)
+        planned[service.name] = PlannedService(
             release=service.release,
             tag=service.tag,
             texts={"compose.yaml": service.compose, service.unit: service.unit_text},
             drift=(*changes(service, run.secrets, observation), *proxy),
+            url="" if row.head else f"{row.url}/v1",
+            served_names=row.served_names,
         )
-        for service in run.services
-    }
-    return Deployment(**vars(status), planned=planned)
+    differs = any(each.drift for each in planned.values())
+    refused = _refusals(run, observation) if differs else ()
+    return Deployment(**vars(status), planned=planned, refused=refused)
+
+
+def _refusals(run: HostRun, observation: Observation) -> tuple[str, ...]:
+    """Errors of preflight for which the next deploy would refuse the host, by their ids; none where
+    the next deploy bootstraps it before."""
+    if run.settings.bootstrap:
+        return ()
+    findings = judge(run.desired, observation, now=time.time())
+    return tuple(dict.fromkeys(finding.id for finding in errors(findings)))
 
 
 def facts(host: Host, run: HostRun) -> Facts:
@@ -300,7 +316,30 @@ def follow_load(
         gevent.sleep(max(0.0, began + interval - time.monotonic()))
 
 
-def _load(host: Host, request: LoadRequest) -> HostLoad:
+def follow_deployment(
+    host: Host, run: HostRun, take: Callable[[Deployment | HostError], None], *, interval: float
+) -> None:
+    """Ask a host for its status until the command ends.
+
+    Args:
+        take: gets each status, or why there was none.
+        interval: seconds between two of them.
+    """
+    while True:
+        try:
+            _reconnect(host)
+            take(deployment(host, run))
+        except HostError as error:
+            take(error)
+        gevent.sleep(interval)
+
+
+def _reconnect(host: Host) -> None:
+    """Connect to a host again where the connection was lost.
+
+    Raises:
+        HostError: when the host is not reached.
+    """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():
         host.disconnect()  # a connection that is lost stays so
@@ -309,5 +348,9 @@ def _load(host: Host, request: LoadRequest) -> HostLoad:
     if not host.connected:
         raise HostError(memory(host).failure or "not reached")
     memory(host).failure = None
+
+
+def _load(host: Host, request: LoadRequest) -> HostLoad:
+    _reconnect(host)
     # By standard input: sudo logs every command.
     return ask(host, load, request, HostLoad, timeout=_LOOK)
