@@ -80,6 +80,7 @@ _ENDS_WITH_1 = {
     "status": "a planned service does not run, is not healthy or not as planned, or the watch "
     "reports an error, or no host answered",
     "stop": "a service does not stop, or a host did not answer",
+    "up": "a box is not fit, a deploy failed, or a service gave no answer",
     "verify": "a file is wrong, or a host did not answer",
 }
 

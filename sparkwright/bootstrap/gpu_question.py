@@ -1,17 +1,18 @@
 """GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
 
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
+from sparkwright.bootstrap.askpass import run
 from sparkwright.catalog.gpus import FAMILIES, unified
+from sparkwright.config.ssh import ssh
 from sparkwright.host.lib.gpu import IDENTITY, Gpu, parse
 from sparkwright.text.visible import cut
 
-_SECONDS = 5
+_SECONDS = 15
 _ASK = f"nvidia-smi --query-gpu={','.join(IDENTITY)} --format=csv,noheader"
-_MOST = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -38,23 +39,21 @@ def boxes(sources: Mapping[str, str]) -> list[Box]:
         sources: name of each box for SSH -> where that name is from.
     """
     with ThreadPoolExecutor(max_workers=16) as pool:
-        return list(pool.map(_box, sources, sources.values()))
+        return list(pool.map(box, sources, sources.values()))
 
 
-def _box(name: str, source: str) -> Box:
-    code, out, err = _ssh(command(name))
+def box(name: str, source: str, data: Mapping[str, Any] | None = None) -> Box:
+    """Ask a box for its GPU.
+
+    Args:
+        data: of the host, as an inventory has it.
+    """
+    code, out, err = run([*ssh(name, data or {}), _ASK], seconds=_SECONDS)
     gpus = parse(out) if code == 0 else ()
     if not gpus:
         lines = (err.strip() or out.strip()).splitlines()
         return Box(name, source, why=cut(lines[-1] if lines else "no GPU", 120))
     return Box(name, source, kind(gpus[0]), cut(gpus[0].name, 60))
-
-
-def command(name: str) -> list[str]:
-    """The ssh command: asks nobody, and takes no key of a host that is not known."""
-    options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={_SECONDS}",
-               "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes")  # fmt: skip
-    return ["ssh", *(word for option in options for word in ("-o", option)), "--", name, _ASK]
 
 
 def kind(gpu: Gpu) -> str | None:
@@ -67,17 +66,3 @@ def kind(gpu: Gpu) -> str | None:
     memory = (gpu.memory_mib or 0) / 1024
     fitting = [(gib, name) for name, gib in family.cards.items() if gib and memory >= gib - 0.1]
     return max(fitting)[1] if fitting else None
-
-
-def _ssh(command: Sequence[str]) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
-            check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return 255, "", "no answer"
-    except OSError as error:
-        return 255, "", f"ssh: {error.strerror}"
-    out, err = (text[:_MOST].decode(errors="replace") for text in (done.stdout, done.stderr))
-    return done.returncode, out, err

@@ -5,6 +5,7 @@ or extend an entry, so that a user's own catalog needs no change of ours.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from sparkwright.catalog.advice import Advice
 from sparkwright.catalog.causes import Causes
-from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.catalog.schema import KINDS, allowed
@@ -31,26 +31,26 @@ Key = tuple[str, str]
 Read = tuple[Path, dict[str, Any]]
 
 
-class Catalog(Data):
+@dataclass(frozen=True)
+class Catalog:
     """Every entry by name.
 
     Attributes:
         files: (kind, name) -> the file that has the last word on the entry.
     """
 
-    images: dict[str, Image] = Field(default_factory=dict)
-    models: dict[str, Model] = Field(default_factory=dict)
-    recipes: dict[str, Recipe] = Field(default_factory=dict)
-    measurements: dict[str, Measurement] = Field(default_factory=dict)
-    advice: dict[str, Advice] = Field(default_factory=dict)
-    causes: dict[str, Causes] = Field(default_factory=dict)
-    files: dict[Key, Path] = Field(default_factory=dict)
+    images: dict[str, Image] = field(default_factory=dict)
+    models: dict[str, Model] = field(default_factory=dict)
+    recipes: dict[str, Recipe] = field(default_factory=dict)
+    measurements: dict[str, Measurement] = field(default_factory=dict)
+    advice: dict[str, Advice] = field(default_factory=dict)
+    causes: dict[str, Causes] = field(default_factory=dict)
+    files: dict[Key, Path] = field(default_factory=dict)
 
     def of_kind(self, kind: str) -> dict[str, Any]:
         """Entries of a kind, by name."""
-        entries: dict[str, Any] = getattr(
-            self, kind if kind in ("advice", "causes") else f"{kind}s"
-        )
+        name = kind if kind in ("advice", "causes") else f"{kind}s"
+        entries: dict[str, Any] = getattr(self, name)
         return entries
 
     def every(self) -> Iterator[tuple[str, str, Any]]:

@@ -54,10 +54,11 @@ def command(
             raise MESSAGES.refusal("password-without-terminal", "command line")
         click.get_current_context().meta.setdefault(CONNECTION, {})["same_sudo_password"] = True
     chosen = replace(hosts, overrides=overrides)
-    sys.exit(chosen.show(_bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))
+    sys.exit(chosen.show(bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))
 
 
-def _bootstrapped(*_: object) -> None:
+def bootstrapped(*_: object) -> None:
+    """Take the steps of the settings, on each host."""
     from roles.bootstrap import bootstrap  # the site's own, where it has it
 
     bootstrap()

@@ -245,6 +245,8 @@ def remove(hosts: Hosts, yes: bool, as_json: bool, **more: Any) -> None:
         echo(f"{name}: removed {visible(', '.join(answer.done) or 'nothing')}")
         for line in answer.left:
             echo(f"{name}: left {visible(line)}")
+        if not hosts.named_services:
+            echo(f"{name}: the next deploy serves there again, unless {hosts.inventory} lacks it")
     if result.failures:
         lost = ", ".join(result.failures)
         remedy = "run this again when they can be reached"

@@ -39,13 +39,7 @@ def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None
     """
     if hosts.limit:
         raise click.UsageError("a lock is of the whole inventory: name no host")
-    by_file: dict[str, dict[str, PlannedHost]] = {}
-    for name, host in load(hosts, anew=upgrade).or_raise().items():
-        by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
-    reports = [
-        _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)
-        for file, own in sorted(by_file.items())
-    ]
+    reports = locked(hosts, upgrade=upgrade, check=check)
     if as_json:
         print_json([vars(report) for report in reports])
     for report in [] if as_json else reports:
@@ -65,6 +59,17 @@ class LockReport:
     state: str
     faults: list[str]
     changes: list[str] = field(default_factory=list)
+
+
+def locked(hosts: Selection, *, upgrade: bool = False, check: bool = False) -> list[LockReport]:
+    """Write every lock file of an inventory, or only look at it. Raises UserError."""
+    by_file: dict[str, dict[str, PlannedHost]] = {}
+    for name, host in load(hosts, anew=upgrade).or_raise().items():
+        by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
+    return [
+        _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)
+        for file, own in sorted(by_file.items())
+    ]
 
 
 def _plans(hosts: dict[str, PlannedHost]) -> list[HostPlan]:

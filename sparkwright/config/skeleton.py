@@ -1,11 +1,11 @@
 """A new site: the files that are the user's own, as this repository's root has them."""
 
-import json
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from pprint import pformat
 from typing import Any
 
 from sparkwright.catalog import Catalog
@@ -22,7 +22,6 @@ FILES = (
 )
 #: What follows in this repository's .gitignore is about its development.
 _DEVELOPMENT = "\n# Development"
-_INDENT = "    "
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
     texts = {path: (SKELETON / path).read_text(encoding="utf-8") for path in FILES}
     texts[".gitignore"] = texts[".gitignore"].partition(_DEVELOPMENT)[0]
     if hosts:
-        texts[INVENTORY] = _inventory(texts[INVENTORY], hosts, catalog)
+        texts[INVENTORY] = _inventory(hosts, catalog)
     return texts
 
 
@@ -88,37 +87,39 @@ def _taken(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-def _inventory(example: str, hosts: Sequence[NewHost], catalog: Catalog) -> str:
-    """The example's explanation, and these hosts in their groups."""
-    head = example[: example.index('"""\n', 3)] + '"""\n'
-    groups = []
-    for group in dict.fromkeys(map(_group, hosts)):
-        members = [host for host in hosts if _group(host) == group]
-        entries = [_entry(host, group, catalog) for host in members]
-        if all(entry.startswith('"') for entry in entries):
-            groups.append(f"{group} = [{', '.join(entries)}]\n")
-        else:
-            lines = "".join(f"{_INDENT}{entry},\n" for entry in entries)
-            groups.append(f"{group} = [\n{lines}]\n")
-    return "\n".join([head, *groups])
+def empty_inventory() -> str:
+    """The example inventory's explanation, without its hosts."""
+    example = (SKELETON / INVENTORY).read_text(encoding="utf-8")
+    return example[: example.index('"""\n', 3)] + '"""\n'
 
 
-def _group(host: NewHost) -> str:
+def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
+    """The example's explanation, and these hosts in their groups; a pair where the card needs
+    another recipe than its group's."""
+    groups: dict[str, list[Any]] = {}
+    for host in hosts:
+        services = services_of(host, catalog)
+        entry = host.name if services is None else (host.name, {"services": services})
+        groups.setdefault(group_of(host), []).append(entry)
+    lines = [f"{group} = {pformat(members, 99)}\n" for group, members in groups.items()]
+    return "\n".join([empty_inventory(), *lines])
+
+
+def group_of(host: NewHost) -> str:
+    """The group of its GPU's family."""
     return FAMILIES[GPUS[host.gpu]].group
 
 
-def _entry(host: NewHost, group: str, catalog: Catalog) -> str:
-    """A name, or a pair where the card needs another recipe than its group's."""
-    name = json.dumps(host.name)
+def services_of(host: NewHost, catalog: Catalog) -> dict[str, Any] | None:
+    """Services where the card needs another recipe than its group's, empty where no recipe fits its
+    memory; None for those of its group."""
     if host.gpu not in VRAM:
-        return name
-    values = runpy.run_path(str(SKELETON / "group_data" / f"{group}.py"))
+        return None
+    values = runpy.run_path(str(SKELETON / "group_data" / f"{group_of(host)}.py"))
     services: dict[str, dict[str, Any]] = values["services"]
     recipe = largest_for(host.gpu, catalog)
     if recipe is None:
-        note = f"# {host.gpu}: no recipe of the catalog fits its {VRAM[host.gpu]:g} GiB."
-        return f'{note}\n{_INDENT}({name}, {{"services": {{}}}})'
+        return {}
     if all(service["recipe"] == recipe.name for service in services.values()):
-        return name
-    own = {key: {**service, "recipe": recipe.name} for key, service in services.items()}
-    return f"(\n{_INDENT * 2}{name},\n{_INDENT * 2}{{'services': {own!r}}},\n{_INDENT})"
+        return None
+    return {key: {**service, "recipe": recipe.name} for key, service in services.items()}

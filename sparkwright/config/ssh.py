@@ -1,6 +1,6 @@
 """The user's own ssh, with what the inventory says of a host's connection."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,20 @@ _OPTIONS = {
     "ssh_known_hosts_file": "UserKnownHostsFile",
     "ssh_key": "IdentityFile",
 }
-#: Seconds for a connection.
-_CONNECT = 5
+#: ssh asks nobody, and accepts no key of an unknown host.
+_SAFE = {"BatchMode": "yes", "ConnectTimeout": "5", "StrictHostKeyChecking": "yes",
+         "ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}  # fmt: skip
 
 
-def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
+def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> list[str]:
     """The command up to the host's address: asks nobody, and accepts no key of an unknown host.
 
     Args:
         name, data: of the host, as the inventory has them.
-        options: more of ssh's, such as ``-T``.
+        arguments: more of ssh's, such as ``-T``.
+        options: ssh's options over these and over the inventory's.
     """
-    result = {"BatchMode": "yes", "ConnectTimeout": str(_CONNECT), "StrictHostKeyChecking": "yes"}
-    result |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
+    result = dict(_SAFE)
     for key, option in _OPTIONS.items():
         if data.get(key):
             value = str(data[key])
@@ -35,14 +36,11 @@ def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
     if data.get("ssh_strict_host_key_checking"):
         result["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
     config = data.get("ssh_config_file")
-    arguments = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
-    arguments += [word for option in _set(result) for word in ("-o", option)]
-    return [*arguments, *options, "--", ssh_address(name, data)]
-
-
-def _set(options: Mapping[str, str]) -> Iterable[str]:
-    # A line break would begin a further option.
-    return (f"{key}={' '.join(value.split())}" for key, value in options.items())
+    command = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
+    for key, value in {**result, **options}.items():
+        command += ["-o", f"{key}={' '.join(value.split())}"]  # a line break begins an option
+    # Nothing after -- is an option, whatever the inventory calls the host.
+    return [*command, *arguments, "--", ssh_address(name, data)]
 
 
 def _path(value: str) -> str:

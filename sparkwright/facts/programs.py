@@ -15,6 +15,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import PurePosixPath
 from types import ModuleType
+from typing import Any
 
 from sparkwright.host.lib import light_dataclasses, records
 
@@ -82,20 +83,11 @@ def _imports(module: ModuleType) -> Iterable[str]:
     """Modules of the host's programs that a module imports, also within functions."""
     # By their text: parsing all of it takes 60 ms in every run. A test compares with the parser.
     for package, names in _IMPORT.findall(source(module)):
+        # `from package import module`, or `from module import name`
+        is_package = hasattr(import_module(package), "__path__")
         for alias in names.strip("() \n").split(","):
             if name := alias.partition(" as ")[0].strip():
-                # `from package import module`, or `from module import name`
-                inner = f"{package}.{name}"
-                yield inner if _is_module(inner) else package
-
-
-@cache
-def _is_module(name: str) -> bool:
-    try:
-        import_module(name)
-    except ModuleNotFoundError:
-        return False
-    return True
+                yield f"{package}.{name}" if is_package else package
 
 
 @cache
@@ -138,15 +130,30 @@ def entry(home: str, program: ModuleType) -> str:
     )
 
 
-def payload(program: ModuleType, request: object) -> str:
-    """Input of the bootstrap: the modules in import order and the program's encoded request."""
+@cache
+def _sources(program: ModuleType) -> str:
+    """The modules in import order, as the beginning of an object of JSON."""
     needed = dict.fromkeys([*modules(records), *modules(program)])
-    sources = {"dataclasses": bare(light_dataclasses)}
-    sources |= {module.__name__: bare(module) for module in needed}
-    return json.dumps({"modules": sources, "request": request})
+    sources = {"dataclasses": bare(light_dataclasses)} | {m.__name__: bare(m) for m in needed}
+    return f'{{"modules": {json.dumps(sources)}, "request": '
+
+
+def payload(program: ModuleType, request: object) -> str:
+    """Input of the bootstrap: the program's modules and its encoded request."""
+    return f"{_sources(program)}{json.dumps(request)}}}"
+
+
+@cache
+def _compressed(program: ModuleType) -> tuple[bytes, Any]:
+    """The modules compressed, and what goes on from there: 2 ms, the same for every host."""
+    # With level 9 it takes twice as long, and what is sent is 0.5 % less.
+    begun = zlib.compressobj()
+    return begun.compress(_sources(program).encode()), begun
 
 
 def argument(program: ModuleType, request: object) -> str:
     """The same as a whole Python text, for ``python3 -c``. Never with a secret in the request."""
-    packed = base64.b64encode(zlib.compress(payload(program, request).encode(), 9)).decode()
-    return _BY_ARGUMENT.replace("{payload}", packed)
+    first, begun = _compressed(program)
+    own = begun.copy()
+    whole = first + own.compress(f"{json.dumps(request)}}}".encode()) + own.flush()
+    return _BY_ARGUMENT.replace("{payload}", base64.b64encode(whole).decode())

@@ -53,7 +53,7 @@ def problems_of(
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
             problem, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
         else:
-            text = _plain(item["msg"])
+            text = item["msg"].removeprefix("Value error, ").removeprefix("Input ").strip()
             problem = text if kind == HIDDEN else f"{short(value)}: {text}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
         yield mistake(f"{where}: {key}" if key else where, problem, remedy)
@@ -65,7 +65,3 @@ def _is_branch(part: Any) -> bool:
         part in ("bool", "int", "float", "str")
         or part.startswith(("[", "list[", "dict[", "function-", "constrained-"))
     )
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ").removeprefix("Input ").strip()

@@ -7,12 +7,12 @@ lasts until somebody starts the service again, by a boot or a deploy too; stoppe
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.homes import Action, Stopped
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
 from sparkwright.host.service import records

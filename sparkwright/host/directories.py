@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import trusted
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, files, processes, receipt
+from sparkwright.host.lib.records import dataclass, replace
 
 
 @dataclass(frozen=True)

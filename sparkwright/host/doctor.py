@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.processes import Outcome, run
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import dataclass, decode, encode, field, replace
 from sparkwright.host.watch.state import WatchReport
 
 

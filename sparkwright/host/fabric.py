@@ -10,13 +10,13 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, icmp, memory
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Running
+from sparkwright.host.lib.records import dataclass, field
 
 #: The file that ``sparkwright fabric addresses`` writes, and where lies what it replaced.
 NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"

@@ -12,13 +12,13 @@ import shlex
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.lib import documents, files, icmp, systemd
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass
 
 KEPT = "/var/lib/sparkwright/fabric"
 

@@ -9,9 +9,9 @@ import hashlib
 import ipaddress
 import re
 import shutil
-from dataclasses import dataclass
 
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import io
 import shutil
 import tarfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sparkwright.host.lib import trusted
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

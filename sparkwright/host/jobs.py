@@ -6,11 +6,11 @@ Runs on the host as root.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import credentials, documents, files, journal, sandbox, systemd, trusted
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import documents, exclusive, gpu, metrics
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.memory import meminfo
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.watch.state import WatchConfig
 
 

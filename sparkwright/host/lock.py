@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, trusted
+from sparkwright.host.lib.records import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sparkwright.host.lib import documents, homes
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

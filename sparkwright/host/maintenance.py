@@ -7,11 +7,11 @@ says by the mark that the services are not well, so that no pool takes the host 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
 from sparkwright.host.lib.homes import MAINTENANCE, Action, Maintenance
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
 from sparkwright.host.proxy.pool import Pool

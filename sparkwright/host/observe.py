@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import (
@@ -39,6 +38,7 @@ from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.packages import Package
 from sparkwright.host.lib.processes import Outcome, Running, run
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.lib.trusted import ExposedPath
 from sparkwright.host.lock import Owner
 from sparkwright.host.proof import ModelAt, Versions

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, files, receipt
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode
 
 
 @dataclass(frozen=True)

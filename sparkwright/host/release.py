@@ -6,8 +6,7 @@ are these records' names, but for ``from``, which Python keeps for itself. Times
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.service import CheckResult, Service
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host import fabric_addresses
 from sparkwright.host.disk_usage import REVISION, our_images
 from sparkwright.host.lib import docker, documents, receipt, systemd
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

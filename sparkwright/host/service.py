@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, systemd
 from sparkwright.host.lib.ranks import RankConfig
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import dataclass, decode, encode, field
 from sparkwright.host.proxy.pool import Pool
 
 #: Of release.json. A host with releases of another format is left as it is.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +12,7 @@ from sparkwright.host.lib import docker, documents, exclusive, files, homes, ran
 from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.service import Service

@@ -11,10 +11,10 @@ import hashlib
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import receipt
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

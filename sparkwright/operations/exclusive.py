@@ -13,11 +13,8 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
-from sparkwright.host import switch as switch_program
 from sparkwright.host.exclusive import activate as program
-from sparkwright.host.exclusive import on_request as wake_program
 from sparkwright.host.exclusive import setup as setup_program
-from sparkwright.host.exclusive import unattended as schedule_program
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.exclusive.setup import SCHEDULE, SOCKET, TIMER, WAKE, SetupRequest
 from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups
@@ -153,7 +150,11 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
         *((TIMER, SCHEDULE) if by_calendar else ()),
         *((SOCKET, WAKE) if groups.on_request else ()),
     )
-    programs = laid_out(home, program, switch_program, schedule_program, wake_program)
+    # 3 ms, for hosts with a group alone.
+    from sparkwright.host import switch
+    from sparkwright.host.exclusive import on_request, unattended
+
+    programs = laid_out(home, program, switch, unattended, on_request)
     files = {path: (text, 0o600) for path, text in programs.items()}
     for unit in units:
         text = template(f"exclusive/{unit.removeprefix('sparkwright-')}.j2").render(context)

@@ -15,9 +15,6 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
-from sparkwright.host import install_runtime
-from sparkwright.host.fetch import fetch, job, messages, peer_server, pull, worker
-from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.resolve.runtime import (
     Runtime,
     RuntimeBundleError,
@@ -25,8 +22,6 @@ from sparkwright.resolve.runtime import (
     carried_runtime,
 )
 
-#: Each module that fetch.py names by its task.
-_PROGRAMS = (fetch, job, pull, peer_server, worker)
 _ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
 #: One bundle serves all hosts of one kind: build it once, not once per host at the same time.
@@ -48,7 +43,9 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
     home = f"{services_root}/runtime/{name}"
     installed = memory(host).runtimes | set(seen.runtimes)
     if name not in installed:
-        request = RuntimeRequest(
+        from sparkwright.host import install_runtime  # tarfile
+
+        request = install_runtime.RuntimeRequest(
             home=home,
             digest=libraries.digest,
             archive=base64.b64encode(libraries.path.read_bytes()).decode(),
@@ -78,9 +75,14 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 @cache
 def _program() -> dict[str, str]:
     """The sources of the fetch program and its messages, by path below its home."""
+    # 7 ms, for runs that fetch something alone.
+    from sparkwright.host.fetch import fetch, job, messages, peer_server, pull, worker
+
     texts = messages.MESSAGES
     path = str(PurePosixPath(_ENTRY).with_name(texts.name))
-    return laid_out("", *_PROGRAMS) | {path: texts.read_text(encoding="utf-8")}
+    # Each module that fetch.py names by its task.
+    programs = laid_out("", fetch, job, pull, peer_server, worker)
+    return programs | {path: texts.read_text(encoding="utf-8")}
 
 
 @cache

@@ -104,7 +104,8 @@ class Proxy:
 
     def patterns(self, method: str) -> list[str]:
         """Regular expressions of the other paths that pass."""
-        return [_pattern(path) for path in self._routes(method) if "{" in path]
+        paths = (path for path in self._routes(method) if "{" in path)
+        return [f"^{path.replace('{id}', '[A-Za-z0-9_-]+')}$" for path in paths]
 
     def _routes(self, method: str) -> list[str]:
         return [path for how, path in client_routes(self.engine) if how == method]
@@ -270,10 +271,6 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
 
 
 # --- Details -----------------------------------------------------------------------------------
-
-
-def _pattern(path: str) -> str:
-    return f"^{path.replace('{id}', '[A-Za-z0-9_-]+')}$"
 
 
 def _endpoint(address: str, port: int) -> str:

@@ -6,7 +6,6 @@ Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from sparkwright.checks.service.diagnose import watch_findings
@@ -15,7 +14,7 @@ from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
 from sparkwright.host.lib.homes import Action
 from sparkwright.host.lib.http import Health
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode, field, replace
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.text.lock_owner import age, described

@@ -2,6 +2,7 @@
 needs."""
 
 import time
+from dataclasses import dataclass
 
 import gevent
 from pyinfra.api.host import Host
@@ -9,17 +10,23 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.bootstrap import findings
-from sparkwright.bootstrap.decide import Decision, decide, request_of
+from sparkwright.bootstrap.decide import CURES, Decision, decide, request_of
+from sparkwright.checks.host.capacity import fetches
+from sparkwright.checks.host.facts import HostFacts
 from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
 from sparkwright.facts.others import Ours, fail, failing
-from sparkwright.findings.finding import errors
+from sparkwright.findings.finding import Finding, errors
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
+from sparkwright.host.observe import Observation
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, operation, tell
 from sparkwright.operations.connections import addresses
+from sparkwright.plan.desired import Desired
+from sparkwright.run.observation import look
+from sparkwright.run.preflight import every_finding
 from sparkwright.run.state import HostRun, refuse
 
 #: Seconds: a Spark takes about two minutes, a server with much memory to check takes longer.
@@ -51,6 +58,44 @@ def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | 
         return None
     host_run.cured = result.cures
     return state, result
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """A host before its first deploy.
+
+    Attributes:
+        findings: all that is wrong with it, without what bootstrap's steps answer.
+        weights, image: bytes to download.
+        free: bytes of the file system for the weights.
+    """
+
+    desired: Desired
+    observed: Observation
+    decision: Decision
+    findings: tuple[Finding, ...]
+    weights: int
+    image: int
+    free: int
+
+
+def readiness(host: Host, host_run: HostRun) -> Readiness:
+    """Look at a host, and judge it as bootstrap and preflight will. Raises HostError."""
+    asked = time.time()
+    host_run.connection = host_run.connection or addresses(host)
+    state = state_of(host, request_of(host_run.settings))
+    decision = decide(host_run.desired.plan, state, host_run.lan_addresses)
+    observed = look(host, host_run)
+    cured = decision.cures
+    if errors(decision.findings):  # no step is planned: what those that are asked for would answer
+        cured = cured.union(*(CURES.get(step, ()) for step in host_run.settings.bootstrap))
+    judged = [finding for finding in every_finding(host_run, asked) if finding.id not in cured]
+    findings = (*(finding.on(host.name) for finding in decision.findings), *judged)
+    weights, image, _ = fetches(HostFacts(host_run.desired, observed, asked))
+    free = weights[1].free if weights[1] else 0
+    return Readiness(
+        host_run.desired, observed, decision, findings, weights[2], image[2], free
+    )  # fmt: skip
 
 
 @operation()

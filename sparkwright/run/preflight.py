@@ -9,7 +9,7 @@ from pyinfra.context import ctx_host
 
 from sparkwright.checks.host.judge import judge, new_violations
 from sparkwright.facts.asking import HostError
-from sparkwright.findings.finding import errors
+from sparkwright.findings.finding import Finding, errors
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, look, operation, tell
 from sparkwright.operations.connections import addresses
@@ -84,10 +84,7 @@ def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
 
 def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -> str | None:
     """Findings of the host, told; why it is refused for them, without those that will be cured."""
-    # Half of the round trip: about when the host read its clock.
-    result = judge(host_run.desired, host_run.observed, now=(asked + time.time()) / 2)
-    result += new_violations(host_run.desired, host_run.observed, host_run.violations)
-    result += reachable.unreached(host_run.proxies, host_run.observed.reached)
+    result = every_finding(host_run, asked)
     later = dict.fromkeys(finding.id for finding in result if finding.id in cured)
     host_run.findings = [finding for finding in result if finding.id not in cured]
     tell(host, host_run.findings)
@@ -95,6 +92,18 @@ def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -
         host.log(f"{', '.join(later)}: judged again when bootstrap is done")
     names = ", ".join(dict.fromkeys(finding.id for finding in errors(host_run.findings)))
     return f"refused by preflight: {names}" if names else None
+
+
+def every_finding(host_run: HostRun, asked: float) -> list[Finding]:
+    """Findings of a host that was observed.
+
+    Args:
+        asked: when it was asked, seconds since the epoch by this machine's clock.
+    """
+    # Half of the round trip: about when the host read its clock.
+    result = judge(host_run.desired, host_run.observed, now=(asked + time.time()) / 2)
+    result += new_violations(host_run.desired, host_run.observed, host_run.violations)
+    return [*result, *reachable.unreached(host_run.proxies, host_run.observed.reached)]
 
 
 def _observe(host: Host, host_run: HostRun) -> float:

@@ -17,7 +17,6 @@ from sparkwright.config.settings import HostSettings
 from sparkwright.engines import DEFAULT, engine, template_marks
 from sparkwright.engines.derivation import Derivation, Gpu, Subject
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
-from sparkwright.recipes.advice import advice, look_up
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import locked_model, read_lock
@@ -146,6 +145,9 @@ def _known(
             pins = (lock and lock.registries) or {}
             addresses = sorted(settings.registries.values())
             try:
+                # 4 ms, for runs whose services name a model alone.
+                from sparkwright.recipes.advice import look_up
+
                 resolved = job.result()
                 there = (at_commit(address, pins.get(address)) for address in addresses)
                 result[key] = replace(resolved, recipe=look_up(resolved.repository, there))
@@ -193,6 +195,8 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
                 host.given.name, name, service, host.settings, host.catalog, gpu, image,
                 resolved, where,
             )  # fmt: skip
+            from sparkwright.recipes.advice import advice
+
             derived = engine(image.engine).derive(subject, advice(subject))
             problems += derived.questions
             services[name] = derived.service
@@ -205,7 +209,7 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
     return replace(
         host,
         settings=host.settings.model_copy(update={"services": services}),
-        catalog=host.catalog.model_copy(update={"models": models, "recipes": recipes}),
+        catalog=replace(host.catalog, models=models, recipes=recipes),
         derivations=derivations,
         known=own_known,
     )

@@ -85,7 +85,7 @@ def with_geometry(
         planned_hosts[name] = replace(
             host,
             plan=replace(host.plan, python_files=python),
-            catalog=host.catalog.model_copy(update={"models": models}),
+            catalog=replace(host.catalog, models=models),
         )
     return planned_hosts
 

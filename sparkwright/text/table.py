@@ -1,4 +1,4 @@
-"""Tables of text, laid out by rich."""
+"""Tables of text; rich lays them out where a row does not fit."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,16 +16,19 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     Where the terminal is too narrow for a row, its cells go on below. What is piped stays a line
     a row.
     """
-    # 40 ms, for commands that print a table alone.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     cells = [[visible(cell, _LONGEST) for cell in row] for row in rows]
     by_column = list(zip(*cells, strict=True))
     widths = [max((*map(len, " ".join(each).split()), 0)) for each in by_column]
     whole = [max(map(len, each)) for each in by_column]
-    room = width() or sum(whole) + _GAP * len(whole)
+    needed = sum(whole) + _GAP * len(whole)
+    room = width() or needed
+    if needed <= room and all("".join(row).isascii() for row in cells):
+        return [(" " * _GAP).join(map(str.ljust, row, whole)).rstrip() for row in cells]
+    # 40 ms, where a row has to go on below, or a character may be two columns wide.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     fits = sum(widths) + _GAP * (len(widths) - 1) <= room
     table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
     for longest in widths:

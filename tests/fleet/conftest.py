@@ -21,7 +21,7 @@ FAULTS = (
     *("test_fetch_faults.py", "test_downloaders.py", "test_proxies.py", "test_switch_faults.py"),
     *("test_load_balancer_faults.py", "test_load_balancer.py"),
     *("test_sharing.py", "test_takeover.py", "test_tls.py", "test_keys.py"),
-    *("test_bare_host.py", "test_containerd_store.py", "test_first_week.py"),
+    *("test_bare_host.py", "test_up.py", "test_containerd_store.py", "test_first_week.py"),
     *("test_imported_recipe.py", "test_own_model.py", "test_exclusive.py", "test_fabric.py"),
     "test_attacks_at_once.py",
     *("test_shown.py", "test_cluster_faults.py", "test_emergency.py", "test_notices.py"),

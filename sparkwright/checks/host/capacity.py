@@ -97,7 +97,7 @@ def _disks(host: HostFacts) -> Iterator[Symptom]:
     """Free space of every file system that something is fetched to."""
     headroom = host.plan.settings.disk_headroom_gib
     by_device: dict[int, tuple[list[str], Disk, int]] = {}
-    for name, disk, size in _fetched(host):
+    for name, disk, size in fetches(host):
         if disk is not None:
             names, first, total = by_device.get(disk.device, ([], disk, 0))
             named = [*names, f"{size / GIB:.1f} GiB for {name}"]
@@ -111,7 +111,7 @@ def _disks(host: HostFacts) -> Iterator[Symptom]:
             yield Symptom("disk", "read-only")
 
 
-def _fetched(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
+def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     """Fetches that a deploy needs: for what, to which file system, how many bytes."""
     settings, observed = host.plan.settings, host.observed
     weights = sum(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.engines.engine import Engine, Limits
 from sparkwright.findings.finding import Finding, Subject
 from sparkwright.host.doctor import Examination, ServiceSeen
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.text.timestamps import epoch
 
 #: Lines of a log, and characters of one, that are looked at.

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from sparkwright.findings.check import Check, Symptom, load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import Paint, text
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.smoke.check import DeepCheckResult
 from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.text.screen import folded

@@ -26,13 +26,13 @@ T = TypeVar("T")
 class Hosts(Selection):
     """Hosts that are asked and changed."""
 
-    def ask(self, question: Question[T], **options: bool) -> Answers[T]:
+    def ask(self, question: Question[T], **options: Any) -> Answers[T]:
         """Ask every host, side by side. Hosts that give no answer are named on standard error.
 
         Args:
-            options: ``planless`` and ``makes_secrets`` of ``Invocation``. Without ``planless`` a
-                broken plan ends the command with exit code 2 before any host is connected to; with
-                it, one line on standard error names what is broken.
+            options: ``planless``, ``makes_secrets`` and ``password`` of `session`. Without
+                ``planless`` a broken plan ends the command with exit code 2 before any host is
+                connected to; with it, one line on standard error names what is broken.
         """
         with self.session(waiting=True, **options) as session:
             answers = session.ask(question)
@@ -65,13 +65,16 @@ class Hosts(Selection):
             shown: whether standard error has what pyinfra says of every host.
             waiting: whether a terminal has who has answered meanwhile.
             diff: whether the texts of files that change are shown.
-            run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``.
+            run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``;
+                ``password``, a Secret or None, is that of sudo on these hosts.
         """
         from sparkwright.run.session import session
         from sparkwright.run.site import Invocation
 
-        invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
         connection = {**given(), **({"diff": True} if diff else {})}
+        if password := run.pop("password", None):
+            connection["sudo_password"] = password.value
+        invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
         shown = shown or "verbose" in progress.given()
         notices = progress.shown() if waiting else nullcontext(lambda *_: None)
         with (

@@ -2,21 +2,12 @@
 
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from sparkwright.cli.lib.hosts import given
 from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.config.inventory import HostInput, ssh_address
-
-#: pyinfra's data, and what ssh_config calls it.
-_OPTIONS = {
-    "ssh_port": "Port",
-    "ssh_user": "User",
-    "ssh_key": "IdentityFile",
-    "ssh_known_hosts_file": "UserKnownHostsFile",
-}
+from sparkwright.config.ssh import ssh
 
 
 def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[str]:
@@ -31,27 +22,14 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     program = shutil.which("ssh")
     if program is None:
         raise MESSAGES.refusal("no-ssh", "command line")
-    address = ssh_address(host.name.removeprefix("@ssh/"), host.data)
-    if address.startswith("@"):
+    name = host.name.removeprefix("@ssh/")
+    if ssh_address(name, host.data).startswith("@"):
         raise MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
-    arguments = [program, "-t" if tty else "-T", *_options({**host.data, **given()})]
-    arguments += [] if tty else ["-o", "BatchMode=yes"]
-    # Nothing after -- is an option, whatever the inventory calls the host.
-    return [*arguments, "--", address, shlex.join(command)]
-
-
-def _options(data: Mapping[str, Any]) -> Iterator[str]:
-    if file := data.get("ssh_config_file"):
-        yield from ("-F", str(Path(str(file)).expanduser()))
-    for key, name in _OPTIONS.items():
-        if (value := data.get(key)) not in (None, ""):
-            text = str(Path(str(value)).expanduser()) if "File" in name else str(value)
-            # A path with a blank is one path.
-            yield from ("-o", f'{name}="{text}"' if "File" in name else f"{name}={text}")
-    if data.get("ssh_key"):
-        yield from ("-o", "IdentitiesOnly=yes")
     # pyinfra's own default: a host that is new is taken down, another key is refused.
-    checking = data.get("ssh_strict_host_key_checking") or "accept-new"
-    yield from ("-o", f"StrictHostKeyChecking={checking}")
-    if data.get("ssh_forward_agent"):
-        yield "-A"
+    checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
+    arguments = ssh(
+        name, {**host.data, **given()}, "-t" if tty else "-T",
+        BatchMode="no" if tty else "yes", StrictHostKeyChecking=str(checking),
+        ForwardAgent="yes" if host.data.get("ssh_forward_agent") else "no",
+    )  # fmt: skip
+    return [program, *arguments[1:], shlex.join(command)]

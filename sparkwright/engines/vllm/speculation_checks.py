@@ -11,7 +11,7 @@ from sparkwright.findings.check import Symptom, check
 #: GPU, which is why the cards want both set.
 LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 #: Methods that draft with a model of their own, which has to be mounted.
-DRAFTERS = ("dflash", "draft_model", "eagle", "eagle3", "medusa", "mlp_speculator")
+DRAFTERS = ("dflash", "draft_model", "dspark", "eagle", "eagle3", "medusa", "mlp_speculator")
 #: The first version that takes drafts out of the budget step by step, as they are made.
 ADAPTIVE_SINCE = (0, 28, 0)
 
@@ -64,7 +64,7 @@ def _limits(context: Configuration) -> Iterator[Symptom]:
 def _budget(context: Configuration) -> Iterator[Symptom]:
     tokens = _tokens(context)
     seqs, batched = (context.number(name) for name in LIMITS)
-    if _settings(context).get("method") != "dflash":
+    if _settings(context).get("method") not in ("dflash", "dspark"):  # both draft in parallel
         return
     if tokens is None or seqs is None or batched is None:
         return

@@ -52,11 +52,13 @@ class Table:
     decided: dict[str, dict[str, bool]]
 
 
-def versions() -> list[str]:
+@cache
+def versions() -> tuple[str, ...]:
     """Versions that there is a table of, oldest first."""
-    return sorted((path.stem for path in TABLES.glob("*.json")), key=release)
+    return tuple(sorted((path.stem for path in TABLES.glob("*.json")), key=release))
 
 
+@cache
 def release(version: str) -> tuple[int, int, int]:
     """The release that a version belongs to: ``0.24.0rc1`` and ``0.24.0+local`` are of 0.24.0."""
     match = re.match(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?", version, re.ASCII)
@@ -72,7 +74,7 @@ def nearest(version: str, listed: Collection[str] = ()) -> str:
     Args:
         listed: versions to choose from; those that have a table where none are given.
     """
-    candidates = sorted(listed, key=release) if listed else versions()
+    candidates = tuple(sorted(listed, key=release)) if listed else versions()
     lower = [other for other in candidates if release(other) <= release(version)]
     return lower[-1] if lower else candidates[0]
 

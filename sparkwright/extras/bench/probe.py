@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
 
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.lib.records import dataclass, field
 
 
 @dataclass(frozen=True)

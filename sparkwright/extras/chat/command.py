@@ -1,7 +1,7 @@
 """``sparkwright chat``: a conversation with a service of the fleet, streamed."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 import click
@@ -16,6 +16,7 @@ from sparkwright.extras.chat.answer import Answer, Failed, Piece
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
 from sparkwright.findings.render import text
+from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import paragraph, visible_prose
 
 DOCUMENT = Answer
@@ -56,6 +57,15 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
         sys.exit(1)
     if as_json:
         print_json(TypeAdapter(Answer).dump_python(answer))
+
+
+def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
+    """Have the first of these hosts' services answer a prompt; whether it did."""
+    try:
+        target, server = _first(targets(planned))
+    except SystemExit:  # nobody answers, which is said
+        return False
+    return _answered(target, server, [_message("user", prompt)])[0] is not None
 
 
 def _first(candidates: Sequence[Target]) -> tuple[Target, Published]:

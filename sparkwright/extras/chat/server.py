@@ -10,13 +10,13 @@ import socket
 import ssl
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from sparkwright.config.ssh import ssh
 from sparkwright.extras.chat.targets import MESSAGES, Target
 from sparkwright.findings.finding import Finding
 from sparkwright.host.lib.http import Answer, NoAnswer, Server
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.text.visible import cut
 
 #: Seconds for a connection and the list of models, and for a login before it.

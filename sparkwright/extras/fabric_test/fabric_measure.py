@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import docker, icmp, memory
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.lib.processes import Running, run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ def _imported(
 
 def _with(catalog: Catalog, imported: Imported) -> Catalog:
     """The catalog with the entries of an import."""
-    groups = {f"{kind}s": dict(catalog.of_kind(kind)) for kind, _ in imported.entries}
-    catalog = catalog.model_copy(update=groups)
+    groups: Any = {f"{kind}s": dict(catalog.of_kind(kind)) for kind, _ in imported.entries}
+    catalog = replace(catalog, **groups)
     for (kind, name), entry in imported.entries.items():
         catalog.of_kind(kind)[name] = validated(entry, imported.source)
     return catalog

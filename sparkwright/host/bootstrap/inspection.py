@@ -8,12 +8,12 @@ import pwd
 import re
 import shutil
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host import observe
 from sparkwright.host.lib import apt, documents, memory, systemd
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.observe import Observation, ObservationRequest
 
 

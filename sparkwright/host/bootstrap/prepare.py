@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.host.lib import apt, documents, files
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass, field, replace
 
 #: The steps that bootstrap did on a host, by name, in their order, so that they can be undone. Not
 #: below services_root, which goes when services are removed.

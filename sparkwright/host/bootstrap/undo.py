@@ -7,12 +7,12 @@ the driver.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.bootstrap.prepare import RECORD, Step
 from sparkwright.host.lib import apt, docker, documents, files, systemd
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ runs, starts the other, has it give real answers, and goes back where it gives n
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import ServiceSwitch, SwitchRequest
 from sparkwright.host.service import Service, current

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, systemd
 from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.proxy import place
 
 #: Units of a group with a calendar.

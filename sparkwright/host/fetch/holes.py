@@ -18,13 +18,13 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.lib import disks
+from sparkwright.host.lib.records import dataclass
 
 #: Ranges [start, end) of a file, sorted and without overlaps.
 Ranges = list[tuple[int, int]]

@@ -12,13 +12,13 @@ import stat
 import time
 import urllib.parse
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.holes import Ranges
 from sparkwright.host.fetch.request import PAGE, PeerRoots
 from sparkwright.host.lib import documents, processes
+from sparkwright.host.lib.records import dataclass, replace
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")

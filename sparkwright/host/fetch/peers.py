@@ -20,7 +20,6 @@ import time
 import urllib.parse
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
@@ -32,6 +31,7 @@ from sparkwright.host.fetch.progress import PEERS
 from sparkwright.host.fetch.ranges import Limit, side_by_side
 from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
+from sparkwright.host.lib.records import dataclass
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0

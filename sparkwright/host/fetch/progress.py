@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, RLock, Thread
 
 from sparkwright.host.fetch.messages import log
 from sparkwright.host.lib import files
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode
 
 
 @dataclass(frozen=True)

@@ -46,15 +46,12 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
         diff = documents.text(path)
         if diff is None:
             break
-        chain = diff.strip() if not chain else _sha256(f"{chain} {diff.strip()}")
+        both = f"{chain} {diff.strip()}".encode()
+        chain = f"sha256:{hashlib.sha256(both).hexdigest()}" if chain else diff.strip()
         if not (root / "image" / driver / "layerdb/sha256" / chain[7:]).is_dir():
             break
         in_docker.add(layer)
     return in_docker
-
-
-def _sha256(text: str) -> str:
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.lib import receipt
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import dataclass, decode, encode, field
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
@@ -29,6 +28,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from sparkwright.host.fetch.messages import Failed, log, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded
+from sparkwright.host.lib.records import dataclass
 
 _T = TypeVar("_T")
 #: HTTP statuses that are worth another try.

@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock, Semaphore
@@ -32,6 +31,7 @@ from sparkwright.host.fetch.ranges import Limit, RangeFetch
 from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
 from sparkwright.host.fetch.workspace import Workspace
+from sparkwright.host.lib.records import dataclass, encode
 
 _AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
 _GRACE = 3.0  # seconds that threads have to notice that the run ends
@@ -204,7 +204,7 @@ class Libraries:
         count = partial(part.received, name)
         if location.xet is not None and name == "Xet":
             job |= {"size": part.file.size, "ranges": part.missing(), "page": PAGE}
-            return self._run(job | asdict(location.xet), count)
+            return self._run(job | encode(location.xet), count)
         # It deletes its file when it fails, so it gets a second name of the part.
         link = part.path.with_suffix(".hf_transfer")
         link.unlink(missing_ok=True)

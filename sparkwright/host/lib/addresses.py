@@ -7,10 +7,10 @@ import ipaddress
 import re
 import socket
 import threading
-from dataclasses import dataclass
 
 from sparkwright.host.lib import documents
 from sparkwright.host.lib.processes import Running
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

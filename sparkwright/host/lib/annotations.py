@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 else:
     Any = T = object
 
-__all__ = ["Any", "T"]
+__all__ = ["TYPE_CHECKING", "Any", "T"]

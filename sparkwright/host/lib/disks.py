@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import documents
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Outcome, run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib.records import dataclass, field, replace
 
 #: Names of the two files below ``state``.
 GROUPS, ACTIVE = "exclusive.json", "active.json"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sparkwright.host.lib.processes import Running
+from sparkwright.host.lib.records import dataclass
 
 #: Compute capabilities of GPUs that share the machine's memory.
 UNIFIED = ("12.1",)

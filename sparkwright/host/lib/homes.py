@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode
 
 #: Beside bootstrap's record: it outlives services and their root, and is root's alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"

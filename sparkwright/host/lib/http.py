@@ -6,11 +6,11 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib.documents import pairs
+from sparkwright.host.lib.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

@@ -10,7 +10,8 @@ import os
 import socket
 import struct
 import time
-from dataclasses import dataclass
+
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from dataclasses import dataclass
 
 from sparkwright.host.lib.addresses import unreachable
 from sparkwright.host.lib.processes import Running, run
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import documents
 from sparkwright.host.lib.http import Health, NoAnswer, Server
+from sparkwright.host.lib.records import dataclass, field
 
 #: In a service's directory: how far its rank is.
 STATE = "rank-state.json"

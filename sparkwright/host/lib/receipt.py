@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import files, trusted
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

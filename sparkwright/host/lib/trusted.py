@@ -13,8 +13,9 @@ import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import apt, systemd
 from sparkwright.host.lib.processes import Outcome, run
+from sparkwright.host.lib.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ Runs on the host as root. Nobody who is connected is cut off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import files, systemd
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.proxy import configure, place
 from sparkwright.host.proxy.pool import UNIT, ProxyRequest

@@ -14,10 +14,10 @@ import re
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import bounded, exclusive, files
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from sparkwright.host.lib.records import dataclass, field
 
 #: HAProxy's unit, and that of our health program.
 UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"

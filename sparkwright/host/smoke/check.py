@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.lib import journal, metrics, ranks, systemd
 from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_only_marks

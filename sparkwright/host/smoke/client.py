@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.service import SmokeRequest
 
 

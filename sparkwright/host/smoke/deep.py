@@ -8,11 +8,11 @@ comes with the request; what a failure means is in sparkwright/checks/smoke/chec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import files, journal
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.smoke import load, picture, routes, structured
 from sparkwright.host.smoke.check import DeepCheckResult, health, observed
 from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip, fail_if

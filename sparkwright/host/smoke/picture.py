@@ -11,8 +11,8 @@ import random
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
 
 SIZE = 448

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import systemd, trusted
+from sparkwright.host.lib.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ config.json and watch.json are read across versions: their keys are these names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from sparkwright.host.lib.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ Before the first of them the host records how the step is undone (``host/bootstr
 that one which is cut off is as good as one that is done: running again goes on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from io import StringIO
 
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
@@ -78,7 +78,7 @@ def done(
         yield from server.user._inner(
             user=user, groups=[step.group], append=True, ensure_home=False
         )
-    yield from map(_words, step.commands)
+    yield from (StringCommand(*map(QuoteString, command)) for command in step.commands)
     units = dict.fromkeys((*step.enables, *step.restarts))
     if any(path.startswith("/etc/systemd/system/") for path in step.files):
         yield from systemd.daemon_reload._inner()
@@ -108,10 +108,6 @@ def _file(path: str, text: str) -> Commands:
     yield from files.put._inner(
         src=StringIO(text), dest=path, user="root", group="root", mode="0644"
     )
-
-
-def _words(command: Sequence[str]) -> PyinfraCommand:
-    return StringCommand(*(QuoteString(word) for word in command))
 
 
 def _prepare(state: State, host: Host, step: StepPlan, written: Mapping[str, str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import Answer, Server
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode
 from sparkwright.host.smoke import deep, picture
 from sparkwright.host.smoke.client import DeepClient
 from sparkwright.host.smoke.structured import _schema, misfits

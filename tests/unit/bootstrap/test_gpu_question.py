@@ -1,6 +1,7 @@
 """GPUs of boxes, asked for by ssh."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,13 @@ cases = Tables(__file__)
 SAID = cases.data["SAID"]
 
 
-def run(arguments: Sequence[str]) -> tuple[int, str, str]:
+def run(arguments: Sequence[str], **_: Any) -> tuple[int, str, str]:
     code, out, err = SAID[arguments[-2]]
     return code, out, err
 
 
 def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_question, "_ssh", run)
+    monkeypatch.setattr(gpu_question, "run", run)
     result = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"))
     assert [(item.name, item.gpu) for item in result] == [
         ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
@@ -38,8 +39,15 @@ def test_its_name_for_init(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 
 
-def test_ssh_asks_nobody_and_takes_no_key() -> None:
-    arguments = gpu_question.command("spark-1")
-    assert arguments[-3:-1] == ["--", "spark-1"]
+def test_ssh_asks_nobody_and_takes_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Sequence[str]] = []
+
+    def no_answer(words: Sequence[str], **_: Any) -> tuple[int, str, str]:
+        calls.append(words)
+        return 1, "", ""
+
+    monkeypatch.setattr(gpu_question, "run", no_answer)
+    gpu_question.box("spark-1", "mDNS")
+    assert calls[0][-3:-1] == ["--", "spark-1"]
     for option in ("BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no"):
-        assert option in arguments
+        assert option in calls[0]

@@ -35,7 +35,7 @@ def _call(*arguments: str) -> tuple[int, str]:
 def test_the_steps_of_the_settings(became: list[Asked]) -> None:
     assert _call()[0] == 0
     (change,) = became
-    assert (change.name, change.hosts) == ("_bootstrapped", Hosts(Path("inventory.py")))
+    assert (change.name, change.hosts) == ("bootstrapped", Hosts(Path("inventory.py")))
     assert change.options == {"as_json": False, "dry": False, "makes_secrets": True}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,6 @@ def test_an_image_with_an_unknown_engine_is_refused() -> None:
         name: image.model_copy(update={"engine": "vlm"}) for name, image in expected.images.items()
     }
     settings = parse_settings("spark-1", {"services": SPARK}, origin)
-    changed = expected.model_copy(update={"images": images})
+    changed = replace(expected, images=images)
     with pytest.raises(UserError, match=r"(?s)no such engine: 'vlm'.*did you mean 'vllm'\?"):
         plan_host("spark-1", settings, changed, origin)

@@ -1,6 +1,7 @@
 """Licences and duties are shown once, for every image and model of a fleet."""
 
 import json
+from dataclasses import replace
 
 from click.testing import CliRunner
 
@@ -34,7 +35,7 @@ def test_what_is_not_uncensored_has_no_duties() -> None:
 def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:
     models = catalog().models
     bare = {name: model.model_copy(update={"license": None}) for name, model in models.items()}
-    own = catalog().model_copy(update={"models": bare})
+    own = replace(catalog(), models=bare)
     item = plan({"a": {"recipe": STOCK}}).services[0]
     assert terms([(item, own)]).licenses[1].license == "the catalog names none"
 

@@ -139,7 +139,7 @@ def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
             for t, data in image.tags.items()}  # fmt: skip
     own = {**whole.images, image.name: image.model_copy(update={"tags": both})}
     host = plan({"s": {"recipe": AEON_RTX}})
-    assert check_host(host, whole.model_copy(update={"images": own}), assumed_hardware(host)) == []
+    assert check_host(host, replace(whole, images=own), assumed_hardware(host)) == []
 
 
 def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
@@ -148,7 +148,7 @@ def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
     newest = image.tags[image.newest_tag]
     nightly = newest.model_copy(update={"date": newest.date and newest.date.replace(year=2027)})
     own = image.model_copy(update={"tags": {**image.tags, FIXED: nightly}})
-    changed = whole.model_copy(update={"images": {**whole.images, image.name: own}})
+    changed = replace(whole, images={**whole.images, image.name: own})
     host = plan({"s": {"recipe": HERETIC, "image_tag": FIXED, "arguments": {"max_num_seqs": 31}}})
     ids = [{item.id for item in check_host(host, each, assumed_hardware(host))}
            for each in (whole, changed)]  # fmt: skip
@@ -219,7 +219,7 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
     whole = catalog()
     body = whole.models["qwen36-35b-a3b-heretic-nvfp4"]
     bad = body.model_copy(update={"status": status, "reason": "the card tried it"})
-    changed = whole.model_copy(update={"models": {**whole.models, body.name: bad}})
+    changed = replace(whole, models={**whole.models, body.name: bad})
     host = plan({"s": {"recipe": HERETIC}})
     (result,) = check_host(host, changed, assumed_hardware(host))
     assert (result.id, result.severity, result.reason) == (

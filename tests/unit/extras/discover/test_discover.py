@@ -203,8 +203,8 @@ def test_init_writes_those_with_a_gpu(lan: None, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert re.search("nas.*left out", done.output, re.S)
     text = (tmp_path / "lab/inventory/lab.py").read_text()
-    assert 'sparks = ["spark-1"]' in text
-    assert 'rtx50 = ["rtx-1"]' in text
+    assert "sparks = ['spark-1']" in text
+    assert "rtx50 = ['rtx-1']" in text
     assert "nas" not in text
 
 

@@ -1,0 +1,113 @@
+"""ssh's questions, answered by this process: the program that SSH_ASKPASS names hands each prompt
+over a socket, and prints the answer.
+
+A password is so in the memory of this process, of ssh and of that program alone: in no argument,
+environment, file or log.
+"""
+
+import os
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from typing import IO
+
+#: Gives the answer to a prompt; None for a prompt that gets none.
+Answer = Callable[[str], str | None]
+#: Seconds for a connection and its command, without the time that a person thinks.
+_SECONDS = 60.0
+#: Bytes of an output, and of a prompt.
+_MOST = 64 << 10
+#: No answer is no byte; an answer has a byte before it.
+_PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR); answer = s.makefile("rb").read()
+sys.stdout.buffer.write(answer[1:]); sys.exit(not answer)"""
+
+
+def run(
+    command: Sequence[str], answer: Answer = lambda _: None, stdin: str = "",
+    seconds: float = _SECONDS,
+) -> tuple[int, str, str]:  # fmt: skip
+    """Run a program of OpenSSH's without a terminal.
+
+    Args:
+        answer: to a prompt, in this thread.
+        stdin: what the command on the host reads.
+
+    Returns:
+        Its exit code, 255 where it did not end in time, and both outputs.
+    """
+    with _listening() as (listener, environment):
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        except OSError as missing:
+            return 255, "", f"{command[0]}: {missing.strerror}"
+        out, err = bytearray(), bytearray()
+        threads = [Thread(target=_read, args=pair, daemon=True)
+                   for pair in ((process.stdout, out), (process.stderr, err))]  # fmt: skip
+        for thread in (*threads, Thread(target=_feed, args=(process.stdin, stdin), daemon=True)):
+            thread.start()
+        try:
+            deadline = time.monotonic() + seconds
+            while process.poll() is None and time.monotonic() < deadline:
+                if select.select([listener], [], [], 0.05)[0]:
+                    _answer_one(listener, answer)
+                    deadline = time.monotonic() + seconds
+            ended = process.poll()
+        finally:
+            with suppress(ProcessLookupError):  # what ssh has started among it
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for thread in threads:  # a master connection to a jump host may have the pipes for ever
+            thread.join(1)
+    late = b"\nno answer" if ended is None else b""
+    result, error = out.decode(errors="replace"), (err + late).decode(errors="replace")
+    return 255 if ended is None else ended, result, error
+
+
+@contextmanager
+def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
+    """A socket that only this user reaches, and the environment that leads ssh to it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sparkwright-") as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
+        address, program = str(Path(folder, "s")), Path(folder, "ask")
+        command = shlex.join((sys.executable, "-IS", "-c", _PROGRAM, address))
+        program.write_text(f'#!/bin/sh\nexec {command} "$1"\n', encoding="utf-8")
+        program.chmod(0o700)
+        listener.bind(address)
+        listener.listen()
+        # Before OpenSSH 8.4 a display was what let it ask so.
+        variables = {"DISPLAY": os.environ.get("DISPLAY", ":"), "SSH_ASKPASS": str(program)}
+        yield listener, {**os.environ, **variables, "SSH_ASKPASS_REQUIRE": "force"}
+
+
+def _answer_one(listener: socket.socket, answer: Answer) -> None:
+    connection, _ = listener.accept()
+    with connection, suppress(OSError):  # ssh has gone meanwhile
+        connection.settimeout(_SECONDS)
+        prompt = connection.makefile("rb").read(_MOST).decode(errors="replace")
+        if (text := answer(prompt)) is not None:
+            connection.sendall(b"+" + text.encode(errors="surrogateescape") + b"\n")
+
+
+def _feed(stdin: IO[bytes], text: str) -> None:
+    with suppress(OSError), stdin:
+        stdin.write(text.encode())
+
+
+def _read(output: IO[bytes], text: bytearray) -> None:
+    while len(text) < _MOST and (part := output.readline(_MOST)):
+        text += part

@@ -1,0 +1,225 @@
+"""The first login to a box, by the user's own ssh: its host key, a password, a key of the user's.
+
+The user's ssh_config, agent and jump hosts apply. The host key is asked about once, and another key
+is refused. A password is given to the password prompt of this host alone, and it is kept by
+nobody: a key of the user's is installed with it, and it is tried for sudo.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sparkwright.bootstrap.askpass import run
+from sparkwright.config.secrets import Secret
+from sparkwright.config.ssh import ssh
+from sparkwright.findings.user_error import Messages, UserError
+from sparkwright.text.visible import cut, visible
+
+_MESSAGES = Messages(__file__)
+#: How often a password is asked for.
+TRIES = 3
+_ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
+#: A prompt of PAM's; a further factor is asked for in other words, and gets nothing.
+_PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
+#: Neither banner nor master connection: pyinfra logs in by itself, with a key.
+_ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
+          "ControlMaster": "no", "ControlPath": "none", "PermitLocalCommand": "no",
+          "NumberOfPasswordPrompts": str(TRIES)}  # fmt: skip
+_BY_KEY = {"PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no"}
+_BY_PASSWORD = {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes",
+                "KbdInteractiveAuthentication": "yes",
+                "PreferredAuthentications": "password,keyboard-interactive"}  # fmt: skip
+_LOOK = "id -u; command -v sudo >/dev/null || exit 3; sudo -k -n true 2>/dev/null || exit 4"
+_SUDO = "LC_ALL=C sudo -k -S -p '' true"
+_INSTALL = """umask 077; key=$(cat) && mkdir -p .ssh && touch .ssh/authorized_keys || exit 1
+grep -qxF -e "$key" .ssh/authorized_keys && exit 0
+[ -z "$(tail -c 1 .ssh/authorized_keys)" ] || echo >> .ssh/authorized_keys
+printf '%s\\n' "$key" >> .ssh/authorized_keys || exit 1
+! command -v restorecon >/dev/null || restorecon -F .ssh .ssh/authorized_keys"""
+
+
+#: Asks a person a question, whose answer is shown or not, and returns the answer.
+Ask = Callable[[str, bool], str]
+
+
+@dataclass
+class Login:
+    """A box that is logged in to.
+
+    Attributes:
+        name, data: of the host, as an inventory has them.
+        ask: asks the user; None where nobody can be asked.
+        password: the password that the box took, for the login or for sudo.
+        made_key: the private key that was made, where the user had none.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    ask: Ask | None
+    password: Secret | None = None
+    made_key: Path | None = None
+    _typed: list[str] = field(default_factory=list)
+    _refused: bool = False
+
+    @cached_property
+    def settings(self) -> dict[str, list[str]]:
+        """ssh's own settings for this box, by option. Raises UserError."""
+        code, out, err = run(ssh(self.name, self.data, "-G"))
+        if code:
+            raise self._refusal("no-ssh-settings", reason=_last(err))
+        options: dict[str, list[str]] = {}
+        for line in out.splitlines():
+            key, _, value = line.partition(" ")
+            options.setdefault(key, []).append(value)
+        return options
+
+    @property
+    def user(self) -> str:
+        """Who logs in."""
+        return self.settings["user"][0]
+
+    @property
+    def address(self) -> str:
+        """Where ssh connects to, by name or number."""
+        return self.settings["hostname"][0]
+
+    @property
+    def whose(self) -> str:
+        """User and host, as ssh's own prompts have them."""
+        host = self.settings.get("hostkeyalias", [self.address])[0].lower()
+        return f"{self.user}@{host}"
+
+    def open(self) -> None:
+        """See that a key of the user's opens the box, and that its user can become root.
+
+        Raises:
+            UserError: why not, with the remedy.
+        """
+        code, out, err = self._run(_LOOK, _BY_KEY)
+        if code == 255:
+            if f"{self.whose}: Permission denied" not in err:
+                raise self._unreached(err)
+            self._install(_last(err))
+            code, out, err = self._run(_LOOK, _BY_KEY)
+            if code == 255:
+                raise self._unreached(err, "key-not-taken")
+        if code == 0 or "0" in out.splitlines():
+            self.password = None  # nobody asks for it any more
+        elif code == 4:
+            self._become_root()
+        else:
+            raise self._refusal("no-sudo", user=self.user)
+
+    def _unreached(self, err: str, message: str = "not-reached") -> UserError:
+        """The error of a connection that ssh ended."""
+        if self._refused:
+            return self._refusal("host-key-refused" if self.ask else "host-key-unknown")
+        if "REMOTE HOST IDENTIFICATION HAS CHANGED" in err:
+            port = self.settings["port"][0]
+            entry = self.address if port == "22" else f"[{self.address}]:{port}"
+            return self._refusal("host-key-changed", entry=shlex.quote(entry))
+        return self._refusal(message, reason=_last(err))
+
+    def _install(self, denied: str) -> None:
+        """Log in by password, and leave a key of the user's there.
+
+        Args:
+            denied: ssh's last line, with the ways that the box takes at its end.
+        """
+        if not re.search("password|keyboard-interactive", methods := denied.rpartition("(")[2]):
+            raise self._refusal("no-password-login", methods=methods.rstrip(")."))
+        if self.ask is None:
+            raise self._refusal("no-login-key", user=self.user, address=self.address)
+        key = self._public_key()
+        code, _, err = self._run(_INSTALL, _BY_PASSWORD, f"{key}\n")
+        if code == 255 and len(self._typed) >= TRIES:
+            raise self._refusal("wrong-password", user=self.user)
+        if code:
+            raise self._unreached(err)
+        self.password = Secret(self._typed[-1])
+
+    def _become_root(self) -> None:
+        """Find the password that sudo takes: the login's, else what the person types."""
+        if self.ask is None:
+            raise self._refusal("sudo-asks", user=self.user)
+        for password in self._passwords():
+            code, _, err = self._run(_SUDO, _BY_KEY, f"{password}\n")
+            if code == 0:
+                self.password = Secret(password)
+                return
+            if re.search(r"not in the sudoers|not allowed to|may not run|can't do that", err):
+                raise self._refusal("no-sudo", user=self.user)
+            if code == 255:
+                raise self._unreached(err)
+        raise self._refusal("wrong-password", user=self.user)
+
+    def _passwords(self) -> Iterator[str]:
+        if self.password:
+            yield self.password.value
+        for turn in range(TRIES):
+            yield self._password(", for sudo", again=turn > 0 or self.password is not None)
+
+    def _password(self, purpose: str = "", *, again: bool) -> str:
+        assert self.ask is not None
+        prefix = "Wrong. " if again else ""
+        return self.ask(f"{prefix}Password of {self.user} on {self.name}{purpose}: ", False)
+
+    def _answer(self, prompt: str) -> str | None:
+        """The answer to a prompt of ssh's, for any host on the way; none after a refusal."""
+        if self._refused:
+            return None
+        if _ACCEPTS.search(prompt):
+            about = f"{prompt.strip().rpartition(chr(10))[0]}\nIs that the box's own key? (yes/no) "
+            answer = self.ask(about, True) if self.ask else ""
+            self._refused = answer.strip().lower() not in ("y", "yes")
+            return "no" if self._refused else "yes"
+        user, _, host = self.whose.rpartition("@")
+        mine = prompt.rstrip() == f"{user[:30]}@{host[:128]}'s password:"
+        mine |= prompt.startswith(prefix := f"({self.whose}) ") and bool(
+            _PAM.fullmatch(prompt.removeprefix(prefix))
+        )
+        if not mine or self.ask is None or len(self._typed) >= TRIES:
+            return None
+        self._typed.append(self._password(again=bool(self._typed)))
+        return self._typed[-1]
+
+    def _run(
+        self, script: str, options: Mapping[str, str], stdin: str = ""
+    ) -> tuple[int, str, str]:
+        command = ssh(self.name, self.data, "-T", **_ALONE, **options)
+        return run([*command, shlex.join(("sh", "-c", script))], self._answer, stdin)
+
+    def _public_key(self) -> str:
+        """A public key whose private one opens without a question; made where the user has none."""
+        if self.settings.get("identitiesonly", ["no"])[0] != "yes":
+            code, out, _ = run(["ssh-add", "-L"])
+            if code == 0 and out.strip():
+                return out.splitlines()[0].strip()
+        paths = [Path(name).expanduser() for name in self.settings.get("identityfile", ())]
+        existing = [path for path in paths if path.is_file()]
+        for path in existing:
+            code, out, _ = run(["ssh-keygen", "-y", "-P", "", "-f", str(path)])
+            if code == 0:
+                return out.strip()
+        if existing:
+            raise self._refusal("locked-key", key=shlex.quote(str(existing[0])))
+        usual = next((path for path in paths if path.name == "id_ed25519"), None)
+        key = usual or next(iter(paths), Path.home() / ".ssh/id_ed25519")
+        key.parent.mkdir(0o700, parents=True, exist_ok=True)
+        code, _, err = run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
+        if code:
+            raise self._refusal("key-not-made", key=key, reason=_last(err))
+        self.made_key = key
+        return key.with_name(f"{key.name}.pub").read_text().strip()
+
+    def _refusal(self, message: str, **facts: Any) -> UserError:
+        return _MESSAGES.refusal(message, "ssh", self.name, name=self.name, **facts)
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return visible(cut(lines[-1], 200)) if lines else "no word of ssh's"

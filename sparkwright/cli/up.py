@@ -1,0 +1,291 @@
+"""``sparkwright up``: from a box, as it is delivered, to an answer."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from sparkwright.bootstrap.first_login import Ask, Login
+from sparkwright.bootstrap.gpu_question import box as gpu_of
+from sparkwright.catalog import load_catalog
+from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.cli.bootstrap import bootstrapped
+from sparkwright.cli.lib.completion import recipes
+from sparkwright.cli.lib.connecting import connection_options, connection_words
+from sparkwright.cli.lib.extras import offered
+from sparkwright.cli.lib.findings import paint
+from sparkwright.cli.lib.hosts import Hosts, given
+from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.options import confirm, option, yes_option
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import data_option
+from sparkwright.cli.lock import locked
+from sparkwright.config import places, skeleton
+from sparkwright.config.bootstrap_settings import Step
+from sparkwright.config.connection_data import connection_data
+from sparkwright.config.inventory import HostInput, overrides_by_key, site_inventory, ssh_address
+from sparkwright.config.inventory_line import hosts_of, with_host
+from sparkwright.config.secrets import VARIABLE, shown
+from sparkwright.config.templates import template
+from sparkwright.documents import text_files
+from sparkwright.findings.finding import errors
+from sparkwright.findings.render import text
+from sparkwright.findings.user_error import Problems
+from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
+from sparkwright.site.fleet import PlannedHost
+from sparkwright.text.sizes import GIB
+from sparkwright.text.visible import visible
+
+#: Steps of bootstrap that a deploy needs; those that are done already are passed over.
+_STEPS = ("sudoers", "docker", "nvidia-container-toolkit", "driver", "firewall")
+_TARGET = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})@)?"
+    r"(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|\[?[0-9a-fA-F:.]{2,45}(?:%[A-Za-z0-9._-]+)?\]?)"
+)
+_PROMPT = "Which model are you, and what are you good at? Two sentences."
+_AGAIN = "run the same command again to go on"
+
+
+@dataclass
+class _Box:
+    """A box on its way to an answer.
+
+    Attributes:
+        name: in the inventory.
+        data: for the inventory, beside what the site's files say of every host.
+        existing: the host of the inventory that it is already; None for a new one.
+        title: its GPU.
+        group: of the inventory that a new one goes to.
+        steps: bootstrap's, as ``--data``.
+        readiness: ``run.bootstrap.Readiness``.
+        endpoints: as clients will see them.
+    """
+
+    name: str
+    login: Login
+    data: dict[str, Any]
+    existing: HostInput | None
+    title: str = "in the inventory already"
+    group: str = ""
+    steps: str = ""
+    readiness: Any = None
+    endpoints: Sequence[Endpoint] = ()
+
+
+@click.command("up")
+@click.argument("targets", nargs=-1, required=True, metavar="[USER@]HOST...")
+@option("up --model")
+@option("up --recipe", shell_complete=recipes)
+@option("up --gpu", type=click.Choice(sorted(GPUS), case_sensitive=False))
+@option("up --site", type=click.Path(path_type=Path, file_okay=False))
+@yes_option
+@data_option
+@connection_options
+def command(
+    targets: tuple[str, ...], model: str | None, recipe: str | None, gpu: str | None, site: Path,
+    yes: bool, overrides: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Take boxes from an SSH login to an answer: the site, the plan and the deploy in one command.
+
+    \b
+    sparkwright up me@my-spark.local
+
+    It asks for the box's host key, its password and the plan, each once. The password is used in
+    this run only: it installs your SSH key, and the rule by which sudo asks for none. Whatever is
+    done already is left as it is: the same command goes on where it was cut off, and another box
+    joins the same site. Exit code 0 only when every box has answered.
+    """
+    terminal = _on_a_terminal()
+    if not (yes or terminal):
+        raise MESSAGES.refusal("up-without-terminal", "command line")
+    start, is_site = Path.cwd(), (site / "deploy.py").is_file()
+    try:
+        if is_site:
+            os.chdir(site)
+        boxes = _logged_in(targets, overrides, _ask if terminal else None)
+        _placed(boxes, _service(model=model, recipe=recipe), gpu)
+        if not is_site:
+            files = skeleton.contents((), load_catalog(places.catalogs()))
+            skeleton.write(site, {**files, skeleton.INVENTORY: skeleton.empty_inventory()})
+            os.chdir(site)
+            echo(f"{Path.cwd()}: a new site", err=True)
+        sys.path.append(str(Path.cwd()))
+        _agreed(boxes, overrides, yes=yes)
+        planned = _deployed(boxes, overrides)
+        answered = [_answered(host, moved=Path.cwd() != start) for host in planned]
+    except (KeyboardInterrupt, click.Abort):
+        echo(f"\nstopped: {_AGAIN}", err=True)
+        sys.exit(130)
+    sys.exit(int(not all(answered)))
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _ask(question: str, shown: bool) -> str:
+    text = "\n".join(map(visible, question.split("\n")))
+    return str(click.prompt(text, hide_input=not shown, prompt_suffix="", err=True))
+
+
+def _service(**chosen: str | None) -> dict[str, Any] | None:
+    """The service that the command line names; None for the box's default."""
+    named = {key: value for key, value in chosen.items() if value}
+    return {"main": {**named, "port": 8000}} if named else None
+
+
+def _logged_in(targets: Sequence[str], overrides: Sequence[str], ask: Ask | None) -> list[_Box]:
+    """The boxes, once each can be logged in to and its user becomes root. Raises UserError."""
+    matches = {target: _TARGET.fullmatch(target) for target in targets}
+    Problems(MESSAGES.mistake("no-target", "command line", target=target[:80])
+             for target, match in matches.items() if match is None).stop()  # fmt: skip
+    inventory = site_inventory() if Path("inventory").is_dir() else None
+    hosts = hosts_of(inventory) if inventory else []
+    typed: dict[str, Any] = {
+        key: given()[key] for key in ("ssh_user", "ssh_port", "ssh_key") if key in given()
+    }
+    boxes: list[_Box] = []
+    for match in filter(None, matches.values()):
+        address = match["host"].strip("[]")
+        existing = next((host for host in hosts if address in
+                      (host.name, ssh_address(host.name, host.data))), None)  # fmt: skip
+        short = address.partition(".")[0]
+        taken = short in {*(host.name for host in hosts), *(box.name for box in boxes)}
+        whole = taken or ":" in address or address.replace(".", "").isdigit()
+        name = existing.name if existing else address if whole else short
+        data = {"ssh_hostname": address} if name != address and not existing else {}
+        data |= {"ssh_user": match["user"]} if match["user"] else {}
+        every = {**connection_data(Path("group_data/all.py")), **data}
+        every |= {**(existing.data if existing else {}), **typed, **overrides_by_key(overrides)}
+        login = Login(name, every, ask)
+        echo(f"{name}: logging in", err=True)
+        login.open()
+        if login.made_key:
+            echo(f"{name}: this SSH key is new, and yours: {login.made_key}", err=True)
+        if login.address not in (address.lower(), address):  # an alias of ssh_config's
+            data["lan_address"] = login.address
+        boxes.append(_Box(name, login, {**data, **typed}, existing))
+    return boxes
+
+
+def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str | None) -> None:
+    """Find group and services of each new box, by its GPU. Raises UserError for those with none."""
+    problems, catalog = Problems(), load_catalog(places.catalogs())
+    for box in boxes:
+        if box.existing:
+            if service not in (None, box.existing.data.get("services")):
+                problems.append(MESSAGES.mistake("already-there", "command line", box.name))
+            continue
+        answer = gpu_of(box.name, "", box.login.data)
+        card = gpu or answer.gpu
+        facts = {"shown": visible(answer.shown or answer.why), "gpus": ", ".join(sorted(GPUS))}
+        if card is None:
+            problems.append(MESSAGES.mistake("no-gpu-to-serve-on", "GPU", box.name, **facts))
+            continue
+        host = skeleton.NewHost(box.name, card)
+        services = service or skeleton.services_of(host, catalog)
+        if services == {}:
+            facts = {"gpu": card, "gib": f"{VRAM[card]:g}"}
+            problems.append(MESSAGES.mistake("no-recipe-for-gpu", "GPU", box.name, **facts))
+        box.group, box.title = skeleton.group_of(host), visible(answer.shown) or card
+        box.data |= {"services": dict(services)} if services else {}
+        box.data |= {"gpu": card} if service else {}
+    problems.stop()
+
+
+def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[PlannedHost]:
+    """Have the boxes serve; ends the command where one does not."""
+    inventory, names = site_inventory(), tuple(box.name for box in boxes)
+    for report in locked(Hosts(inventory, overrides)):
+        echo(f"{report.file}: {report.state}", err=True)
+    for box in boxes:
+        decision, more = box.readiness.decision, (box.steps, "bootstrap_reboot=True")
+        hosts = Hosts(inventory, (*overrides, *more[: 1 + decision.reboot]), (box.name,))
+        options: dict[str, Any] = {"makes_secrets": True, "password": box.login.password}
+        if (decision.steps or decision.reboot) and hosts.show(
+            bootstrapped, as_json=False, **options
+        ):
+            _not_yet(box.name)
+    chosen = (f"--data={value}" for value in overrides)
+    arguments = ["deploy", str(inventory), *names, "--yes", *connection_words(), *chosen]
+    sys.stdout.flush()
+    if subprocess.run([sys.executable, "-m", "sparkwright", *arguments], check=False).returncode:
+        _not_yet(", ".join(names))
+    return list(load(Hosts(inventory, overrides, names)).or_raise().values())
+
+
+def _not_yet(names: str) -> None:
+    echo(f"{click.style(names, fg='red')}: not there yet: put that right, then {_AGAIN}", err=True)
+    sys.exit(1)
+
+
+def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> None:
+    """Show the plan of each box, which is in the inventory from now on; not if nobody agrees."""
+    inventory = site_inventory()
+    before = after = inventory.read_text(encoding="utf-8")
+    for box in boxes:
+        if box.existing is None:
+            after = with_host(inventory, after, box.group, box.name, box.data)
+    text_files.write(inventory, after)
+    try:
+        if not all([_ready(box, Hosts(inventory, overrides, (box.name,))) for box in boxes]):  # noqa: C419
+            sys.exit(1)
+        facts = {"gib": GIB, "visible": visible, "style": click.style}
+        echo(template("plan/up.txt.j2").render(boxes=boxes, **facts).rstrip())
+        confirm("Do all of this?", yes=yes, dry=False)
+    except BaseException:
+        if inventory.read_text(encoding="utf-8") == after:
+            text_files.write(inventory, before)
+        raise
+
+
+def _ready(box: _Box, hosts: Hosts) -> bool:
+    """Look at a box that is in the inventory, and print everything that is wrong with it."""
+    from sparkwright.run.bootstrap import readiness
+
+    configured = hosts.read()[0].data.get("bootstrap") or ()
+    steps = [step for step in get_args(Step) if step in (*_STEPS, *configured)]
+    box.steps = f"bootstrap={json.dumps(steps)}"
+    chosen = Hosts(hosts.inventory, (*hosts.overrides, box.steps), hosts.limit)
+    box.readiness = chosen.ask(readiness, password=box.login.password).answers.get(box.name)
+    if box.readiness is None:
+        return False
+    desired = box.readiness.desired
+    box.endpoints = _endpoints(
+        PlannedHost(desired.plan, desired.catalog, data=chosen.read()[0].data)
+    )
+    if box.readiness.findings:
+        echo(text(box.readiness.findings, paint=paint), err=True)
+    return not errors(box.readiness.findings)
+
+
+def _endpoints(planned: PlannedHost) -> list[Endpoint]:
+    source = planned.plan.settings.api_key_source
+    key = Key(VARIABLE, str(Path(source).absolute()) if isinstance(source, str) else source)
+    return [
+        endpoint_of(planned.plan, service, planned.catalog, planned.address, key)
+        for service in planned.plan.services
+        if not service.follower
+    ]
+
+
+def _answered(planned: PlannedHost, *, moved: bool) -> bool:
+    """Ask a box a real question, and say how to go on; whether it answered."""
+    host, asks = planned.plan.host, next(offered("question"), None)
+    echo(f"{click.style(host, fg='green')} serves.{f' You ask: {_PROMPT}' if asks else ''}")
+    ok = asks is None or asks({host: planned}, _PROMPT)
+    endpoints, variable = _endpoints(planned), f"${VARIABLE}" if VARIABLE in os.environ else None
+    keys = {item.service: variable or shown(item.key.source) for item in endpoints}
+    facts = {"keys": keys, "folder": str(Path.cwd()) if moved else "", "quote": shlex.quote}
+    page = template("plan/answer.txt.j2")
+    click.echo(page.render(host=host, endpoints=endpoints, **facts), nl=False)
+    return ok

@@ -1,0 +1,178 @@
+"""``sparkwright up`` at a terminal: a box as it is delivered, with a login by password, a sudo that
+asks and no Docker, to an answer in one command; and what may come in between."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lab import machines
+from lab.layout import BRIDGE, HOSTS, SSH, USER
+from tests.fleet.bootstrap.test_bare_host import BARE, SOURCES
+from tests.fleet.site import ROOT, Site, inside, until
+from tests.fleet.spares import as_installed
+from tests.fleet.test_first_week import _LAB
+from tests.unit.site_terminal import Terminal, environment, terminal
+
+PASSWORD = "a-secret-of-hers"
+KEY, TOLD, PLAN = "own key?", "Password of", "Do all of this?"
+TARGET = f"{USER}@{BARE.address}"
+IPV6 = ("fd00:77::1", "fd00:77::31")
+
+
+@pytest.fixture
+def mine(site: Site, tmp_path: Path) -> Iterator[Path]:
+    """A site without hosts, of a user without an SSH key; and the box as it is delivered."""
+    folder = tmp_path / "mine"
+    site.sparkwright("init", str(folder))
+    (folder / "inventory/lab.py").write_text('"""Mine."""\n')
+    config = folder / "ssh_config"
+    config.write_text(
+        f"Host jump\n HostName {HOSTS[0].address}\n User {USER}\n IdentityFile {SSH}/id_ed25519\n"
+        f" UserKnownHostsFile {SSH}/known_hosts\nHost behind\n HostName {BARE.address}\n"
+        f" ProxyJump jump\nHost *\n IdentityFile {folder}/id_ed25519\n IdentityAgent none\n"
+        f" UserKnownHostsFile {folder}/known_hosts\n"
+    )
+    with (folder / "group_data/all.py").open("a") as settings:
+        settings.write(
+            f"{_LAB}\nssh_config_file = {str(config)!r}\nbootstrap_sources = {SOURCES!r}\n"
+        )
+    if (cache := ROOT / ".sparkwright/cache").is_dir():
+        (folder / ".sparkwright").mkdir(mode=0o700)
+        subprocess.run(["cp", "-r", cache, folder / ".sparkwright/cache"], check=True)
+    with as_installed(site, BARE, "inventory/bare.py"):
+        _shell(f"echo '{USER}:{PASSWORD}' | chpasswd; rm /home/{USER}/.ssh/authorized_keys; "
+               f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
+        yield folder
+
+
+def _shell(script: str) -> str:
+    return inside(BARE.name, "sh", "-c", script)
+
+
+@contextmanager
+def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
+    """The command at a terminal, its questions answered up to one, which is left open."""
+    with terminal(folder, "up", *arguments) as shown:
+        for prompt, typed in ((KEY, "yes"), (TOLD, PASSWORD), (PLAN, "y")):
+            shown.until(prompt, seconds=120)
+            if prompt == to:
+                break
+            shown.type(f"{typed}\n")
+        yield shown
+
+
+def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same command without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "sparkwright", *arguments], cwd=folder,
+        env=environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=500, check=False,
+    )  # fmt: skip
+
+
+def _untouched(folder: Path) -> None:
+    """Nothing was changed on the box, and it is in no inventory."""
+    assert (folder / "inventory/lab.py").read_text() == '"""Mine."""\n'
+    _shell("! command -v docker && ! test -e /opt/sparkwright && ! test -e /var/lib/sparkwright")
+
+
+@pytest.mark.timeout(900)
+def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> None:
+    watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
+    inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /run/seen 2>/dev/null")
+    with _up(mine, TARGET) as shown:
+        for line in ("install docker.io", "become root without a password", "GiB of weights"):
+            assert line in shown.got
+        shown.type("y\n")
+        assert shown.ended(600) == 0, shown.got
+    assert [shown.got.count(prompt) for prompt in (KEY, TOLD, PLAN)] == [1, 1, 1]
+    assert PASSWORD not in shown.got
+    assert _shell("systemctl stop eyes; grep -ac " + PASSWORD + " /run/seen || true") == "0"
+    assert not [path for path in mine.rglob("*") if path.is_file()
+                and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
+    (curl,) = (line for line in shown.got.splitlines() if line.startswith("  curl "))
+    assert '"content"' in subprocess.run(["bash", "-c", curl], capture_output=True, text=True,
+                                         check=True, timeout=60).stdout  # fmt: skip
+    before = (mine / "inventory/lab.py").read_text()
+    again = _again(mine, "up", TARGET, "--yes")
+    assert again.returncode == 0, again.stdout
+    assert (mine / "inventory/lab.py").read_text() == before
+    done = _again(mine, "remove", BARE.address, "--bootstrap", "--yes")
+    assert done.returncode == 0, done.stdout
+    _shell(f"! command -v docker && ! test -e /etc/sudoers.d/sparkwright-{USER}")
+
+
+@pytest.mark.timeout(300)
+def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Path) -> None:
+    """A wrong password, no terminal, a full disk, and a GPU that has no recipe."""
+    with _up(mine, TARGET, to=TOLD) as shown:
+        for turn in range(1, 4):
+            shown.until(TOLD, turn)
+            shown.type("wrong\n")
+        assert shown.ended() == 2
+    assert f"password of {USER} was wrong each time" in " ".join(shown.got.split())
+    _untouched(mine)
+    done = _again(mine, "up", TARGET, "--yes")
+    assert (done.returncode, "ssh-copy-id" in done.stdout) == (2, True), done.stdout
+    with terminal(mine, "up", TARGET, "--data", "disk_headroom_gib=1000000") as shown:
+        shown.until(TOLD)
+        shown.type(f"{PASSWORD}\n")
+        assert shown.ended(120) == 1, shown.got
+    assert "disk: " in shown.got
+    _untouched(mine)
+    site.gpu(BARE.name, kind="h200")
+    with terminal(mine, "up", TARGET) as shown:
+        shown.until(TOLD)  # sudo's: the key is there by now
+        shown.type(f"{PASSWORD}\n")
+        assert shown.ended(60) == 2, shown.got
+    assert "H200" in shown.got
+    _untouched(mine)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("target", [f"{USER}@behind", f"{USER}@{IPV6[1]}"])
+def test_behind_a_jump_host_and_by_ipv6_as_ssh_goes_there(mine: Path, target: str) -> None:
+    if ":" in target:
+        Path(f"/proc/sys/net/ipv6/conf/{BRIDGE}/disable_ipv6").write_text("0")
+        add = ["ip", "addr", "replace", f"{IPV6[0]}/64", "dev", BRIDGE, "nodad"]
+        subprocess.run(add, check=True)
+        _shell("echo 0 > /proc/sys/net/ipv6/conf/host0/disable_ipv6 || true; "
+               f"ip addr replace {IPV6[1]}/64 dev host0 nodad")  # fmt: skip
+    try:
+        with _up(mine, target) as shown:
+            assert "clients" in shown.got
+            shown.type("\x03")
+            assert shown.ended() == 130
+        assert "run the same command again" in shown.got
+        _untouched(mine)
+    finally:
+        subprocess.run(["ip", "addr", "del", f"{IPV6[0]}/64", "dev", BRIDGE],
+                       capture_output=True, check=False)  # fmt: skip
+
+
+#: What the box does when the laptop is closed.
+MOMENTS = {
+    "packages are installed": "pgrep -x dpkg",
+    "weights are on their way": "test -e /opt/models",
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_cut_off_and_run_again(mine: Path, moment: str) -> None:
+    look = ["sh", "-c", MOMENTS[moment]]
+    with _up(mine, TARGET) as shown:
+        shown.type("y\n")
+        until(
+            lambda: shown._read(0.05) and machines.inside(BARE, look).returncode == 0, moment, 300
+        )
+        os.killpg(shown.process.pid, signal.SIGKILL)
+    again = _again(mine, "up", TARGET, "--yes")
+    assert again.returncode == 0, again.stdout
+    assert (mine / "inventory/lab.py").read_text().count(BARE.address) == 1

@@ -1,0 +1,47 @@
+"""``sparkwright up`` at a terminal, by the system's own ssh and then pyinfra, to a box that is this
+machine behind an SSH server of the test's own: nothing is changed here."""
+
+from pathlib import Path
+
+from sparkwright.config.skeleton import contents, write
+from tests.unit.bootstrap.ssh_server import PASSWORD, box, connection
+from tests.unit.builders import catalog, locked, plan
+from tests.unit.site_terminal import terminal
+
+#: sudo that takes the password from standard input each time, and then becomes nobody else.
+_SUDO = f"""#!/bin/sh
+case "$*" in
+  "-k -S -p  true") shift 4 ;;
+  "-S -k -H -p  -- "*) shift 6 ;;
+  *) exit 1 ;;
+esac
+read -r word; [ "$word" = "{PASSWORD}" ] && exec "$@"
+"""
+_GPU = "#!/bin/sh\necho 'NVIDIA GB10, 12.1, 580.95.05, [N/A]'\n"
+
+
+def test_from_a_password_to_everything_that_is_wrong_with_the_box(tmp_path: Path) -> None:
+    """One login, one password for SSH and sudo, in one process with pyinfra's own."""
+    site = tmp_path / "site"
+    write(site, contents((), catalog()))
+    inventory = site / "inventory/lab.py"
+    inventory.write_text('"""Mine."""\n')
+    (site / "fleet.lock").write_text(locked(plan()))
+    with box(tmp_path) as server:
+        for name, text in {"sudo": _SUDO, "nvidia-smi": _GPU}.items():
+            (server.home / "bin" / name).write_text(text)
+            (server.home / "bin" / name).chmod(0o755)
+        config = connection(tmp_path, server.port)["ssh_config_file"]
+        with (site / "group_data/all.py").open("a") as settings:
+            settings.write(f"ssh_config_file = {config!r}\ndisk_headroom_gib = 1000000\n")
+        port = ("--ssh-port", str(server.port))
+        with terminal(site, "up", "me@127.0.0.1", *port) as shown:
+            shown.until("own key?")
+            shown.type("yes\n")
+            shown.until("Password of")
+            shown.type(f"{PASSWORD}\n")
+            assert shown.ended(120) == 1, shown.got
+    assert "Traceback" not in shown.got
+    assert "a full disk breaks Docker" in shown.got
+    assert (shown.got.count("Password of"), shown.got.count(PASSWORD)) == (1, 0)
+    assert inventory.read_text() == '"""Mine."""\n'

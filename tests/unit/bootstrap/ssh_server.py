@@ -1,0 +1,141 @@
+"""An SSH server on the loopback, spoken to by the system's own ssh: a box as it is delivered.
+
+What ssh runs there, a shell of this machine runs in a home directory of the box's own, with a sudo
+that asks for a password.
+"""
+
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import paramiko
+from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
+from paramiko.server import InteractiveQuery
+
+PASSWORD = "a-secret-of-hers"
+#: Asks as sudo does; whoever gave the right password once has a box that asks for none.
+_SUDO = """#!/bin/sh
+[ "$*" = "-k -n true" ] && exec test -e "$HOME/passwordless"
+[ "$1 $2 $3" = "-k -S -p" ] || exit 9
+echo asked >> "$HOME/sudo-asked"
+read -r word; [ "$word" = "$(cat "$HOME/sudo-password")" ]
+"""
+
+
+@dataclass
+class Box(paramiko.ServerInterface):
+    """A box and what happened at it.
+
+    Attributes:
+        home: of its user; ``.ssh/authorized_keys`` is read there.
+        methods: that it takes: ``publickey``, ``password``, ``keyboard-interactive``.
+        prompts: of its keyboard-interactive login.
+        banner: what it says before the login.
+        passwords: every password that it was given.
+    """
+
+    home: Path
+    methods: str = "publickey,password"
+    prompts: tuple[str, ...] = ("Password: ",)
+    banner: str = ""
+    passwords: list[str] = field(default_factory=list)
+    agents: int = 0
+    key: paramiko.PKey = field(default_factory=lambda: paramiko.ECDSAKey.generate())
+    port: int = 0
+
+    def get_allowed_auths(self, username: str) -> str:
+        return self.methods
+
+    def get_banner(self) -> tuple[str | None, str | None]:
+        return (self.banner, "en") if self.banner else (None, None)
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        file = self.home / ".ssh/authorized_keys"
+        known = file.read_text() if file.exists() else ""
+        return self._result("publickey", ok=key.get_base64() in known)
+
+    def check_auth_password(self, username: str, password: str) -> int:
+        self.passwords.append(password)
+        return self._result("password", ok=password == PASSWORD)
+
+    def check_auth_interactive(self, username: str, submethods: str) -> Any:
+        if "keyboard-interactive" not in self.methods:
+            return AUTH_FAILED
+        return InteractiveQuery("", "", *self.prompts)
+
+    def check_auth_interactive_response(self, responses: Any) -> int:
+        self.passwords += responses
+        return self._result("keyboard-interactive", ok=list(responses) == [PASSWORD])
+
+    def _result(self, method: str, *, ok: bool) -> int:
+        ok = ok and method in self.methods
+        return AUTH_SUCCESSFUL if ok else AUTH_FAILED
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return OPEN_SUCCEEDED
+
+    def check_channel_forward_agent_request(self, channel: paramiko.Channel) -> bool:
+        self.agents += 1
+        return True
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        threading.Thread(target=self._execute, args=(channel, command), daemon=True).start()
+        return True
+
+    def _execute(self, channel: paramiko.Channel, command: bytes) -> None:
+        environment = {"HOME": str(self.home), "PATH": f"{self.home}/bin:/usr/bin:/bin"}
+        with suppress(OSError, EOFError, paramiko.SSHException):
+            done = subprocess.run(
+                ["sh", "-c", command.decode()], cwd=self.home, env=environment,
+                input=channel.makefile("rb").read(), capture_output=True, timeout=20, check=False,
+            )  # fmt: skip
+            channel.sendall(done.stdout)
+            channel.sendall_stderr(done.stderr)
+            channel.send_exit_status(done.returncode)
+            channel.close()
+
+
+@contextmanager
+def box(folder: Path, **settings: Any) -> Iterator[Box]:
+    """A box that answers, until the end; sudo takes the login's password."""
+    home = folder / "home of the box"
+    (home / "bin").mkdir(parents=True)
+    (home / "sudo-password").write_text(f"{PASSWORD}\n")
+    for name, text in {"sudo": _SUDO, "id": "#!/bin/sh\necho 1000\n"}.items():
+        (home / "bin" / name).write_text(text)
+        (home / "bin" / name).chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = Box(home, port=listener.getsockname()[1], **settings)
+        thread = threading.Thread(target=_serve, args=(listener, result), daemon=True)
+        thread.start()
+        yield result
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()  # else it accepts for the next box, whose socket gets the same number
+
+
+def _serve(listener: socket.socket, server: Box) -> None:
+    transports = []
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            transport = paramiko.Transport(connection)
+            transport.add_server_key(server.key)
+            with suppress(OSError, EOFError, paramiko.SSHException):
+                transport.start_server(event=threading.Event(), server=server)
+            transports.append(transport)
+
+
+def connection(folder: Path, port: int, more: str = "") -> dict[str, Any]:
+    """Data of a host at a port, for a user whose files are all in a folder."""
+    config = folder / "ssh_config"
+    config.write_text(
+        f"{more}\nHost *\nIdentityFile {folder}/id_ed25519\nIdentityAgent none\n"
+        f"UserKnownHostsFile {folder}/known_hosts\nGlobalKnownHostsFile none\n"
+    )
+    return {"ssh_hostname": "127.0.0.1", "ssh_port": port, "ssh_user": "me",
+            "ssh_config_file": str(config)}  # fmt: skip

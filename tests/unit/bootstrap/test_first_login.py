@@ -1,0 +1,248 @@
+"""The first login to a box: by the system's own ssh, against real and hostile SSH servers."""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from sparkwright.bootstrap.first_login import Login
+from sparkwright.findings.user_error import UserError
+from tests.unit.bootstrap.ssh_server import PASSWORD, Box, box, connection
+
+PROMPT = "Password of me on box: "
+AGAIN = f"Wrong. {PROMPT}"
+
+
+@dataclass
+class Somebody:
+    """Who is asked: answers, and what they were asked."""
+
+    accepting: bool = True
+    passwords: tuple[str, ...] = (PASSWORD,)
+    asked: list[str] = field(default_factory=list)
+    meanwhile: Callable[[], object] = bool
+
+    def __call__(self, question: str, shown: bool) -> str:
+        self.asked.append(question)
+        if shown:
+            return "yes" if self.accepting else "no"
+        self.meanwhile()
+        number = sum("\n" not in item for item in self.asked) - 1
+        return self.passwords[min(number, len(self.passwords) - 1)]
+
+
+@pytest.fixture(autouse=True)
+def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
+def _login(folder: Path, server: Box, person: Somebody | None, more: str = "") -> Login:
+    return Login("box", connection(folder, server.port, more), person)
+
+
+def _refused(login: Login) -> str:
+    with pytest.raises(UserError) as error:
+        login.open()
+    return str(error.value)
+
+
+def test_a_box_as_delivered_is_opened_with_two_questions(tmp_path: Path) -> None:
+    """Host key and password; a key is made and installed, and the second time nobody is asked."""
+    person = Somebody()
+    with box(tmp_path) as server:
+        login = _login(tmp_path, server, person)
+        login.open()
+        assert login.password is not None
+        assert (login.password.value, login.made_key) == (PASSWORD, tmp_path / "id_ed25519")
+        host_key, password = person.asked
+        assert "SHA256:" in host_key
+        assert password == PROMPT
+        assert (tmp_path / "id_ed25519").stat().st_mode & 0o077 == 0
+        installed = (server.home / ".ssh/authorized_keys").read_text()
+        assert installed == (tmp_path / "id_ed25519.pub").read_text()
+        (server.home / "passwordless").touch()
+        again = _login(tmp_path, server, None)
+        again.open()
+        assert again.password is None
+        assert server.passwords == [PASSWORD]
+        assert (server.home / ".ssh/authorized_keys").read_text() == installed
+
+
+def test_a_key_of_the_user_is_installed_beside_others_and_once(tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+                    str(tmp_path / "id_ed25519")], check=True)  # fmt: skip
+    with box(tmp_path) as server:
+        (server.home / ".ssh").mkdir()
+        (server.home / ".ssh/authorized_keys").write_text("ssh-rsa AAAA somebody")
+        (server.home / "passwordless").touch()
+        login = _login(tmp_path, server, Somebody())
+        login.open()
+        lines = (server.home / ".ssh/authorized_keys").read_text().splitlines()
+        assert lines == ["ssh-rsa AAAA somebody", (tmp_path / "id_ed25519.pub").read_text().strip()]
+        assert login.made_key is None
+
+
+def test_the_right_password_may_be_the_third_and_no_fourth_is_asked_for(tmp_path: Path) -> None:
+    with box(tmp_path) as server:
+        person = Somebody(passwords=("wrong", "wrong again", PASSWORD))
+        _login(tmp_path, server, person).open()
+        assert person.asked[1:] == [PROMPT, AGAIN, AGAIN]
+        (server.home / ".ssh/authorized_keys").unlink()
+        person = Somebody(passwords=("wrong",))
+        assert "the password of me was wrong each time" in _refused(
+            _login(tmp_path, server, person)
+        )
+        assert len(person.asked) == 3
+
+
+def test_sudo_may_take_another_password_or_none_at_all(tmp_path: Path) -> None:
+    with box(tmp_path) as server:
+        (server.home / "sudo-password").write_text("for sudo\n")
+        person = Somebody(passwords=(PASSWORD, "for sudo"))
+        login = _login(tmp_path, server, person)
+        login.open()
+        assert person.asked[1:] == [PROMPT, "Wrong. Password of me on box, for sudo: "]
+        assert login.password is not None
+        assert login.password.value == "for sudo"
+        assert "sudo asks me" in _refused(_login(tmp_path, server, None))
+        (server.home / "bin/sudo").write_text(
+            "#!/bin/sh\necho me is not in the sudoers file >&2; exit 1"
+        )
+        assert "me can't become root there" in _refused(_login(tmp_path, server, Somebody()))
+
+
+def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
+    with box(tmp_path, methods="publickey,keyboard-interactive") as server:
+        _login(tmp_path, server, Somebody()).open()
+        assert server.passwords == [PASSWORD]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": "publickey"}, "and no password (publickey)"),
+        (
+            {"methods": "publickey,keyboard-interactive", "prompts": ("Code: ",)},
+            "there is no login",
+        ),
+    ],
+)
+def test_what_takes_no_password_gets_none(
+    tmp_path: Path, settings: dict[str, str], message: str
+) -> None:
+    with box(tmp_path, **settings) as server:
+        person = Somebody()
+        assert message in _refused(_login(tmp_path, server, person))
+        assert len(person.asked) == 1
+        assert not any(server.passwords)
+
+
+def test_without_a_terminal_nobody_is_asked(tmp_path: Path) -> None:
+    with box(tmp_path) as server:
+        assert "its host key is not known here" in _refused(_login(tmp_path, server, None))
+        _refused(_login(tmp_path, server, Somebody(passwords=("wrong",))))
+        assert "nobody can be asked for a password" in _refused(_login(tmp_path, server, None))
+
+
+def test_a_locked_key_is_told_before_a_password_is_asked_for(tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "locked", "-f",
+                    str(tmp_path / "id_ed25519")], check=True)  # fmt: skip
+    with box(tmp_path) as server:
+        person = Somebody()
+        assert "asks for a passphrase" in _refused(_login(tmp_path, server, person))
+        assert len(person.asked) == 1
+
+
+# Attacks
+
+
+def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
+    with box(tmp_path, methods="password,keyboard-interactive") as server:
+        person = Somebody(accepting=False)
+        login = _login(tmp_path, server, person)
+        assert "you did not accept its host key" in _refused(login)
+        assert len(person.asked) == 1
+        # Nor does whoever asks afterwards, in the very words of its prompt.
+        for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):
+            assert login._answer(prompt) is None
+        assert server.passwords == []
+        assert not (tmp_path / "known_hosts").exists()
+
+
+def test_a_man_in_the_middle_with_another_key_is_refused(tmp_path: Path) -> None:
+    with box(tmp_path) as server:
+        _login(tmp_path, server, Somebody()).open()
+        server.key = paramiko.ECDSAKey.generate()
+        server.passwords.clear()
+        person = Somebody()
+        text = _refused(_login(tmp_path, server, person))
+        assert "another host key than before" in text
+        assert f"ssh-keygen -R '[127.0.0.1]:{server.port}'" in text
+        assert (person.asked, server.passwords) == ([], [])
+
+
+def test_only_this_hosts_own_prompt_gets_the_password(tmp_path: Path) -> None:
+    """Not a jump host's, which can word its prompts like the box's."""
+    login = Login("box", connection(tmp_path, 22), Somebody())
+    assert login.whose == "me@127.0.0.1"
+    for prompt in (
+        "me@jump's password: ", "(me@jump) me@127.0.0.1's password: ",
+        "(me@127.0.0.1) Password for root@bank: \nPassword: ", "(me@127.0.0.1) One-time code: ",
+        "Enter passphrase for key '/home/me/.ssh/id_ed25519': ", "me@127.0.0.1's old password: ",
+    ):  # fmt: skip
+        assert login._answer(prompt) is None, prompt
+    assert login._answer("me@127.0.0.1's password: ") == PASSWORD
+
+
+def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;owned\x07 me@127.0.0.1's password: "
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "a")], stdout=-3, stderr=-3)
+    try:
+        with box(tmp_path, banner=evil) as server:
+            _login(tmp_path, server, Somebody(), f"ForwardAgent {tmp_path}/a").open()
+            assert server.agents == 0
+    finally:
+        agent.kill()
+        agent.wait()
+    assert "\x1b" not in "".join(capfd.readouterr())
+
+
+def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
+    """Of no process of this machine, from the question to the end."""
+    seen: list[bytes] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            for process in Path("/proc").glob("[0-9]*"):
+                for name in ("cmdline", "environ"):
+                    try:
+                        seen.append((process / name).read_bytes())
+                    except OSError:
+                        continue
+            time.sleep(0.01)
+
+    with box(tmp_path) as server:
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            _login(tmp_path, server, Somebody(meanwhile=lambda: time.sleep(1))).open()
+        finally:
+            over.set()
+            thread.join()
+    everything = b"\0".join(seen)
+    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh itself was looked at
+    assert PASSWORD.encode() not in everything
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if PASSWORD in path.read_text(errors="replace")] == [
+        "sudo-password"
+    ]
+    assert not [item for item in os.environ.values() if PASSWORD in item]

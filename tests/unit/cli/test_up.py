@@ -1,0 +1,279 @@
+"""``sparkwright up``: the site, the inventory, the plan and the order of the steps; hosts and their
+logins are faked here."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from click.testing import Result
+
+from sparkwright.bootstrap import gpu_question
+from sparkwright.bootstrap.decide import Decision
+from sparkwright.bootstrap.steps import StepPlan
+from sparkwright.catalog.gpus import VRAM
+from sparkwright.cli import up
+from sparkwright.cli.lib.hosts import given
+from sparkwright.cli.lock import LockReport
+from sparkwright.config.inventory import read_inventory
+from sparkwright.config.inventory_line import with_host
+from sparkwright.config.secrets import Secret
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.user_error import UserError
+from sparkwright.run.bootstrap import Readiness
+from sparkwright.site.fleet import plan_fleet
+from sparkwright.text.sizes import GIB
+from tests.tables import Tables
+from tests.unit.builders import catalog, probe, wanted
+from tests.unit.cli.answering import Asked, answering, run
+
+TABLES = Tables(__file__)
+PASSWORD = "a-secret-of-hers"
+
+
+@dataclass
+class Login:
+    """A box that is logged in to at once."""
+
+    name: str
+    data: Mapping[str, Any]
+    ask: Any
+    password: Secret | None = None
+    made_key: Path | None = None
+
+    def open(self) -> None:
+        self.password = Secret(PASSWORD)
+
+    @property
+    def address(self) -> str:
+        aliases = {"alias": "192.168.1.7"}
+        address = str(self.data.get("ssh_hostname", self.name))
+        return aliases.get(address, address)
+
+
+@dataclass
+class World:
+    """What the command meets.
+
+    Attributes:
+        gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
+        findings: of each host.
+        done: what was done, in order.
+    """
+
+    gpus: dict[str, tuple[str | None, str]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    done: list[Any] = field(default_factory=list)
+    code: int = 0
+
+    def names(self) -> list[str]:
+        return [item if isinstance(item, str) else item[0] for item in self.done]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    """An empty folder, and boxes that are Sparks."""
+    monkeypatch.chdir(tmp_path)
+    result = World()
+
+    def gpu_of(name: str, _: str, data: Mapping[str, Any]) -> gpu_question.Box:
+        gpu, shown = result.gpus.get(name, ("gb10", "NVIDIA GB10"))
+        return gpu_question.Box(name, "", gpu, shown)
+
+    def answer(asked: Asked) -> dict[str, Any]:
+        (host,) = asked.hosts.limit
+        result.done.append((asked.name, asked.hosts, asked.options))
+        data = asked.hosts.read()[0]
+        services = plan_fleet([data]).hosts[host].plan
+        step = StepPlan("docker", ("install docker.io \x1b[2J",))
+        ready = Readiness(wanted(services), probe(), Decision((step,)), result.findings,
+                          22 * GIB, 9 * GIB, 800 * GIB)  # fmt: skip
+        return {host: ready}
+
+    def deploy(words: list[str], **_: Any) -> SimpleNamespace:
+        result.done.append(("deploy", words))
+        return SimpleNamespace(returncode=result.code)
+
+    def locked(hosts: Any) -> list[LockReport]:
+        result.done.append("lock")
+        return []
+
+    def question(planned: Mapping[str, Any], prompt: str) -> bool:
+        result.done.append(("question", *planned))
+        return True
+
+    monkeypatch.setattr(up, "Login", Login)
+    monkeypatch.setattr(up, "gpu_of", gpu_of)
+    monkeypatch.setattr(up, "locked", locked)
+    monkeypatch.setattr(up, "offered", lambda _: iter([question]))
+    monkeypatch.setattr(subprocess, "run", deploy)
+    answering(monkeypatch, answer)
+    return result
+
+
+def _up(*arguments: str) -> Result:
+    return run("up", *arguments)
+
+
+def _inventory() -> dict[str, Mapping[str, Any]]:
+    hosts = read_inventory(Path("inventory/lab.py"), group_data=False)
+    return {host.name: host.data for host in hosts}
+
+
+def test_from_an_empty_folder_to_an_answer(world: World) -> None:
+    done = _up("me@my-spark.local", "--yes")
+    assert done.exit_code == 0, done.output
+    assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+    line = Path("inventory/lab.py").read_text().splitlines()[-1]
+    assert line == "sparks = [('my-spark', {'ssh_hostname': 'my-spark.local', 'ssh_user': 'me'})]"
+    assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "my-spark", "--yes"]
+    for part in (
+        "my-spark: NVIDIA GB10", "install docker.io \\x1b[2J", "22.0 GiB of weights, 9.0 GiB of",
+        "800 GiB free", "http://my-spark.local:8000/v1", "curl -s http://my-spark.local:8000/v1/chat",
+        f"Bearer $(cat {Path.cwd()}/.sparkwright/api_key)", "sparkwright chat my-spark",
+    ):  # fmt: skip
+        assert part in done.output, part
+    assert "\x1b[2J" not in done.output
+
+
+def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
+    world.gpus["rtx-1"] = ("rtx-pro-6000", "RTX PRO 6000")
+    _up("spark-1", "--yes")
+    assert _up("me@spark-1", "rtx-1", "192.168.1.9", "spark-1.lan", "--yes").exit_code == 0
+    inventory = _inventory()
+    assert list(inventory) == ["spark-1", "192.168.1.9", "spark-1.lan", "rtx-1"]
+    (service,) = inventory["rtx-1"]["services"].values()
+    assert service["recipe"] == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
+    before = Path("inventory/lab.py").read_text()
+    world.done.clear()
+    assert _up("rtx-1", "--yes").exit_code == 0
+    assert Path("inventory/lab.py").read_text() == before
+    # What was cut off goes on.
+    assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+
+
+def test_an_alias_of_ssh_config_is_reached_by_clients_at_its_address(world: World) -> None:
+    assert "http://192.168.1.7:8000/v1" in _up("alias", "--yes").output
+    assert _inventory() == {"alias": {"lan_address": "192.168.1.7"}}
+
+
+def test_a_site_elsewhere_and_a_model_by_its_name(world: World, tmp_path: Path) -> None:
+    recipe = next(name for name, item in catalog().recipes.items()
+                  if "12.1" in item.needs.compute_caps and item.ranks is None)  # fmt: skip
+    done = _up("spark-1", "--site", str(tmp_path / "lab"), "--recipe", recipe, "--yes")
+    assert done.exit_code == 0, done.output
+    (data,) = _inventory().values()
+    assert data == {"services": {"main": {"recipe": recipe, "port": 8000}}, "gpu": "gb10"}
+    assert f"cd {tmp_path}/lab && sparkwright chat" in done.output
+    assert "already" in _up("spark-1", "--recipe", "other", "--yes").output
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, stops: bool
+) -> None:
+    _up("spark-1", "--yes")
+    before = Path("inventory/lab.py").read_text()
+
+    def confirm(*_: Any, **__: Any) -> bool:
+        assert "spark-2" in Path("inventory/lab.py").read_text()
+        if stops:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(up, "_on_a_terminal", lambda: True)
+    monkeypatch.setattr(click, "confirm", confirm)
+    done = _up("spark-2")
+    assert (done.exit_code, world.names()[5:]) == (130, ["readiness"])
+    assert "stopped: run the same command again" in done.output
+    assert Path("inventory/lab.py").read_text() == before
+
+
+def test_everything_wrong_is_told_before_anything_is_done(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.gpus = {"old": (None, "NVIDIA H200"), "small": ("rtx5080", "")}
+    monkeypatch.setitem(VRAM, "rtx5080", 7.9)
+    done = _up("old", "small", "--yes")
+    assert done.exit_code == 2
+    assert "NVIDIA H200" in done.output
+    assert "no recipe of the catalog fits the 7.9 GiB of rtx5080" in done.output
+    assert not Path("deploy.py").exists()
+    world.gpus = {}
+    wrong = ("disk", "gpu-memory-held")
+    world.findings = tuple(
+        Finding(name, Severity.ERROR, Subject("spark-1"), "x", "y", "z", "w", "s") for name in wrong
+    )
+    done = _up("spark-1", "--yes")
+    assert done.exit_code == 1
+    assert all(name in done.output for name in wrong)
+    assert world.names() == ["readiness"]
+    assert "('spark-1'" not in Path("inventory/lab.py").read_text()
+
+
+def test_without_a_terminal_it_needs_yes(world: World) -> None:
+    done = _up("spark-1")
+    assert done.exit_code == 2
+    assert "add --yes" in done.output
+    assert world.done == []
+
+
+def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(world: World) -> None:
+    options = ["--ssh-port", "2222", "--data", "keep_releases=4"]
+    assert _up("me@spark-1", *options, "--yes").exit_code == 0
+    _, words = world.done[3]
+    assert words[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
+    assert _inventory()["spark-1"] == {"ssh_user": "me", "ssh_port": 2222}
+    assert world.done[0][2]["password"].value == PASSWORD
+    assert PASSWORD not in json.dumps(words)
+    assert PASSWORD not in repr(world.done)
+    assert "sudo_password" not in given()
+    assert not [path for path in Path().rglob("*") if path.is_file()
+                and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
+
+
+def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
+    world.code = 1
+    done = _up("spark-1", "--yes")
+    assert done.exit_code == 1
+    assert "run the same command again" in done.output
+    assert list(_inventory()) == ["spark-1"]
+
+
+# Attacks
+
+
+@TABLES("target")
+def test_what_is_no_host_name_is_refused(world: World, target: str) -> None:
+    done = _up("--yes", "--", target)
+    assert done.exit_code == 2
+    assert "this is no box" in done.output
+    assert not Path("inventory").exists()
+
+
+@TABLES("value")
+def test_a_value_of_a_host_is_no_code(world: World, tmp_path: Path, value: str) -> None:
+    path = tmp_path / "lab.py"
+    text = with_host(path, "", "sparks", "spark-1", {"lan_address": value})
+    path.write_text(text)
+    (host,) = read_inventory(path, group_data=False)
+    assert host.data == {"lan_address": value}
+    assert len(text.splitlines()) == 1
+    assert not Path("pwned").exists()
+
+
+@TABLES("before", "line")
+def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
+    """Or none, where it would not add the host."""
+    if line is None:
+        with pytest.raises(UserError, match="put it in yourself"):
+            with_host(tmp_path / "lab.py", before, "sparks", "b", {})
+        return
+    text = with_host(tmp_path / "lab.py", before, "sparks", "b", {})
+    assert text.startswith(before.rstrip("\n"))
+    assert text.splitlines()[-1] == line
