@@ -67,6 +67,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path)
+    (tmp_path / "state").mkdir()
     monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
     for name in ("a", "b"):
         home = tmp_path / "services" / name

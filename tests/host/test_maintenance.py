@@ -48,6 +48,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path, tmp_path / "var/maintenance.json")
+    (tmp_path / "state").mkdir()
     for name, door in (("a", ("127.0.0.1", 1)), ("bare", None)):
         home = tmp_path / "services" / name
         kept = kept_service("r", name, tmp_path, proxy=door)
