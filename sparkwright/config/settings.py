@@ -239,6 +239,8 @@ def _kind_of_tls(value: object) -> str:
     return "[own]" if isinstance(value, str) else "[files]"
 
 
+#: Names (* for any part) and addresses of servers.
+_Servers = tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
 _Tls = Annotated[
     Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
     Discriminator(_kind_of_tls),
@@ -268,6 +270,9 @@ class HostSettings(_Settings):
         image_keys: pattern of an image's ``host/path`` -> file on the controller with the public
             key of its publisher (cosign.pub): an image that this key has not signed is not
             deployed (docs/security.md). The first pattern that matches counts.
+        private_servers: names (* for any part) and addresses in private networks that a registry,
+            hub or git server of the internet may lead this machine to: its storage or token service
+            behind a split DNS. Every other is refused.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
             HF_TOKEN serves where neither this nor hub_token_command is set.
@@ -360,6 +365,7 @@ class HostSettings(_Settings):
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
     ] = {}
     image_keys: dict[str, values.ControllerFile] = {}
+    private_servers: _Servers = ()
     hub_endpoint: values.HttpAddress = "https://huggingface.co"
     hub_token_file: values.ControllerFile | None = None
     hub_token_command: Command | None = None
@@ -373,7 +379,7 @@ class HostSettings(_Settings):
     peer_sharing: bool = True
     peer_port: values.Port = 18650
     http_proxy: values.ProxyAddress | None = None
-    no_proxy: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...] = ()
+    no_proxy: _Servers = ()
     lan_address: values.Address | None = None
     adopt_directories: tuple[values.AbsolutePattern, ...] = (
         "/opt/qwen36",

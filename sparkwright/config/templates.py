@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -21,8 +22,6 @@ from sparkwright.documents import caches
 from sparkwright.documents.text_files import make_folder
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import sandbox
-
-COMPILED = caches.FOLDER / "templates"
 
 
 def template(name: str) -> Template:
@@ -45,7 +44,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
-        bytecode_cache=_Compiled(str(COMPILED)),
+        bytecode_cache=_Compiled(str(caches.of_user("templates"))),
     )
     environment.filters |= {"quoted": _quoted, "yaml": _yaml}
     environment.globals["sandbox"] = sandbox.lines
@@ -53,13 +52,19 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """A site's folder of compiled templates: compiling them takes 25 ms of each run. Where it can't
-    be written there is none."""
+    """A user's folder of compiled templates: compiling them takes 25 ms of each run. Where it can't
+    be written, or others may write, there is none."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            folder = Path(self.directory).stat()
+            if folder.st_uid == os.geteuid() and not folder.st_mode & 0o022:
+                super().load_bytecode(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         if caches.WRITTEN.is_set():
             with suppress(OSError, UserError):
-                make_folder(COMPILED, 0o700)
+                make_folder(Path(self.directory), 0o700)
                 super().dump_bytecode(bucket)
 
 

@@ -1,8 +1,16 @@
 """Caches of a site: a run that may change something writes them; one that only looks reads them."""
 
+import os
 from pathlib import Path
 from threading import Event
 
 FOLDER = Path(".sparkwright/cache")
 #: Set by a run that may change something.
 WRITTEN = Event()
+
+
+def of_user(name: str) -> Path:
+    """A folder of this user's, for all sites: compiled templates and git's settings are code that
+    runs, and a site may be another's checkout."""
+    root = os.environ.get("XDG_CACHE_HOME") or f"{os.environ.get('HOME', '')}/.cache"
+    return Path(root, "sparkwright", name)

@@ -1,11 +1,7 @@
-"""The firewall of a host: its listing, and chains of iptables that close a service's ports.
-
-As a program it reads the firewall of a host whose services nobody else reaches. Runs there as root.
-"""
+"""Reads the firewall of a host whose services nobody else reaches. Runs there as root."""
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 import shutil
@@ -36,10 +32,6 @@ class Firewall:
 
 #: Bytes of one listing; Docker's and Kubernetes' rules can be many.
 _MOST = 1 << 20
-#: Arguments of iptables: a match, or a rule of a chain.
-Rule = tuple[str, ...]
-PROGRAMS = ("iptables", "ip6tables")
-DROP: Rule = ("-j", "DROP")
 
 
 def listing(*arguments: str) -> str | None:
@@ -70,54 +62,3 @@ def main(request: str) -> Firewall:
         interface=interface,
         network=network,
     )
-
-
-def owners(*uids: int) -> list[Rule]:
-    """Rules of a chain behind OUTPUT: only processes of these users begin connections.
-
-    Packets of a socket without an owner, such as the kernel's own, are dropped, too.
-    """
-    allowed = (("-m", "owner", "--uid-owner", str(uid), "-j", "RETURN") for uid in uids)
-    return [*allowed, DROP]
-
-
-def close(program: str, service: str, hook: str, matches: list[Rule], rules: list[Rule]) -> None:
-    """Make a chain of a service's own, and send packets of a built-in chain through it.
-
-    Args:
-        program: iptables or ip6tables.
-        hook: the built-in chain, such as INPUT.
-        matches: packets of the built-in chain that the service's chain decides about.
-        rules: of the service's chain, in their order.
-
-    Raises:
-        SystemExit: a rule can't be made.
-    """
-    chain = f"{_prefix(service)}-{hook[:3]}"
-    made: list[Rule] = [("-N", chain), *(("-A", chain, *rule) for rule in rules)]
-    made += [("-I", hook, *match, "-j", chain) for match in matches]
-    for arguments in made:
-        outcome = run(program, "-w", *arguments, timeout=20)
-        if not outcome.ok:
-            raise SystemExit(
-                f"the ports of {service} can't be closed to others: {program}: {outcome.message}"
-            )
-
-
-def open_again(service: str) -> None:
-    """Remove all chains of a service, also those that an earlier release made."""
-    for program in PROGRAMS:
-        lines = [line.split() for line in (listing(program, "-w", "-S") or "").splitlines()]
-        listed = [line for line in lines if len(line) > 1]
-        for action, chain, *rule in listed:
-            if action == "-A" and rule and rule[-1].startswith(_prefix(service)):
-                run(program, "-w", "-D", chain, *rule, timeout=20)
-        for _, chain, *_ in listed:
-            if chain.startswith(_prefix(service)):
-                run(program, "-w", "-F", chain, timeout=20)
-                run(program, "-w", "-X", chain, timeout=20)
-
-
-def _prefix(service: str) -> str:
-    """How a service's chains begin: iptables takes 28 letters for a name."""
-    return f"SPARKWRIGHT-{hashlib.sha256(service.encode()).hexdigest()[:12].upper()}"

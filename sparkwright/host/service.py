@@ -104,6 +104,8 @@ class Service:
         exclusive: its group, of which one service runs, and members: the group, the default first.
         activate: ``on-request``: a client's request activates it, too.
         rank: its part of a cluster's service; None for a service of one host.
+        bridge: the interface of its container's network; None for none, or the host's.
+        outgoing: whether its container may begin connections.
     """
 
     name: str
@@ -124,6 +126,8 @@ class Service:
     members: tuple[str, ...] = ()
     activate: str | None = None
     rank: RankConfig | None = None
+    bridge: str | None = None
+    outgoing: bool = False
     format: int = FORMAT
 
     @property

@@ -10,7 +10,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
-from sparkwright.host import boot_caches
+from sparkwright.host import boot_caches, service_firewall
 from sparkwright.host.observe import Observation, ObservationRequest, ServiceState
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.ranks import rank
@@ -147,7 +147,7 @@ def _show(services: Sequence[Service], root: str) -> None:
         texts = {
             f"{service.directory}/compose.yaml": (service.compose, 0o640),
             service.unit_path: (service.unit_text, 0o644),
-            **_rank_files(service),
+            **programs_of(service),
         }
         current = f"{service.home}/current"
         former |= {path: path.replace(service.directory, current) for path in texts}
@@ -190,7 +190,7 @@ def to_desired(
         keys = (service.secrets, service.rank_secrets)
         files = {
             f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
-            **_rank_files(service),
+            **programs_of(service),
             **{path: (secrets[path].value, 0o600) for path in keys if path in secrets},
         }
         restart = restarts(faults) and not service.follower
@@ -198,12 +198,14 @@ def to_desired(
     return switches
 
 
-def _rank_files(service: Service) -> dict[str, tuple[str, int]]:
-    """The program of a cluster's rank; none for a service of one host."""
-    if service.rank is None:
+def programs_of(service: Service) -> dict[str, tuple[str, int]]:
+    """The program of a cluster's rank, or of a bridge's firewall; none for any other service."""
+    program = rank if service.rank else service_firewall
+    if not service.rank and not service.bridge:
         return {}
-    texts = laid_out(service.directory, rank) | {
-        f"{service.directory}/rank.py": entry(service.directory, rank)
+    name = f"{program.__name__.rpartition('.')[2]}.py"
+    texts = laid_out(service.directory, program) | {
+        f"{service.directory}/{name}": entry(service.directory, program)
     }
     return {path: (text, 0o640) for path, text in texts.items()}
 

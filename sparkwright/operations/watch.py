@@ -8,6 +8,7 @@ from sparkwright.checks.service.watch_plan import SERVICE, TIMER, Watch
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
+from sparkwright.host import service_firewall
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.watch import install as program
@@ -53,7 +54,7 @@ def files_of(watch: Watch | None) -> dict[str, tuple[str, int]]:
     if watch is None:
         return {}
     texts = {
-        **laid_out(watch.home, watch_program),
+        **laid_out(watch.home, watch_program, service_firewall),
         watch.config_path: watch.config,
         f"{UNITS}/{SERVICE}": watch.service,
         f"{UNITS}/{TIMER}": watch.timer,

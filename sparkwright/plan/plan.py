@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -97,6 +98,13 @@ class ServicePlan:
         return "none" if self.socket and not self.outgoing else "bridge"
 
     @property
+    def bridge(self) -> str | None:
+        """The interface of its container's network: 15 letters, as the kernel has them."""
+        if self.network != "bridge":
+            return None
+        return f"sw-{hashlib.sha256(self.name.encode()).hexdigest()[:12]}"
+
+    @property
     def outgoing(self) -> bool:
         """Whether its container may begin connections."""
         return self.settings.outgoing or bool(self.settings.media_domains)
@@ -169,6 +177,7 @@ class HostPlan:
             models=tuple(model for service in self.services for model in service.models),
             hub_endpoint=self.settings.hub_endpoint,
             registry_auth=self.settings.registry_auth_source,
+            private=self.settings.private_servers,
         )
 
 

@@ -113,6 +113,8 @@ def render_service(
         pool=pool,
         second_boot=settings.second_boot and service.container.boot_caches,
         members=plan.groups.get(service.settings.exclusive or "", ()),
+        bridge=service.bridge,
+        outgoing=service.outgoing,
         rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )
 
@@ -168,8 +170,8 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
 
     Among them: ``entrypoint`` and ``command``, its words, with the API key's file at
     ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and where the container reads
-    it; ``shm_gib``, the size of /dev/shm, None for a rank, which has the host's; ``bridge``, the
-    name of its network; ``drop_caches``, whether the host's page cache is dropped before a start.
+    it; ``shm_gib``, the size of /dev/shm; ``drop_caches``, whether the host's page cache is dropped
+    before a start.
     """
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
     container, command = service.container, container_command(service)
@@ -187,8 +189,6 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "memlock": service.recipe.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
         "socket_mount": SOCKET_MOUNT,
-        # 15 letters, as the kernel has them.
-        "bridge": f"sw-{hashlib.sha256(service.name.encode()).hexdigest()[:12]}",
         # A follower answers nobody: it gets no key.
         "entrypoint": [service.entrypoint]
         if service.follower
@@ -196,7 +196,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
             service.entrypoint, program=program, socket=service.socket is not None
         ),
         "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
-        "shm_gib": service.recipe.shm_gib or (None if rank else SHM_GIB),
+        "shm_gib": service.recipe.shm_gib or SHM_GIB,
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,

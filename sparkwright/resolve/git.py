@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from urllib.parse import unquote, urlsplit
@@ -35,10 +36,11 @@ _SETTINGS = (
 )
 
 
-def resolve_commit(repository: str, revision: str) -> str:
+def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) -> str:
     """The commit (40 hex digits) behind a branch, a tag or a commit, without a git program.
 
     The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
+    ``private`` are servers in private networks that it may lead to.
 
     Raises:
         UserError: when the repository can't be asked or has no such revision.
@@ -51,7 +53,7 @@ def resolve_commit(repository: str, revision: str) -> str:
     url = parts._replace(netloc=server).geturl()
     headers = basic(unquote(account)) if account else _netrc(url)
     with asking(where, "the repository", answer="its references", setting="image_mirrors for it"):
-        answer = Server(url).get(url, headers, _MOST_REFERENCES).required()
+        answer = Server(url, private).get(url, headers, _MOST_REFERENCES).required()
     references = {
         match[2].decode("utf-8", "replace"): match[1].decode()
         for match in re.finditer(rb"([0-9a-f]{40})[ \t](refs/[^\s\0]+)", answer.content)

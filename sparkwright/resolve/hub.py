@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,6 +99,7 @@ def resolve_model(
     token: str | None,
     *,
     marks: Collection[str] | None = None,
+    private: Sequence[str] = (),
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
@@ -107,6 +108,7 @@ def resolve_model(
     Args:
         marks: texts that the chat template is searched for; with them, the small files that say
             how to serve it are read, too.
+        private: servers in private networks that the hub may lead to.
 
     Raises:
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
@@ -117,7 +119,7 @@ def resolve_model(
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with asking(where, f"the hub {endpoint}", answer="a model's data", setting="hub_endpoint"):
-        server = Server(endpoint)
+        server = Server(endpoint, private)
         url = f"{endpoint}/api/models/{repository}/revision/{quote(revision, safe='')}?blobs=True"
         answer = server.get(url, headers, MOST_BYTES)
         if answer.status != 200:

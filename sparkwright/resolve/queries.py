@@ -10,9 +10,10 @@ import os
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
@@ -40,6 +41,10 @@ _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _METADATA = ("fd00:ec2::254", "100.100.100.200")
 
 
+class PrivateAddress(Unusable):
+    """A server of the internet leads to an address of a private network, which nobody allowed."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """An answer, whole; ``content`` is empty for an error."""
@@ -65,11 +70,14 @@ class Server:
     It may lead no further into the network than it is itself: a server of the internet not to the
     LAN, a server of the LAN not to this machine, and none to link-local addresses, where clouds
     give credentials. Through a proxy, which looks names up by itself, only addresses are judged.
+
+    Args:
+        private: patterns of names and addresses in private networks that it may lead to.
     """
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, private: Sequence[str] = ()) -> None:
         parts = urlsplit(endpoint)
-        self._host, self._depth = parts.hostname, 0
+        self._host, self._depth, self._private = parts.hostname, 0, private
         self._schemes = ("https", parts.scheme) if parts.scheme == "http" else ("https",)
         self._until = time.monotonic() + SECONDS
         self._certificates = _certificates()
@@ -146,8 +154,10 @@ class Server:
         if host == self._host:
             self._depth = max(depth, self._depth)
         elif depth > self._depth:
+            if depth == 1 and any(fnmatchcase(host, name.lower()) for name in self._private):
+                return
             problem = f"it leads to {host} ({ip}), an address that is not the internet's"
-            raise Unusable(problem, "name another server")
+            raise (PrivateAddress if depth == 1 else Unusable)(problem, "name another server")
 
 
 def basic(account: str) -> dict[str, str]:
@@ -216,7 +226,8 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
     except Unusable as error:
         facts |= {"answer": f"{answer} ({error.what})"}
-        raise MESSAGES.refusal("another-answer", subject, **facts) from error
+        message = "private" if isinstance(error, PrivateAddress) else "another"
+        raise MESSAGES.refusal(f"{message}-answer", subject, **facts) from error
     # Whatever a parser makes of data that are none.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise MESSAGES.refusal("another-answer", subject, **facts, answer=answer) from error

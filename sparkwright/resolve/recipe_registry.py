@@ -13,14 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.config.registries import is_local, local_path, registry_address
+from sparkwright.documents import caches
 from sparkwright.documents.text_files import make_folder
 from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.resolve.git import git
 from sparkwright.resolve.lock import Lock
 from sparkwright.resolve.messages import MESSAGES
 
-#: Where the controller keeps what it has fetched.
-CACHE = Path(".sparkwright/cache/registries")
 MOST_FILES = 20_000
 #: Bytes of a recipe.
 LARGEST_FILE = 256 * 1024
@@ -85,11 +84,12 @@ class Snapshot:
         return git(self.place, *arguments, shown=str(self.place), none=none)
 
 
-def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Snapshot:
+def snapshot(address: str, commit: str | None = None, cache: Path | None = None) -> Snapshot:
     """A commit of a registry, from the cache where it is there already.
 
     Args:
         commit: the pinned one; None for the newest of its default branch.
+        cache: where the controller keeps what it has fetched; the user's without.
 
     Raises:
         UserError: when git can't have it, or the address is none that git is given.
@@ -100,7 +100,8 @@ def snapshot(address: str, commit: str | None = None, cache: Path = CACHE) -> Sn
         where = f"registry {address!r}"
         raise MESSAGES.refusal("no-registry-address", where, problem=error) from None
     run = partial(git, shown=address)
-    path = cache.resolve() / hashlib.sha256(address.encode()).hexdigest()[:16]
+    folder = (cache or caches.of_user("registries")).resolve()
+    path = folder / hashlib.sha256(address.encode()).hexdigest()[:16]
     make_folder(path)
     if not (path / "HEAD").is_file():
         run(path, "init", "--quiet", "--bare", "--template=", ".")

@@ -94,9 +94,11 @@ class References:
     Attributes:
         hub_endpoint: where its models are looked up.
         registry_auth: where the accounts of private registries come from; None for none.
+        private: names and addresses in private networks that registries and hubs may lead to.
     """
 
     images: tuple[ImageReference, ...]
     models: tuple[ModelReference, ...]
     hub_endpoint: str
     registry_auth: Source | None = None
+    private: tuple[str, ...] = ()

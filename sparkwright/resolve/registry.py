@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -108,6 +108,7 @@ def ask_registry(
     *,
     title: str | None = None,
     key: str | None = None,
+    private: Sequence[str] = (),
 ) -> ResolvedImage:
     """Ask a registry for a tag's or digest's platforms, and their sizes.
 
@@ -116,13 +117,14 @@ def ask_registry(
         credentials: ``user:password`` for a private image. Sent to the registry's token service.
         title: the image in messages.
         key: file with a public key, by which its signature is looked for; None for no signature.
+        private: servers in private networks that it may lead to.
 
     Raises:
         UserError: when the registry can't be reached, refuses, or has no such tag.
     """
     where = title or f"image {registry}/{repository}@{tag}"
     with asking(where, f"the registry {registry}", answer="a manifest", setting="image_mirrors"):
-        session = _Repository(registry, repository, credentials)
+        session = _Repository(Server(registry, private), f"{registry}/v2/{repository}", credentials)
         answer = session.ask("manifests", tag)
         if (status := answer.status) in (401, 403, 404):
             message = "refused-account" if credentials and status != 404 else str(status)
@@ -145,8 +147,8 @@ def digest_of(content: bytes) -> str:
 class _Repository:
     """A repository of a registry, and the account with which it is asked."""
 
-    def __init__(self, registry: str, repository: str, credentials: str | None) -> None:
-        self._server, self._base = Server(registry), f"{registry}/v2/{repository}"
+    def __init__(self, server: Server, address: str, credentials: str | None) -> None:
+        self._server, self._base = server, address
         self._basic = basic(credentials) if credentials else {}
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 

@@ -62,13 +62,14 @@ def resolve(
     Raises:
         UserError: every tag and revision that could not be resolved.
     """
-    images: dict[str, tuple[ImageReference, str | None]] = {}
-    models: dict[str, tuple[str, ModelReference]] = {}
+    images: dict[str, tuple[ImageReference, str | None, tuple[str, ...]]] = {}
+    models: dict[str, tuple[References, ModelReference]] = {}
     for item in named:
         for image in item.images:
             if image.name not in images or image.pulled.key:
-                images[image.name] = image, account(item.registry_auth, image.pulled.registry)
-        models |= {model.key: (item.hub_endpoint, model) for model in item.models}
+                credentials = account(item.registry_auth, image.pulled.registry)
+                images[image.name] = image, credentials, item.private
+        models |= {model.key: (item, model) for model in item.models}
     resolution = Resolution(
         images={}, models={key: asked_models[key] for key in models if key in asked_models}
     )
@@ -77,11 +78,13 @@ def resolve(
         jobs: list[tuple[dict[str, Any], str, Any]] = [
             (resolution.images, key, pool.submit(_image, *image)) for key, image in images.items()
         ]
-        for key, (hub, model) in models.items():
+        for key, (item, model) in models.items():
             if key not in asked_models:
                 # A token in clear text on the network is nobody's secret any more.
+                hub = item.hub_endpoint
                 shown = token if hub.startswith("https://") else None
-                job = pool.submit(resolve_model, hub, model.repository, model.revision, shown)
+                query = (hub, model.repository, model.revision, shown)
+                job = pool.submit(resolve_model, *query, private=item.private)
                 jobs.append((resolution.models, key, job))
         for pins, key, job in jobs:
             with problems.collected():
@@ -104,13 +107,14 @@ def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> It
             yield MESSAGES.mistake("known-bad", f"model {reference.key}", **facts)
 
 
-def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
+def _image(
+    image: ImageReference, credentials: str | None, private: tuple[str, ...]
+) -> ResolvedImage:
     """An image of a registry, or one that is built over such an image."""
-    pulled = reference.pulled
+    pulled = image.pulled
     title, tag = f"image {pulled.pull_name}:{pulled.tag}", pulled.digest or pulled.tag
-    resolved_image = ask_registry(
-        pulled.registry, pulled.repository, tag, credentials, title=title, key=pulled.key
-    )
-    if reference.build is None:
-        return resolved_image
-    return replace(resolved_image, commit=resolve_commit(reference.build.context, reference.tag))
+    query = (pulled.registry, pulled.repository, tag, credentials)
+    resolved = ask_registry(*query, title=title, key=pulled.key, private=private)
+    if image.build is None:
+        return resolved
+    return replace(resolved, commit=resolve_commit(image.build.context, image.tag, private))

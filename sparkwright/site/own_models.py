@@ -138,6 +138,7 @@ def _known(
                 lock.models[key].commit if lock and key in lock.models else model.revision,
                 None if clear or token is None else token.value,
                 marks=template_marks(),
+                private=settings.private_servers,
             )
         for key, job in jobs.items():
             settings = wanted[key][0].settings

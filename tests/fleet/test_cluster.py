@@ -174,7 +174,7 @@ def test_removal_leaves_nothing_of_it(pair: Pair) -> None:
     pair.site.sparkwright("remove", INVENTORY, *BOTH, "--yes")
     for host in (HEAD, FOLLOWER):
         assert "sparkwright-tiny" not in inside(host, "docker", "ps", "-a")
-        assert "SPARKWRIGHT-" not in inside(host, "iptables", "-S")
+        assert "SPARKWRIGHT-" not in inside(host, "iptables", "-t", "mangle", "-S")
         assert not inside(
             host, "sh", "-c", "ls /etc/systemd/system | grep sparkwright-tiny || true"
         )

@@ -56,6 +56,6 @@ def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
         home=home,
         config_path=context["config"],
         config=json.dumps(encode(config), indent=1) + "\n",
-        service=template("watch/unit.service.j2").render(context),
+        service=template("watch/unit.service.j2").render(context, services=services, plan=plan),
         timer=template("watch/unit.timer.j2").render(context),
     )

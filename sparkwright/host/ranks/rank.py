@@ -1,8 +1,8 @@
 """A rank of a service that several hosts serve together, as its unit calls it.
 
 `run RELEASE` is the unit's main process: it starts the engine together with those of the other
-ranks, and ends with the first of them. `close RELEASE` and `open RELEASE` make the firewall's rules
-and take them away.
+ranks, and ends with the first of them. `close RELEASE` comes before it and `open RELEASE` after it:
+neither leaves an engine behind, and they make and remove the rules of the service's firewall.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparkwright.host import fabric
+from sparkwright.host import fabric, service_firewall
 from sparkwright.host.fabric import FabricRequest
-from sparkwright.host.firewall import open_again
 from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.ranks import FABRIC, RankConfig
-from sparkwright.host.ranks import firewall
 from sparkwright.host.ranks.collective import NoFabric, collective_environment
 from sparkwright.host.ranks.engine import ended
 from sparkwright.host.ranks.follower import Follower
@@ -54,10 +52,10 @@ def main(action: str, path: str) -> int:
     if action == "close":
         ended(service, service.rank)  # it may have lost power as it was
         write_environment(service.home, service.rank)
-        firewall.close(service.name, service.rank)
+        service_firewall.write(service, closed=True)
     elif action == "open":
         ended(service, service.rank)
-        open_again(service.name)
+        service_firewall.write(service, closed=False)
     else:
         release = files.target(Path(service.home, "current")) or service.release
         role = Follower if service.follower else Head

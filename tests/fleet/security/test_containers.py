@@ -177,8 +177,12 @@ def test_without_a_proxy_nothing_but_the_published_port_is_reached(site: Site) -
     ssh(HOST, "sudo systemctl restart sparkwright-qwen36")  # the rules are made once
     health = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health || true"
     until(lambda: ssh(HOST, health) == "200", "it serves again")
-    rules = ssh(HOST, "sudo iptables-save | grep -- '-[io] sw-.*conntrack.*DROP' || true")
-    assert len(rules.splitlines()) == 5, ssh(HOST, "sudo iptables-save")
+    count = "sudo iptables-save -t mangle | grep -c -- '-[io] sw-.* -j SPARKWRIGHT-' || true"
+    assert ssh(HOST, count) == "4", ssh(HOST, "sudo iptables-save")
+    ssh(HOST, "sudo iptables -t mangle -F; sudo iptables -t mangle -X")
+    assert ssh(HOST, count) == "0"
+    ssh(HOST, "sudo systemctl start sparkwright-watch.service")
+    assert ssh(HOST, count) == "4"
     form = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
     at, host = ssh(HOST, f"docker inspect -f '{form}' {NAME}"), MACHINES[HOST].address
     ssh(

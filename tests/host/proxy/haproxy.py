@@ -200,6 +200,7 @@ class RunningProxy:
 
     def running(self, name: str) -> int:
         """The requests on a replica, over all workers."""
+        self.workers()  # a master of HAProxy 2.8 listens a moment after its first answers
         return busy(self.proxies.master_socket, "llm", name)
 
     def sessions(self) -> int:

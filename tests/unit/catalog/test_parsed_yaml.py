@@ -19,6 +19,8 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of a site, loaded and kept once by a run that may change something."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(caches, "WRITTEN", Event())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    templates._environment.cache_clear()
     caches.WRITTEN.set()
     path = tmp_path / "entry.yaml"
     path.write_text("name: a")
@@ -59,7 +61,6 @@ def test_a_run_that_only_looks_keeps_nothing(entry: Path, monkeypatch: pytest.Mo
     kept = sorted(entry.parent.rglob("*"))
     monkeypatch.setattr(caches, "WRITTEN", Event())
     entry.write_text("name: b")
-    templates._environment.cache_clear()
     assert templates.properties("fetch")
     assert _loaded(entry) == {"name": "b"}
     assert sorted(entry.parent.rglob("*")) == kept
@@ -67,9 +68,8 @@ def test_a_run_that_only_looks_keeps_nothing(entry: Path, monkeypatch: pytest.Mo
 
 
 def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    templates._environment.cache_clear()
     text = templates.properties("fetch")
-    kept = list(templates.COMPILED.iterdir())
+    kept = list(caches.of_user("templates").iterdir())
     templates._environment.cache_clear()
     monkeypatch.setattr(Environment, "compile", lambda *_: pytest.fail("compiled again"))
     assert kept

@@ -94,7 +94,8 @@ def test_connectx_needs_no_further_words() -> None:
         assert container["cap_add"] == ["IPC_LOCK"]
         assert container["ulimits"] == {"memlock": -1}
         assert "privileged" not in container
-        assert (container["network_mode"], container["ipc"]) == ("host", "host")
+        assert (container["network_mode"], container["ipc"]) == ("host", "private")
+        assert container["shm_size"] == "16gb"
 
 
 def test_only_the_head_has_key_proxy_and_clients() -> None:

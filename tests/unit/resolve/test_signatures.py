@@ -21,9 +21,12 @@ from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.references import ImageReference, References
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.resolution import resolve
-from sparkwright.resolve.signatures import verifier
+from sparkwright.resolve.signatures import Signature, verifier
 from tests.host.serving import Handler, listening
+from tests.tables import Tables
 from tests.unit.builders import DIGEST, SPARK, plan, resolution
+
+cases = Tables(__file__)
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
@@ -185,6 +188,20 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
             verifier(public(other, tmp_path))
     with pytest.raises(UserError, match="can't be read"):
         verifier(str(tmp_path / "none"))
+
+
+@cases("digest", "payload", "signature", "pem")
+def test_a_signature_of_cosigns_own_is_taken(
+    digest: str, payload: str, signature: str, pem: str, tmp_path: Path
+) -> None:
+    """And no byte of it can be another."""
+    file = tmp_path / "cosign.pub"
+    file.write_text(pem)
+    right = Signature(payload, signature)
+    assert right.holds(digest, str(file))
+    assert not right.holds(_OTHER, str(file))
+    document = base64.b64decode(payload).replace(digest.encode(), _OTHER.encode())
+    assert not replace(right, payload=b64(document)).holds(_OTHER, str(file))
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

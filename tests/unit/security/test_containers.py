@@ -73,14 +73,14 @@ def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
     result = text["services"]["engine"]
     assert ("ports" in result) is not proxy
     assert result.get("network_mode") == ("none" if proxy and not outgoing else None)
-    rules = rendered.unit_text.count("iptables -w -C")
+    rules = rendered.unit_text.count("/current/service_firewall.py close /")
     if proxy and not outgoing:
         assert (rules, "networks" in text) == (0, False)
         return
     options = text["networks"]["default"]["driver_opts"]
     assert options.pop("com.docker.network.bridge.name") == "sw-043a718774c5"
     assert bool(options) is not outgoing  # without an address of the host's, nobody answers
-    assert rules == (6 if outgoing else 5)
+    assert (rules, rendered.bridge, rendered.outgoing) == (1, "sw-043a718774c5", outgoing)
     assert (
         "PrivateNetwork=no" in rendered.unit_text
     )  # else the rules are of a network of the unit's

@@ -3,10 +3,11 @@
 import datetime as dt
 import gzip
 import io
+import socket
 import time
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,29 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
         pytest.raises(UserError, match=r"it leads to|HTTP 302"),
     ):
         ASK["registry"](f"http://127.0.0.1:{port}")
+
+
+@cases("private", "ip", "taken")
+def test_a_server_of_the_internet_leads_to_private_ones_that_are_named_alone(
+    private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never to this machine, whatever is named."""
+
+    def connected(address: tuple[str, int], _: float) -> socket.socket:
+        connection = socket.socket()
+        connection.connect(("127.0.0.1", address[1]))
+        return connection
+
+    server = queries.Server("http://example.com", private)
+    asking = queries.asking("x", "the hub", answer="a model", setting="hub_endpoint")
+    refused = nullcontext() if taken else pytest.raises(UserError, match=rf"storage.corp \({ip}\)")
+    with listening(Answers, answer=(200, b"{}", {}), asked=[]) as port:
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (ip, port))])
+        monkeypatch.setattr(socket, "create_connection", connected)
+        with refused as error, asking:
+            server.get(f"http://storage.corp:{port}/")
+    if error is not None:
+        assert ("private_servers" in str(error.value)) is ip.startswith("10.")
 
 
 def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,22 @@
 """The site's state on the controller is its owner's alone, and nobody else's key is believed."""
 
+import hashlib
 import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from jinja2.bccache import FileSystemBytecodeCache, bc_magic
 
+from sparkwright.config import templates
 from sparkwright.config.secrets import api_key
+from sparkwright.documents import caches
 from sparkwright.documents.text_files import make_folder, write
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import recipe_registry
 from sparkwright.tls.authority import authority
+from tests.unit.builders import ROOT
 from tests.unit.security.test_tls import NOW
 
 NOBODY = 65534
@@ -20,6 +26,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to anothe
 @pytest.fixture(autouse=True)
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     return Path(".sparkwright")
 
 
@@ -31,9 +38,8 @@ def mode(path: Path) -> int:
 @pytest.mark.parametrize(
     "begin",
     [lambda: api_key(".sparkwright/api_key", {}), lambda: authority(NOW),
-     lambda: write(Path(".sparkwright/bench/a.json"), "{}"),
-     lambda: recipe_registry.snapshot("https://127.0.0.1:9/nothing")],
-    ids=["key", "CA", "results", "registry"],
+     lambda: write(Path(".sparkwright/bench/a.json"), "{}")],
+    ids=["key", "CA", "results"],
 )  # fmt: skip
 def test_the_state_folder_is_its_owner_s_whatever_the_umask(
     site: Path, umask: int, begin: object
@@ -77,3 +83,50 @@ def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
     os.chown(tmp_path, NOBODY, -1)
     assert api_key(".sparkwright/api_key", {})
     assert authority(NOW)
+
+
+@pytest.mark.parametrize(("place", "mode"), [("own", 0o700), ("own", 0o777), ("site", 0o700)])
+def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write(
+    site: Path, place: str, mode: int
+) -> None:
+    """Compiled templates are pickles: this one makes a directory."""
+    own = caches.of_user("templates")
+    folder = own if place == "own" else site / "cache/templates"
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    templates._environment.cache_clear()
+    source = ROOT / "templates/sandboxes/fetch.j2"
+    key = FileSystemBytecodeCache().get_cache_key("sandboxes/fetch.j2", str(source))
+    cached = folder / f"__jinja2_{key}.cache"
+    cached.write_bytes(bc_magic + b"cos\nmkdir\n(S'attacked'\ntR.")
+    assert templates.properties("fetch")
+    assert Path("attacked").exists() is ((place, mode) == ("own", 0o700))
+    templates._environment.cache_clear()
+
+
+def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
+    """Its settings are commands: this one is run for a signed commit."""
+    address = "https://127.0.0.1:9/registry"
+    planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]
+    planted.mkdir(parents=True)
+
+    def git(*arguments: str, text: str = "") -> str:
+        command = ["git", "-C", str(planted), *arguments]
+        return subprocess.run(
+            command, input=text, check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "--quiet", "--bare")
+    (planted / "gpg").write_text(f"#!/bin/sh\ntouch {site.resolve()}/attacked\n")
+    (planted / "gpg").chmod(0o755)
+    git("config", "log.showSignature", "true")
+    git("config", "gpg.program", str((planted / "gpg").resolve()))
+    tree = git("hash-object", "-t", "tree", "-w", "--stdin").strip()
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----\n"
+    who = "a <a@b> 1 +0000\n"
+    text = f"tree {tree}\nauthor {who}committer {who}{signature}\nmessage\n"
+    commit = git("hash-object", "-t", "commit", "-w", "--stdin", text=text).strip()
+    git("update-ref", f"refs/registry/{commit}", commit)
+    with suppress(UserError):
+        recipe_registry.snapshot(address, commit).date()
+    assert not (site / "attacked").exists()

@@ -28,7 +28,8 @@ RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A registry of vLLM's recipes with one that serves the model, and others that name it."""
-    monkeypatch.chdir(tmp_path)  # where registries are kept
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     folder = tmp_path / "registry"
     (folder / "models/Qwen").mkdir(parents=True)
     (folder / "models/Qwen/Qwen3-8B.yaml").write_text(RECIPE)

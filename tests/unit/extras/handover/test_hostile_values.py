@@ -68,8 +68,8 @@ def test_what_podmans_generator_hands_systemd_is_one_command(value: str, tmp_pat
     made = reader.generated(tmp_path, files("quadlet", environment={"A": value}))
     lines = made.split("\n")  # as systemd reads it: no other character ends a line
     commands = [line for line in lines if line.startswith("ExecStart=")]
-    assert len(commands) == 1
-    command = commands[0].partition("=")[2].replace(_CIDFILE, "")
+    assert [line.split()[1] for line in commands] == ["network", "run"]
+    command = commands[1].partition("=")[2].replace(_CIDFILE, "")
     assert f"A={value}" in reader.arguments(command)
     assert "ExecStart=/bin/evil" not in lines
 
@@ -139,6 +139,21 @@ def test_a_strict_service_begins_no_connection() -> None:
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     network = files("quadlet", hardening="strict")["etc/containers/systemd/llm-chat.network"]
     assert dict(reader.sections(network)["Network"])["Options"] == "no_default_route=1"
+
+
+def test_a_quadlet_that_answers_the_lan_begins_no_connection_either() -> None:
+    """Without a default route it could not answer: its route is closed by rules."""
+    written = files("quadlet", proxy=False, bind="0.0.0.0")
+    network, container = (written[f"etc/containers/systemd/llm-chat.{kind}"] for kind in
+                          ("network", "container"))  # fmt: skip
+    keys = dict(reader.sections(network)["Network"])
+    bridge = keys["PodmanArgs"].removeprefix("--interface-name=")
+    assert "Options" not in keys
+    assert "Network=llm-chat.network\nPublishPort=0.0.0.0:8000:8000\n" in container
+    rule = f"-t mangle -I FORWARD -i {bridge} ! -o {bridge} -m conntrack --ctstate NEW -j DROP\n"
+    for program in ("iptables", "ip6tables"):
+        assert f"\nExecStartPre=/usr/sbin/{program} -w 30 {rule}" in container
+        assert f"\nExecStopPost=-/usr/sbin/{program} -w 30 {rule.replace('-I', '-D')}" in container
 
 
 @pytest.mark.parametrize("form", ["kubernetes", "quadlet"])

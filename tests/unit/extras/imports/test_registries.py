@@ -32,6 +32,7 @@ def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         "services = {'chat': {'recipe': 'qwen36-35b-a3b-heretic-dflash'}}\n"
     )
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     return folder
 
 

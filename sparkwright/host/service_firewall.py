@@ -1,0 +1,148 @@
+"""The firewall of a service, as its unit calls it: `close RELEASE` and `open RELEASE`.
+
+A rank's engine listens on its host's network, and a service with a bridge on a network of its own.
+Engines open ports of their own choice, too, and ask nobody for a key there: vLLM loads what it is
+sent at the head's port, and each rank has some fifteen more. iptables is there wherever Docker is.
+The rules are made before the engine starts, and removed after it. `restore SERVICES_ROOT`, which
+the watch calls, makes those that are missing while a service runs, as after `nft flush ruleset`.
+
+They stand in the table mangle: packets that it drops reach no rule of Docker's, ufw's or anybody
+else's that would accept them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from sparkwright.host.lib import documents, homes, systemd
+from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.service import Service, records
+
+#: ip6tables only where the kernel has IPv6.
+PROGRAMS = ("iptables", "ip6tables") if documents.text("/proc/net/if_inet6") else ("iptables",)
+#: Arguments of iptables: a match, or a rule of a chain.
+Rule = tuple[str, ...]
+#: A built-in chain, such as INPUT; which of its packets a chain of the service judges; its rules.
+Chain = tuple[str, Sequence[Rule], Sequence[Rule]]
+#: Where the kernel takes a port for a socket that asks for none in particular.
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+#: How long another program may hold the lock of iptables. The start of a unit has 90 s.
+_SECONDS = 30
+_DROP: Rule = ("-j", "DROP")
+#: Only root's processes begin connections: the engine, which is root in its container, is one.
+#: Packets of a socket without an owner, such as the kernel's own, are dropped, too.
+_ROOT: list[Rule] = [("-m", "owner", "--uid-owner", "0", "-j", "RETURN"), _DROP]
+
+
+def chains(service: Service, program: str) -> list[Chain]:
+    """Chains of a service; none for one whose container has no network."""
+    if service.rank:
+        return _of_rank(service.rank, program)
+    return _of_bridge(service.bridge, service.outgoing, program) if service.bridge else []
+
+
+def _of_rank(rank: RankConfig, program: str) -> list[Chain]:
+    """Only other ranks and root reach its engine. Ranks have addresses of IPv4 alone."""
+    gathering: Rule = ("-p", "tcp", "--syn", "--dport", f"{rank.port}:{rank.port + 1}")
+    # OUTPUT has judged what comes by lo, and knows whose it is.
+    local: Rule = ("-i", "lo", "-j", "RETURN")
+    if program == "ip6tables":
+        return [("INPUT", [gathering], [local, _DROP]), ("OUTPUT", [gathering], _ROOT)]
+    others = [("-s", address, "-j", "RETURN") for address in rank.addresses]
+    begun = [("-d", address, "-p", "tcp", "--syn") for address in rank.addresses]
+    chosen = ("--dport", ":".join((documents.text(_RANGE) or "32768 60999").split()))
+    # On a rail of the ranks' own, neighbours have nothing to connect to at all.
+    mine = begun[rank.number] if rank.shape else (*begun[rank.number], *chosen)
+    return [
+        ("INPUT", [gathering, mine], [local, *others, _DROP]),
+        ("OUTPUT", [gathering, *((*match, *chosen) for match in begun)], _ROOT),
+    ]
+
+
+def _of_bridge(bridge: str, outgoing: bool, program: str) -> list[Chain]:
+    """Neighbours and local users reach nothing of it but the port that Docker publishes, by a
+    redirect or as root, and no neighbour a port that is published on loopback (Docker before 28
+    redirects that, too). The container reaches nothing of this host but its nameserver, and begins
+    no connection without ``outgoing``."""
+    begun: Rule = ("-m", "conntrack", "!", "--ctstate", "ESTABLISHED,RELATED,DNAT")
+    loopback = "::1" if program == "ip6tables" else "127.0.0.0/8"
+    into, out = ("-o", bridge, "!", "-i", bridge), ("-i", bridge, "!", "-o", bridge)
+    redirected: Rule = ("-m", "conntrack", "--ctorigdst", loopback, *_DROP)
+    names = [("-p", kind, "--dport", "53", "-j", "RETURN") for kind in ("udp", "tcp")]
+    closed: Rule = (*begun, *_DROP)
+    return [
+        ("FORWARD", [into] if outgoing else [into, out], [closed, redirected]),
+        ("OUTPUT", [("-o", bridge, *begun)], _ROOT),
+        ("INPUT", [("-i", bridge)], [*names, closed] if outgoing else [closed]),
+    ]
+
+
+def write(service: Service, *, closed: bool) -> None:
+    """Make a service's rules, without which the engine is not started, or remove them, also those
+    that an earlier release made.
+
+    Raises:
+        SystemExit: iptables refuses them.
+    """
+    for program in PROGRAMS:
+        _write(program, service.name, chains(service, program) if closed else [])
+
+
+def restore(services_root: str) -> None:
+    """Make the missing rules of services that run, and print their names."""
+    for name, service in records(homes.services(services_root)).items():
+        runs = systemd.unit(service.unit, timeout=10).get("ActiveState") == "active"
+        if runs and not all(complete(service, program) for program in PROGRAMS):
+            write(service, closed=True)
+            print(f"{name}: its rules of iptables were missing, and are there again", flush=True)
+
+
+def complete(service: Service, program: str) -> bool:
+    """Whether a service has as many rules as it is to have."""
+    rules = [line for line in _listed(program) if line.startswith("-A")]
+    wanted = sum(len(matches) + len(own) for _, matches, own in chains(service, program))
+    return sum(_prefix(service.name) in rule for rule in rules) == wanted
+
+
+def _write(program: str, service: str, made: Sequence[Chain]) -> None:
+    """Make these the only chains of a service, in one transaction."""
+    lines, prefix = _listed(program), _prefix(service)
+    former = [line[1:].split()[0] for line in lines if line.startswith(f":{prefix}")]
+    names = [f"{prefix}-{hook}" for hook, _, _ in made]
+    text = ["*mangle", *(f":{name} -" for name in {*former, *names})]
+    text += [f"-D{line[2:]}" for line in lines if f" -j {prefix}" in line]
+    for name, (hook, matches, rules) in zip(names, made, strict=True):
+        text += [" ".join(("-A", name, *rule)) for rule in rules]
+        text += [" ".join(("-I", hook, *match, "-j", name)) for match in matches]
+    text += [*(f"-X {name}" for name in former if name not in names), "COMMIT", ""]
+    restore = (f"{program}-restore", "\n".join(text), str(_SECONDS))
+    piped = 'printf %s "$1" | "$0" --noflush --wait "$2"'
+    outcome = run("sh", "-c", piped, *restore, timeout=_SECONDS + 10)
+    if not outcome.ok:
+        reason = " ".join(outcome.err.split())[:300]
+        raise SystemExit(
+            f"{program} refuses the rules that close the ports of {service} to others: {reason}"
+        )
+
+
+def _listed(program: str) -> list[str]:
+    return run(f"{program}-save", "-t", "mangle", timeout=20).out.splitlines()
+
+
+def _prefix(service: str) -> str:
+    """Prefix of a service's chains. iptables takes 28 letters for a name."""
+    return f"SPARKWRIGHT-{hashlib.sha256(service.encode()).hexdigest()[:8].upper()}"
+
+
+def main(action: str, path: str) -> int:
+    """Do it for the service of a release, or for all services of a host."""
+    if action == "restore":
+        restore(path)
+    elif (service := documents.record(Service, path)) is None:
+        raise SystemExit(f"{path} can't be read")
+    else:
+        write(service, closed=action == "close")
+    return 0
