@@ -116,6 +116,5 @@ def main(request: MaintenanceRequest) -> MaintenanceAnswer:
     answer = begin(request, services) if request.on else end(request, services, was)
     if bool(answer.now) != bool(was):
         done = f"maintenance {'on' if request.on else 'off'}"
-        action = Action(time.time(), request.by, done, why=request.why)
-        homes.note(request.services_root, [action])
+        homes.note(request.services_root, [Action(time.time(), request.by, done, why=request.why)])
     return answer

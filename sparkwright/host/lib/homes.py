@@ -69,8 +69,7 @@ def note(services_root: str | Path, actions: Iterable[Action]) -> None:
     """Add actions to the host's history; on a full disk they are done all the same."""
     lines = "".join(f"\n{json.dumps(encode(action))}\n" for action in actions)
     with suppress(OSError):
-        if lines:
-            files.append(Path(services_root, "state/actions.jsonl"), lines)
+        files.append(Path(services_root, "state/actions.jsonl"), lines)
 
 
 def services(services_root: str | Path) -> dict[str, Path]:
