@@ -50,7 +50,7 @@ def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool)
         return
     for name, rows in chosen.items():
         echo(click.style(name, bold=True))
-        for line in columns(sorted(rows)) if rows else ():
+        for line in columns(sorted(rows), headed=False) if rows else ():
             echo(f"  {line}")
 
 

@@ -1,8 +1,5 @@
 """``sparkwright deploy``: the deploy itself, by pyinfra with all of its options."""
 
-import os
-import shutil
-import sys
 from itertools import takewhile
 from pathlib import Path
 
@@ -26,7 +23,8 @@ def command(arguments: tuple[str, ...]) -> None:
 
     Hosts and groups stand before the first option; --limit names them anywhere. Often used: --dry
     and --diff (only look), --data KEY=VALUE, --yes (do not ask), --user, --key,
-    --same-sudo-password. The rest is in pyinfra's help. Exit code 0 when every host is as planned.
+    --same-sudo-password, -v (show pyinfra's own lines). The rest is in pyinfra's help. Exit code 0
+    when every host is as planned.
     """
     without_secrets(arguments)
     if not Path(_DEPLOY).is_file():
@@ -37,16 +35,7 @@ def command(arguments: tuple[str, ...]) -> None:
     inventory = [word for word in options if word.endswith(".py") and "=" not in word]
     hosts = selection(Selection, (*inventory[:1], *names), whole=True)
     limit = [word for name in hosts.limit for word in ("--limit", name)]
-    pyinfra = _pyinfra()
-    sys.stdout.flush()
     before = [] if inventory else [str(hosts.inventory)]
-    os.execv(pyinfra, [pyinfra, *before, *limit, *options, _DEPLOY])
+    from sparkwright.run import command_line
 
-
-def _pyinfra() -> str:
-    """Path of the pyinfra beside this Python, or of the one on the PATH. Raises UserError."""
-    beside = Path(sys.executable).with_name("pyinfra")
-    result = str(beside) if beside.exists() else shutil.which("pyinfra")
-    if result is None:
-        raise MESSAGES.refusal("no-pyinfra", "command line")
-    return result
+    command_line.main([*before, *limit, *options, _DEPLOY])

@@ -12,6 +12,7 @@ from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
 from sparkwright.cli.lib.journals import echo_line, follow, of_host
 from sparkwright.cli.lib.options import json_option, option, print_json
+from sparkwright.engines import log_patterns
 from sparkwright.host import logs
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogsAnswer, LogsRequest
@@ -43,27 +44,32 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
 @option("logs -f")
 @option("logs -n", type=click.IntRange(0, 10_000))
 @option("logs --since", callback=_since)
+@option("logs --probes")
 @json_option
-def command(hosts: Hosts, following: bool, lines: int, since: str | None, as_json: bool) -> None:
+def command(
+    hosts: Hosts, following: bool, lines: int, since: str | None, probes: bool, as_json: bool
+) -> None:
     """Show what the services of all hosts have logged, oldest first; what it would do to a
     terminal is shown as text.
 
-    Times are this machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json
-    one object a line then. Exit code 1 when a host did not answer, 2 when no host has
-    a service of this name.
+    Access lines of sparkwright's own checks are left out, unless with --probes. Times are this
+    machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json one object a
+    line then. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
     """
     from sparkwright.run import questions
 
+    hidden = "" if probes else "|".join(log_patterns("probes"))
+
     def request(run: HostRun) -> LogsRequest:
         names = hosts.services_of(run.name)
-        return LogsRequest(names, run.settings.services_root, lines, since)
+        return LogsRequest(names, run.settings.services_root, lines, since, hidden)
 
     result = hosts.ask(questions.answered(logs, request, LogsAnswer), planless=True)
     answers = result.answers
     unknown = misspelt(hosts.named_services, (answer.known for answer in answers.values()))
     for name, answer in answers.items():
-        if answer.fault:
-            complain(name, visible(answer.fault))
+        if answer.fault or not (answer.lines or following or unknown):
+            complain(name, visible(answer.fault or _nothing(answer)))
     # By the hosts' times; lines of one host stay in their order.
     every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
     shown = sorted(every, key=lambda line: line.at)
@@ -76,6 +82,12 @@ def command(hosts: Hosts, following: bool, lines: int, since: str | None, as_jso
     if following and answers and not unknown:
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
-        follow(followed, hosts.means, as_json=as_json)
+        follow(followed, hosts.means, hidden, as_json=as_json)
         failed = True  # it ends by itself only when no host is left
     finish(result, failed=failed, unknown=bool(unknown))
+
+
+def _nothing(answer: LogsAnswer) -> str:
+    if answer.cursor:
+        return "nothing is logged, but access lines of checks (--probes)"
+    return "nothing is logged" if answer.known else "no service was ever started here"

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from sparkwright.engines.engine import Engine
+from sparkwright.text import shipped_yaml
 
 #: Name of an engine, as images of the catalog have it -> its module.
 ENGINES = {"vllm": "sparkwright.engines.vllm.engine"}
@@ -34,6 +35,17 @@ def log_causes() -> list[Path]:
     """Every engine's file of lines that it logs, with their causes; loads no engine."""
     folders = (module.split(".")[-2] for module in ENGINES.values())
     return [Path(__file__).parent / folder / "causes.yaml" for folder in folders]
+
+
+def log_patterns(kind: str) -> dict[str, str]:
+    """Patterns of lines that engines log while all is well -> what they say; loads no engine.
+
+    Args:
+        kind: ``boot``, lines that begin a phase of a boot, or ``probes``, access lines of requests
+            that sparkwright itself sends.
+    """
+    files = [path.with_name("log.yaml") for path in log_causes()]
+    return {key: text for path in files for key, text in shipped_yaml.read(path)[kind].items()}
 
 
 def template_marks() -> frozenset[str]:

@@ -7,6 +7,7 @@ Read in pyinfra 3.10.0. What its public ``BaseStateCallback`` offers is used whe
 
 import inspect
 import logging
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -143,6 +144,40 @@ def _printable(record: logging.LogRecord) -> bool:
     """Have the terminal obey nothing of a line but its colours."""
     record.msg, record.args = visible_but_colours(record.getMessage()), ()
     return True
+
+
+def hide_frames() -> None:
+    """Have pyinfra log what operations and connections say, and errors, without its own frames:
+    the run's stages, who is connected and ready, results of each operation.
+
+    Reason: its command line prints them at every verbosity.
+
+    Worth: the reason is the first line of a deploy that fails
+    (`test_a_deploy_begins_and_ends_with_its_only_problem`).
+    """
+    logging.getLogger("pyinfra").addFilter(_Frames())
+    wrapped = own("exceptions").WrappedError
+    show = wrapped.show
+    # Each host that is lost has its reason.
+    wrapped.show = lambda error: "No hosts remaining" in error.message or show(error)
+
+
+class _Frames(logging.Filter):
+    """Passes what operations say (``Host.log``), errors, and changes that wait for a yes."""
+
+    _confirmed = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is shown."""
+        message = record.getMessage()
+        if message.startswith("--> "):
+            self._confirmed = message == "--> Detected changes:"
+            return self._confirmed
+        if record.funcName == "print_rows":
+            return self._confirmed
+        # Of commands that were not executed the reason stands in the lines before.
+        said = record.funcName == "log" or record.levelno > logging.INFO
+        return said and not re.search(r"Error: .*executed \d+ command", message)
 
 
 def load_keys_with(loaded: Callable[..., Any]) -> None:

@@ -31,6 +31,7 @@ class HostMemory:
         stale: whether the host was changed since it was observed.
         asked, observation: the last request to the host and its answer; None before.
         changes: what operations changed, in words, in their order.
+        pending: what they would change, as ``--dry`` shows it, by pyinfra's hash of the operation.
         others: operations that changed it and are not ours, by pyinfra's hash.
         guard: called before an operation that is not ours changes it; raises HostError when it may
             not.
@@ -47,6 +48,7 @@ class HostMemory:
     asked: ObservationRequest | None = None
     observation: Observation | None = None
     changes: list[str] = field(default_factory=list)
+    pending: dict[str | None, list[str]] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     guard: Callable[[], None] | None = None
     failure: str | None = None

@@ -83,12 +83,14 @@ class JobStatus:
     Attributes:
         progress: its progress.json, which is its own; None where there is none.
         journal: its last lines when it failed.
+        now: the host's clock, seconds since the epoch.
     """
 
     running: bool
     failed: bool
     progress: dict[str, object] | None = None
     journal: tuple[str, ...] = ()
+    now: float = 0.0
 
 
 #: Seconds that a run's secrets in /run are kept.
@@ -160,6 +162,7 @@ def watch(job: WatchedJob) -> JobStatus:
         failed=state == "failed",
         progress=documents.read(Path(job.state, "progress.json")) if job.state else None,
         journal=tuple(journal.last(unit, 8)) if state == "failed" else (),
+        now=time.time(),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sparkwright.host.lib import documents, homes
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
@@ -16,12 +18,14 @@ class LogsRequest:
         services: names, those among them that are here; None for every one.
         lines: at most, the last ones.
         since: as journalctl takes it: ``-600s``, ``@1764000000``; None for any time.
+        hidden: a regular expression of lines that are left out; empty for none.
     """
 
     services: tuple[str, ...] | None = None
     services_root: str = "/opt/sparkwright"
     lines: int = 100
     since: str | None = None
+    hidden: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class LogsAnswer:
 
 #: Characters of one line, and of all of them: an answer is bounded.
 _WIDTH, _MOST = 4000, 4 << 20
+#: Entries of the journal that are searched at most for lines that are not hidden.
+_SEARCHED = 20_000
 
 
 def main(request: LogsRequest) -> LogsAnswer:
@@ -60,15 +66,23 @@ def main(request: LogsRequest) -> LogsAnswer:
     units = {homes.unit(name): name for name in homes.chosen(request.services, every)}
     if not units:
         return LogsAnswer(names)
-    arguments = ["--no-pager", "--quiet", "--all", "--output=json", f"--lines={request.lines}"]
-    arguments += [f"--since={request.since}"] if request.since else []
-    journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=60)
-    if not journal.ok:
-        return LogsAnswer(names, fault=journal.message or "journalctl fails without a word")
-    entries = documents.objects(journal.out)
+    hidden, count = re.compile(request.hidden or "(?!)"), request.lines
+    while True:
+        arguments = ["--no-pager", "--quiet", "--all", "--output=json", f"--lines={count}"]
+        arguments += [f"--since={request.since}"] if request.since else []
+        journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=60)
+        if not journal.ok:
+            return LogsAnswer(names, fault=journal.message or "journalctl fails without a word")
+        entries = documents.objects(journal.out)
+        logged = [line for entry in entries for line in lines_of(entry, units)]
+        lines = [line for line in logged if not hidden.search(line.text)]
+        # Checks come every other second: the last lines of another kind may lie far behind them.
+        if len(lines) >= request.lines or len(entries) < count or count >= _SEARCHED:
+            break
+        count = min(8 * count, _SEARCHED)
     cursor = str(entries[-1].get("__CURSOR", "")) if entries else ""
-    lines = [line for entry in entries for line in lines_of(entry, units)]
-    return LogsAnswer(names, _last(lines), cursor=cursor or None)
+    kept = lines[-request.lines :] if request.lines else []
+    return LogsAnswer(names, _last(kept), cursor=cursor or None)
 
 
 def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:

@@ -64,6 +64,7 @@ class SwitchRequest:
         proxies: what changes of the host's proxy.
         active: group -> the member that runs before, for a switch that was decided by that.
         activates: group -> the member that runs afterwards, where that is another one.
+        boot_lines: pattern of a line of an engine's log -> the phase of its boot that it begins.
     """
 
     id: str
@@ -75,6 +76,21 @@ class SwitchRequest:
     proxies: ProxyRequest | None = None
     active: dict[str, str] = field(default_factory=dict)
     activates: dict[str, str] = field(default_factory=dict)
+    boot_lines: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What a service does before a switch ends: a phase of its engine's boot, or ``watching``.
+
+    Attributes:
+        began: seconds since the epoch.
+        expected: seconds that it takes: those of the last boot here; None where nobody knows.
+    """
+
+    name: str
+    began: float
+    expected: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,7 @@ class SwitchJournal:
         result: None until the end, then good, reverted or failed.
         down_seconds: from the stop to the first healthy answer, the longest of its services.
         checks: service -> what the gate saw last.
+        phases: service -> what it does now; with an empty name, for how long all are watched.
     """
 
     id: str = ""
@@ -94,6 +111,7 @@ class SwitchJournal:
     reasons: tuple[str, ...] = ()
     down_seconds: float = 0.0
     checks: dict[str, tuple[CheckResult, ...]] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

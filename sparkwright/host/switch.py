@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import second_boot
+from sparkwright.host.boot_phases import BootPhases
 from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode, encode
@@ -36,6 +37,7 @@ from sparkwright.host.release import (
     GOOD,
     REVERTED,
     HistoryEntry,
+    Phase,
     ServiceSwitch,
     SwitchJournal,
     SwitchRequest,
@@ -67,6 +69,10 @@ class Switch:
         self._stopped: float | None = None
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
+        #: When the services were started last, and what each does since then.
+        self._started = time.time()
+        self._phases: dict[str, Phase] = {}
+        self._noted: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def _back(self) -> list[ServiceSwitch]:
@@ -247,6 +253,7 @@ class Switch:
             systemd.systemctl("stop", *units)
 
     def _start(self, services: Iterable[ServiceSwitch]) -> None:
+        self._started, self._phases = time.time(), {}
         items = [(switch.service, switch.restart) for switch in services]
         systemd.enable(*(service.unit for service, _ in items))
         # A follower that runs goes on: it is its head that ends it.
@@ -336,7 +343,11 @@ class Switch:
         problems = []
         for switch in services:
             began = time.monotonic()
-            answer = check.run(replace(_gate(switch, which), proxy=None))
+            boot = BootPhases(switch.service, self._request.boot_lines, self._started)
+            show = partial(self._show_boot, switch.name, boot)
+            answer = check.run(replace(_gate(switch, which), proxy=None), show)
+            if not answer.failures(switch.name):
+                boot.keep(time.time())
             self._checks[switch.name] = answer.checks
             health = answer.checks[0]
             if self._stopped is not None and health.ok:
@@ -360,6 +371,8 @@ class Switch:
         """
         until = time.monotonic() + self._soak_seconds
         looked = time.monotonic()
+        self._phases = {"": Phase("watching", time.time(), self._soak_seconds)}
+        self._note(*self._noted)
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(1.0, left))
             if problems := self._died(before):
@@ -399,9 +412,20 @@ class Switch:
 
     # Records
 
+    def _show_boot(self, name: str, boot: BootPhases) -> None:
+        """Note the phase of a service's boot, where it is another one than before."""
+        if (phase := boot.now()) != self._phases.get(name):
+            self._phases[name] = phase
+            self._note(*self._noted)
+
     def _note(self, step: str, reasons: Iterable[str] = (), result: str | None = None) -> None:
         down, path = round(self._down, 3), self._folder / "progress.json"
-        now = SwitchJournal(self._request.id, step, result, tuple(reasons), down, self._checks)
+        if step != self._noted[0]:
+            self._phases = {}
+        self._noted = step, tuple(reasons)
+        now = SwitchJournal(
+            self._request.id, step, result, self._noted[1], down, self._checks, self._phases
+        )
         try:
             files.write_record(path, now, 0o600, parents=0o750)
         except OSError:

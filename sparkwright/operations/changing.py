@@ -91,8 +91,10 @@ def acting(act: Act, *, emergency: bool = False, forget: bool = True) -> Ours:
 def announce(pending: Sequence[str]) -> None:
     """Log what would be done, before anything is."""
     if not ctx_state.get().is_executing:
+        host = ctx_host.get()
+        memory(host).pending[host.current_op_hash] = list(pending)
         for line in pending:
-            ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(line)}")
+            host.log(f"{click.style('would', fg='yellow')} {visible(line)}")
 
 
 def act_by(program: ModuleType, request: object, timeout: float = 120) -> Act:

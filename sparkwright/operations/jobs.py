@@ -16,14 +16,13 @@ from sparkwright.host.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.live import Live
-from sparkwright.results.progress import line
+from sparkwright.operations.live import LIVE
+from sparkwright.results.progress import together
 
 #: Seconds between two lines of progress.
-_LINE_EVERY = 5
+_LINE_EVERY = 10
 #: Seconds after which a fetch that still runs is no longer waited for; the job itself goes on.
 _PATIENCE = 6 * 3600
-_LIVE = Live()
 _ANSWER = dict[str, JobStatus]
 _LABEL = "sparkwright-jobs"
 
@@ -60,7 +59,7 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
         HostError: for those that failed, with their own words.
     """
     called = {job.unit: name for job, name in names.items()}
-    every = 1 if _LIVE.on else _LINE_EVERY
+    every = 1 if LIVE.on else _LINE_EVERY
     until = time.monotonic() + _PATIENCE
     try:
         while time.monotonic() < until:
@@ -74,17 +73,11 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
                 raise HostError("; ".join(arguments))
             if not any(job.running for job in answer.values()):
                 return
-            text = line(
-                {called[unit]: progress for unit, progress in reports.items()},
-                frozenset(called[unit] for unit, job in answer.items() if not job.running),
-            )
-            if _LIVE.on:
-                _LIVE.show(host.name, text)
-            else:
-                host.log(text)
+            ended = frozenset(called[unit] for unit, job in answer.items() if not job.running)
+            fetches = {called[unit]: progress for unit, progress in reports.items()}
+            LIVE.fetching(host, together(fetches, ended))
     finally:
-        if _LIVE.on:
-            _LIVE.remove(host.name)
+        LIVE.remove(host.name)
 
 
 @operation()

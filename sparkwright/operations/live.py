@@ -1,56 +1,110 @@
-"""Progress line per host that changes in place, where standard error is a terminal."""
+"""What hosts do meanwhile: bars and lines that change in place where standard error is a terminal,
+lines of the log elsewhere."""
 
 import logging
 import os
 import sys
+import time
+from typing import Any
 
-import click
+from pyinfra.api.host import Host
 
+from sparkwright.host.fetch.progress import FetchProgress
+from sparkwright.results.progress import added, figures, line
 from sparkwright.text.visible import visible
+
+#: Seconds after which a line of the log says again what a host still does.
+_SILENCE = 30
+#: Name of the last bar, where there are several.
+_SUM = "sum"
 
 
 class Live:
-    """The lines of all hosts. Plain lines of the log push them down and never mix with them."""
+    """The bars and lines of all hosts. Lines of the log push them down and never mix with them."""
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
-        self._lines: dict[str, str] = {}
-        self._drawn = 0
-        self._listening = False
+        self._fetches: dict[str, FetchProgress] = {}
+        self._rows: dict[str, Any] = {}
+        self._logged: dict[str, tuple[object, float]] = {}
+        self._bars: Any = None
 
-    def show(self, host: str, text: str) -> None:
-        """Set a host's line."""
-        self._listen()
-        self._lines[host] = visible(text)
-        self._erase()
-        width = max(20, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
-        longest = max(len(name) for name in self._lines)
-        for name, message in self._lines.items():
-            bare = f"    [{name}]{' ' * (longest - len(name))}  {message}"[:width]
-            print(click.style(bare, dim=True), file=sys.stderr)
-        sys.stderr.flush()
-        self._drawn = len(self._lines)
+    def tell(self, host: Host, text: str, of: object) -> None:
+        """Show what a host does.
+
+        Args:
+            of: without a terminal a line is logged when this is another thing than before.
+        """
+        before, at = self._logged.get(host.name, (None, 0.0))
+        if self.on and not _elsewhere():
+            self._draw(f"[{host.name}]", text)
+        elif of != before or time.monotonic() - at >= _SILENCE:
+            host.log(visible(text))
+            self._logged[host.name] = of, time.monotonic()
+
+    def fetching(self, host: Host, seen: FetchProgress) -> None:
+        """Show how far a host's fetches are."""
+        if not self.on:
+            host.log(line(seen))
+            return
+        self._fetches[host.name] = seen
+        self._remove(_SUM)
+        rows = {f"[{host.name}]": seen}
+        if len(self._fetches) > 1:
+            rows[_SUM] = added(self._fetches.values())
+        for name, each in rows.items():
+            text = figures(each) or each.message
+            self._draw(name, text, completed=each.bytes_done, total=each.bytes_total or None)
 
     def remove(self, host: str) -> None:
-        """A host is done: its line goes, and the log speaks for it."""
+        """A host is done: its row goes, and the log speaks for it."""
         self._erase()
-        self._lines.pop(host, None)
+        self._logged.pop(host, None)
+        for name in (f"[{host}]", *([_SUM] if self._fetches.pop(host, None) else [])):
+            self._remove(name)
 
-    def _erase(self) -> None:
-        if self._drawn:
-            sys.stderr.write(f"\r\033[{self._drawn}A\033[J")
-            sys.stderr.flush()
-            self._drawn = 0
+    def _remove(self, name: str) -> None:
+        if name in self._rows:
+            self._bars.remove_task(self._rows.pop(name))
 
-    def _listen(self) -> None:
-        """Make room before anything else is logged."""
-        if self._listening:
-            return
-        self._listening = True
+    def _draw(self, name: str, text: str, **share: int | None) -> None:
+        self._bars = self._bars or self._made()
+        if name not in self._rows:
+            self._rows[name] = self._bars.add_task(name, total=None, text="")
+        self._bars.update(self._rows[name], text=visible(text), **share)
+        self._bars.start()
+        self._bars.refresh()
 
-        def make_room(_: logging.LogRecord) -> bool:
-            self._erase()
-            return True
+    def _made(self) -> Any:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
 
         for handler in logging.getLogger("pyinfra").handlers:
-            handler.addFilter(make_room)
+            handler.addFilter(self._erase)
+
+        class Bars(Progress):
+            def get_renderables(self) -> Any:
+                yield from super().get_renderables()
+                yield ""  # pyinfra's spinner has the last line
+
+        return Bars(
+            TextColumn("{task.description}", markup=False), BarColumn(8),
+            TextColumn("{task.fields[text]}", markup=False), console=Console(file=sys.stderr),
+            auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+
+    def _erase(self, _: logging.LogRecord | None = None) -> bool:
+        """Make room before anything else is logged; the line itself passes."""
+        if self._bars:
+            self._bars.stop()
+        return True
+
+
+def _elsewhere() -> bool:
+    """Whether the command shows by itself who has answered, and nothing of what hosts log."""
+    handlers = logging.getLogger("pyinfra").handlers
+    return any(isinstance(handler, logging.NullHandler) for handler in handlers)
+
+
+#: Of this run.
+LIVE = Live()

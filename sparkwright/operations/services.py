@@ -33,6 +33,8 @@ from sparkwright.plan.changes import (
 Turn = Callable[[Host, Callable[[Host], SwitchJournal]], SwitchJournal]
 #: Called with how a switch of these services ended.
 Ended = Callable[[Sequence[ServiceSwitch], SwitchJournal], None]
+#: Seconds for which a release is observed at most that was good on this host before.
+PROVED_SOAK = 10.0
 
 
 @operation()
@@ -115,7 +117,10 @@ def switched_back(
         services.switched_back(targets=lambda: [])
     """
     todo = list(targets())
-    pending = [f"service {each.name}: {each.from_release} back to {each.to}" for each in todo]
+    pending = [
+        ", ".join([f"service {each.name}: {each.from_release} back to {each.to}", *each.why[1:]])
+        for each in todo
+    ]
 
     def act(host: Host) -> Sequence[str]:
         result = _switched(host, todo, lambda host: switch(host, todo), turn, ended)
@@ -210,15 +215,18 @@ def programs_of(service: Service) -> dict[str, tuple[str, int]]:
     return {path: (text, 0o640) for path, text in texts.items()}
 
 
-def to_release(now: Service, to: Service, back: str | None, reason: str) -> ServiceSwitch:
+def to_release(
+    now: Service, to: Service, back: str | None, reason: str, *, proved: bool = False
+) -> ServiceSwitch:
     """A switch of a service to a release that the host still has.
 
     Args:
         now: the service as it is planned, or runs: how it is switched is not the release's.
         to: the release's record.
         back: the release that runs.
+        proved: whether this host served it well before: then it is observed for a short time.
     """
-    switched = replace(
-        to, pool=now.pool, soak_seconds=now.soak_seconds, second_boot=now.second_boot
-    )
-    return ServiceSwitch(switched, back, (reason,), restart=True)
+    soak = min(now.soak_seconds, PROVED_SOAK) if proved else now.soak_seconds
+    short = (f"good here before: watched for {soak:.0f} s",) if proved else ()
+    switched = replace(to, pool=now.pool, soak_seconds=soak, second_boot=now.second_boot)
+    return ServiceSwitch(switched, back, (reason, *short), restart=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pyinfra.api.host import Host
 
 from sparkwright.config.templates import properties, template
+from sparkwright.engines import log_patterns
 from sparkwright.facts.answers import HostError, typed
 from sparkwright.facts.memory import memory
 from sparkwright.facts.programs import laid_out
@@ -21,6 +22,8 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.operations import jobs
+from sparkwright.operations.live import LIVE
+from sparkwright.results.progress import phases
 
 UNIT = "sparkwright-switch"
 #: Path of the unit that brings a switch to its end after a power cut.
@@ -87,6 +90,7 @@ def switch(
         unmanaged=tuple(unmanaged),
         proxies=proxies,
         active=dict(active or {}),
+        boot_lines=log_patterns("boot"),
     )
     job = Job(
         unit=UNIT,
@@ -102,7 +106,7 @@ def switch(
     ended = follow(host, (job,))
     if ended.id != name:
         raise HostError(
-            f"another switch is under way here ({_words(ended)}): run again when it has ended"
+            f"another switch is under way here ({_words(ended, 0)}): run again when it has ended"
         )
     # What is neither good nor reverted is no proof of anything.
     proved = ended.result in (release.GOOD, release.REVERTED)
@@ -139,20 +143,20 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
         Interrupted: when it has no end and nothing works on it.
         HostError: when the host does not answer.
     """
-    shown = ""
     watched = WatchedJob(UNIT, place(memory(host).services_root))
-    while True:
-        answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
-        start = ()
-        journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
-        if journal.step == "ended":
-            return journal
-        if not answer.running:
-            reason = "; ".join(answer.journal[-2:]) or "it ended without output"
-            raise Interrupted(f"the switch was interrupted: {reason}")
-        if (now := _words(journal)) != shown:
-            shown = now
-            host.log(shown)
+    try:
+        while True:
+            answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
+            start = ()
+            journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
+            if journal.step == "ended":
+                return journal
+            if not answer.running:
+                reason = "; ".join(answer.journal[-2:]) or "it ended without output"
+                raise Interrupted(f"the switch was interrupted: {reason}")
+            LIVE.tell(host, _words(journal, answer.now), of=(journal.step, journal.phases))
+    finally:
+        LIVE.remove(host.name)
 
 
 def place(services_root: str) -> str:
@@ -160,5 +164,10 @@ def place(services_root: str) -> str:
     return f"{services_root}/state/switch"
 
 
-def _words(journal: release.SwitchJournal) -> str:
-    return _WORDS.get(journal.step, "starting the switch")
+def _words(journal: release.SwitchJournal, now: float) -> str:
+    """What a switch does now, and for how long.
+
+    Args:
+        now: the host's clock, seconds since the epoch; 0 where it is not asked.
+    """
+    return phases(journal.phases, now) or _WORDS.get(journal.step, "starting the switch")

@@ -1,32 +1,75 @@
-"""How far the fetches of a host are, in one line."""
+"""How far hosts are: their fetches, and boots of their engines by phase."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from sparkwright.host.fetch.progress import FetchProgress
+from sparkwright.host.release import Phase
 from sparkwright.text.visible import visible
 
 _BEFORE = FetchProgress("starting")
 
 
-def line(jobs: Mapping[str, FetchProgress | None], ended: frozenset[str] = frozenset()) -> str:
-    """All fetches of a host: bytes, rate, time left, and what is not simply being fetched.
+def together(
+    jobs: Mapping[str, FetchProgress | None], ended: frozenset[str] = frozenset()
+) -> FetchProgress:
+    """All fetches of a host as one: sums, sources, and as message each with its share.
 
     Args:
         jobs: name -> what the host reports of a fetch; None where it has not begun.
         ended: names of jobs that run no more.
     """
-    downloads = {name: progress or _BEFORE for name, progress in jobs.items()}
-    total = sum(each.bytes_total for each in downloads.values())
-    done = sum(each.bytes_done for each in downloads.values())
-    rate = sum(each.rate for name, each in downloads.items() if name not in ended)
-    sums = [f"{done / 1e9:.2f} of {total / 1e9:.2f} GB at {rate / 1e6:.0f} MB/s"] if total else []
-    if total > done and rate >= 1e5:
-        sums.append(f"{_time((total - done) / rate)} left")
+    every = {name: progress or _BEFORE for name, progress in jobs.items()}
+    for name in ended:
+        every[name] = replace(every[name], rate=0, source="")
+    sources = dict.fromkeys(visible(each.source, 40) for each in every.values() if each.source)
     parts = [
         f"{name} {'done' if name in ended else _state(each)}".strip()
-        for name, each in downloads.items()
+        for name, each in every.items()
     ]
-    return ", ".join(sums) + (": " if sums else "") + ", ".join(parts)
+    return replace(added(every.values()), source=" and ".join(sources), message=", ".join(parts))
+
+
+def added(every: Collection[FetchProgress]) -> FetchProgress:
+    """Bytes and rates of several fetches."""
+    sums = {
+        name: sum(getattr(each, name) for each in every)
+        for name in ("bytes_done", "bytes_total", "rate")
+    }
+    return FetchProgress(**sums)
+
+
+def figures(seen: FetchProgress) -> str:
+    """Bytes, rate, source and time left; empty while nobody knows how much there is."""
+    if not seen.bytes_total:
+        return ""
+    amount = f"{seen.bytes_done / 1e9:.2f} of {seen.bytes_total / 1e9:.2f} GB"
+    origin = f" from {seen.source}" if seen.source else ""
+    rest = seen.bytes_total - seen.bytes_done
+    left = f", {_time(rest / seen.rate)} left" if rest > 0 and seen.rate >= 1e5 else ""
+    return f"{amount} at {seen.rate / 1e6:.0f} MB/s{origin}{left}"
+
+
+def line(seen: FetchProgress) -> str:
+    """A host's fetches in one line."""
+    return ": ".join(filter(None, (figures(seen), seen.message)))
+
+
+def phases(seen: Mapping[str, Phase], now: float) -> str:
+    """Phases of boots on a host, and how long each has taken; or for how long they are watched.
+
+    Args:
+        seen: service -> its phase.
+        now: the host's clock, seconds since the epoch.
+    """
+    texts = []
+    for service, phase in seen.items():
+        passed, expected = max(0.0, now - phase.began), phase.expected
+        if not service:
+            return f"watching for another {_time(max(0.0, (expected or 0) - passed))}"
+        last = f" ({_time(expected)} last time)" if expected is not None else ""
+        texts.append(f"{visible(service, 40)}: {visible(phase.name, 40)} for {_time(passed)}{last}")
+    return ", ".join(texts)
 
 
 def _state(job: FetchProgress) -> str:

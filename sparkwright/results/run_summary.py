@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
-from sparkwright.text.visible import paragraph
+from sparkwright.text.visible import paragraph, visible
 
 #: States of services of which nothing is claimed: their host was not touched.
 UNTOUCHED = ("left alone", "maintenance")
@@ -57,6 +58,7 @@ class Row:
         refused: why the host was left alone or failed; None when all went well.
         left: why it was left alone although nothing is wrong with it: maintenance.
         changes: what was changed on it in this run.
+        pending: what would be changed, in a run that only looks.
         executions: remote executions that the run needed.
         gpu, driver: as the host's nvidia-smi has them; None where it was not asked or did not say.
     """
@@ -70,6 +72,7 @@ class Row:
     gpu: str | None = None
     driver: str | None = None
     left: str | None = None
+    pending: tuple[str, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -109,16 +112,23 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     ]
     details += [f"{row.host}: {paragraph(row.left)}: left alone" for row in rows if row.left]
     details += [f"{row.host}: {paragraph(row.refused)}" for row in rows if row.refused]
-    changed = sum(len(row.changes) for row in rows)
+    changes = sum(len(row.pending if dry else row.changes) for row in rows)
+    counted = (
+        f"{changes} {'change' if changes == 1 else 'changes'}{' would be made' if dry else ''}"
+    )
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
-    details.append(f"{changed} changes, {seconds:.1f} s, remote executions: {executions}")
-    lines = ["", *columns(table), "", *(f"  {line}" for line in dict.fromkeys(details))]
+    details.append(f"{counted}, {seconds:.1f} s, remote executions: {executions}")
+    lines = ["", *columns(table), "", *(fitted(f"  {line}") for line in dict.fromkeys(details))]
     proved = [service for _, service in each
               if service.smoke and not service.smoke.failures and service.head is None]  # fmt: skip
     if proved:
         lines += ["", "Ask it:", f"  {_curl(proved[0], key_hint)}"]
-    if failed := [row.host for row in rows if row.refused]:
-        lines += ["", f"NOT as planned: {', '.join(failed)}"]
+    if failed := [row for row in rows if row.refused]:
+        # The report's last line has the reason where there is one.
+        first = visible((failed[0].refused or "").partition("\n")[0])
+        reason = f": {first}" if len(failed) == 1 else ""
+        hosts = ", ".join(row.host for row in failed)
+        lines += ["", fitted(f"NOT as planned: {hosts}{reason}")]
     return "\n".join([*lines, ""])
 
 

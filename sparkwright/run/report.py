@@ -3,13 +3,15 @@
 import json
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
+from pyinfra.context import ctx_state
 
 from sparkwright.config.secrets import shown
 from sparkwright.config.settings import is_loopback
@@ -38,7 +40,7 @@ def report(run: Run, *, as_json: bool) -> None:
     if run.broken:
         click.echo(_unplanned(run), err=as_json)
         return  # of what is planned nothing is known, and the record of the last deploy stays
-    rows = [_row(name, item) for name, item in run.hosts.items()]
+    rows = [_row(name, item, dry=run.dry) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
     record = Path(named or _STATE / "last-run.json")
     # A run that the user declined has seen nothing: the last known states stay.
@@ -72,7 +74,19 @@ def _unplanned(run: Run) -> str:
     return "\n".join(["", *(columns(rows) if len(rows) > 1 else []), *failed])
 
 
-def _row(name: str, host_run: HostRun) -> table.Row:
+def _pending(name: str, host_run: HostRun) -> Iterator[str]:
+    """Changes that the run would make on a host: those that our operations have announced, and the
+    names of the user's operations that would change something."""
+    announced = host_run.memory.pending
+    yield from chain.from_iterable(announced.values())
+    if host_run.memory.failure is None and ctx_state.isset():
+        state = ctx_state.get()
+        for op_hash, data in state.ops[state.inventory.get_host(name)].items():
+            if op_hash not in announced and data.operation_meta._maybe_is_change:
+                yield ", ".join(sorted(state.get_op_meta(op_hash).names))
+
+
+def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
     seen = host_run.memory.observation
     gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
     return table.Row(
@@ -82,6 +96,7 @@ def _row(name: str, host_run: HostRun) -> table.Row:
         left=host_run.left,
         findings=tuple(host_run.findings),
         changes=tuple(host_run.memory.changes),
+        pending=tuple(_pending(name, host_run)) if dry else (),
         executions=host_run.memory.executions,
         gpu=gpu.name if gpu else None,
         driver=gpu.driver if gpu else None,

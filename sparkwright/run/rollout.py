@@ -12,7 +12,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host.observe import ServiceState
 from sparkwright.host.proxy.pool import ProxyRequest
-from sparkwright.host.release import FAILED, ServiceSwitch, SwitchJournal
+from sparkwright.host.release import FAILED, GOOD, ServiceSwitch, SwitchJournal
 from sparkwright.host.status import HostStatus
 from sparkwright.operations import proxies, services
 from sparkwright.operations.services import to_release
@@ -322,8 +322,11 @@ def _targets(
             problems.append(why)
         elif target != seen.current:
             service_switches.append(
-                to_release(now, record, str(seen.current), "rolled back by request")
-            )
+                to_release(
+                    now, record, str(seen.current), "rolled back by request",
+                    proved=any(entry.to == target and entry.result == GOOD for entry in history),
+                )
+            )  # fmt: skip
     problems += [
         f"service {each.name} sleeps while {answer.sleeping[each.name]} runs: activate it first"
         for each in service_switches

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from sparkwright.text.screen import width
+from sparkwright.text.screen import fitted, width
 from sparkwright.text.visible import visible
 
 #: Characters of a cell.
@@ -10,11 +10,14 @@ _LONGEST = 400
 _GAP = 2
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     """Rows as lines, each column as wide as its widest cell; what hosts say in them is visible.
 
-    Where the terminal is too narrow for a row, its cells go on below. What is piped stays a line
-    a row.
+    Where the terminal is too narrow for a row, its cells go on below; where it is too narrow for
+    the longest words side by side, each row is a paragraph. What is piped stays a line a row.
+
+    Args:
+        headed: whether the first row has the columns' heads.
     """
     cells = [[visible(cell, _LONGEST) for cell in row] for row in rows]
     by_column = list(zip(*cells, strict=True))
@@ -30,6 +33,8 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     from rich.text import Text
 
     fits = sum(widths) + _GAP * (len(widths) - 1) <= room
+    if headed and not fits:
+        return [line for row in cells[1:] for line in _paragraph(cells[0], row, room)]
     table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
     for longest in widths:
         table.add_column(overflow="fold", min_width=longest if fits else None)
@@ -39,6 +44,18 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     with console.capture() as shown:
         console.print(table)
     return [line.rstrip() for line in shown.get().splitlines()]
+
+
+def _paragraph(heads: Sequence[str], row: Sequence[str], room: int) -> list[str]:
+    """A row as lines of its cells, each with its head; a cell is broken at spaces alone."""
+    first, *others = (f"{head} {cell}" for head, cell in zip(heads, row, strict=True))
+    lines = [first]
+    for field in others:
+        if len(f"{lines[-1]}   {field}") <= room:
+            lines[-1] += f"   {field}"
+        else:
+            lines.append(f"  {field}")
+    return [part for line in lines for part in fitted(line, room).split("\n")]
 
 
 def folded_rows(

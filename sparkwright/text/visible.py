@@ -20,7 +20,7 @@ _UNSAFE = re.compile(f"[{_CLASS}]")
 _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
 #: What click writes for colours; nothing that hides text or moves.
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
-_PAINT = re.compile(r"\x1b\[[0-9;:]*m")
+_PAINT = re.compile(r"\x1b\[[0-9;:]*[mABCDGHJK]")
 #: Characters of one thing that a host says; what is longer tells nobody more.
 LONGEST = 2000
 #: What prose and code need, and no terminal obeys: a tab, and what joins letters and emoji.
@@ -34,7 +34,8 @@ def visible(text: str, longest: int = LONGEST) -> str:
 
 
 def log_line(text: str) -> str:
-    """A line that a program has logged: its colours are taken off, and nothing else is obeyed."""
+    """A line that a program has logged: its colours, and what moves the cursor of progress bars,
+    are taken off; nothing else is obeyed."""
     return visible(_PAINT.sub("", text.expandtabs(4)), 4000)
 
 

@@ -71,6 +71,20 @@ def test_an_answer_is_bounded(host: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [len(line.text) for line in answer.lines] == [4000, 4000]
 
 
+@pytest.mark.parametrize(
+    ("hidden", "texts"), [("GET /health", ["ready", "warm"]), ("", ["GET /health"] * 5)]
+)
+def test_hidden_lines_make_room_for_others(host: Path, hidden: str, texts: list[str]) -> None:
+    """journalctl is asked for more entries, until there are enough lines or no further entry."""
+    entries = [*map(_entry, ["ready", "warm"]), *[_entry("GET /health")] * 30]
+    (host / "journal").write_text("\n".join(entries))
+    program = host / "bin/journalctl"
+    program.write_text(JOURNALCTL.replace("cat ", "tail -n ${5#--lines=} "))
+    answer = logs.main(LogsRequest(services_root=str(host), lines=5, hidden=hidden))
+    assert [line.text for line in answer.lines] == texts
+    assert answer.cursor
+
+
 def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
     (host / "fails").touch()
     answer = logs.main(LogsRequest(services_root=str(host)))

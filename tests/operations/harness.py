@@ -100,6 +100,7 @@ class FakeHost:
     connector: Any = field(default_factory=SimpleNamespace)
     state: FakeState = field(default_factory=FakeState)
     data: dict[str, Any] = field(default_factory=dict)
+    current_op_hash: str | None = None
 
     @property
     def memory(self) -> HostMemory:

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from sparkwright.checks.smoke.result import Smoke
+from sparkwright.config.inventory import read_inventory
 from sparkwright.results.run_summary import Outcome
 from sparkwright.run import report
 from sparkwright.run.state import Run
+from sparkwright.site.fleet import plan_fleet
+from tests.operations.emergencies import ROOT, sparkwright, unreachable, write_site
 from tests.operations.sites import looked_at, site, spark
+from tests.unit.builders import locked
 
 PASSED = Smoke(6, 6, 2.8, ())
 
@@ -100,3 +104,27 @@ def test_a_declined_run_leaves_the_record_alone() -> None:
         looked_at(host, declined.hosts[host.name])
     report.report(declined, as_json=False)
     assert Path(".sparkwright/last-run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("verbose", [(), ("-v",)], ids=["quiet", "verbose"])
+def test_a_deploy_begins_and_ends_with_its_only_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verbose: tuple[str, ...]
+) -> None:
+    """Without pyinfra's stages, connections and results around it, which -v shows."""
+    for folder in ("site", ".ssh"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / ".ssh/known_hosts").touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_site(tmp_path / "site", unreachable("spark-1"), deploy=(ROOT / "deploy.py").read_text())
+    inventory = read_inventory(tmp_path / "site/inventory/lab.py")
+    plans = [host.plan for host in plan_fleet(inventory).or_raise().values()]
+    (tmp_path / "site/fleet.lock").write_text(locked(*plans))
+    done = sparkwright(tmp_path / "site", "deploy", "--yes", *verbose)
+    assert done.returncode == 1
+    first, *others = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    reason = "Could not connect ([Errno None] Unable to connect to port 9 on 127.0.0.1)"
+    assert ("--> " in done.stderr) == bool(verbose), done.stderr
+    if not verbose:
+        assert (first, others) == (f"[spark-1] {reason}", [])
+    last = done.stdout.rstrip().splitlines()[-1]
+    assert last.startswith(f"NOT as planned: spark-1: not reached: {reason}")

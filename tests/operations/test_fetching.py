@@ -15,7 +15,7 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.operations import images, jobs, models, peers, runtime
+from sparkwright.operations import images, jobs, live, models, peers, runtime
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
 from sparkwright.resolve.registry import ResolvedImage
@@ -61,7 +61,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(runtime, "build_runtime", build)
     monkeypatch.setattr(runtime, "carried_runtime", build)
-    monkeypatch.setattr(jobs._LIVE, "on", False)
+    monkeypatch.setattr(live.LIVE, "on", False)
     return built
 
 
@@ -191,7 +191,10 @@ def _in_turn(*answers: dict[str, JobStatus]) -> Any:
 
 
 def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
-    half = {"state": "running", "bytes_done": 5 * 10**9, "bytes_total": 10**10, "rate": 10**8}
+    half = {
+        "state": "running", "bytes_done": 5 * 10**9, "bytes_total": 10**10, "rate": 10**8,
+        "source": "the internet",
+    }  # fmt: skip
     running = JobStatus(True, False, half)
     host = fake(probe(), **_answers(jobs=_in_turn(
         {FETCH: running, PULLED: JobStatus(True, False)},
@@ -205,10 +208,10 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
     assert {item["unit"]: item["state"] for item in request["watch"]} == {
         unit: f"/opt/sparkwright/state/{unit}" for unit in (FETCH, PULLED)
     }
-    assert request["wait"] == jobs._LINE_EVERY
+    assert request["wait"] == 10
     assert host.asked[1].arguments["_timeout"] > request["wait"]
     assert host.lines[0] == (
-        "5.00 of 10.00 GB at 100 MB/s, 50 s left: Qwen3.6 50 %, image v1 starting"
+        "5.00 of 10.00 GB at 100 MB/s from the internet, 50 s left: Qwen3.6 50 %, image v1 starting"
     )
     assert ran.memory.stale
 

@@ -1,19 +1,24 @@
 """Lines that change in place: drawn again, and out of the way of what the log says."""
 
 import logging
-import os
+import re
+from dataclasses import replace
+from functools import partial
 from io import StringIO
 from types import SimpleNamespace
+from typing import Any
 
-import click
 import pytest
 
+from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.operations import live
 from sparkwright.operations.live import Live
 
+GB = 10**9
+
 
 class Terminal(StringIO):
-    """Standard error on a terminal of 40 columns."""
+    """Standard error on a terminal of 80 columns."""
 
     tty = True
 
@@ -24,11 +29,11 @@ class Terminal(StringIO):
         return self.tty
 
     def message(self) -> str:
-        """What was written since the last look, without colours."""
+        """What was written since the last look."""
         result = self.getvalue()
         self.seek(0)
         self.truncate()
-        return click.unstyle(result)
+        return result
 
 
 @pytest.fixture
@@ -36,33 +41,40 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     result = Terminal()
     # pytest puts back the real one before each test.
     monkeypatch.setattr(live, "sys", SimpleNamespace(stderr=result))
-    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((40, 24)))
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
     return result
 
 
-@pytest.fixture
-def shown() -> Live:
-    """Lines beside which nothing is logged."""
-    result = Live()
-    result._listening = True
-    return result
+def _host(name: str) -> Any:
+    return SimpleNamespace(name=name)
 
 
-def test_a_line_for_each_host(terminal: Terminal, shown: Live) -> None:
-    shown.show("a", "1 of 5 GB")
-    assert terminal.message() == "    [a]  1 of 5 GB\n"
-    shown.show("spark-2", "x" * 100)
-    # The line before is erased, and no line is longer than the terminal is wide.
-    assert terminal.message() == f"\r    [a]        1 of 5 GB\n    [spark-2]  {'x' * 24}\n"
+def _seen(text: str) -> list[str]:
+    """The last lines that the terminal shows, without cursor movements and bars."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]", "", text.rpartition("\x1b[2K")[2])
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-def test_a_host_that_is_done_leaves(terminal: Terminal, shown: Live) -> None:
-    shown.show("a", "x")
+HALF = FetchProgress(bytes_done=GB, bytes_total=2 * GB, rate=10**8, source="the internet")
+FIGURES = "1.00 of 2.00 GB at 100 MB/s from the internet, 10 s left"
+
+
+def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
+    shown = Live()
+    shown.fetching(_host("a"), HALF)
+    assert _seen(terminal.message()) == [f"[a] {FIGURES}"]
+    shown.fetching(_host("spark-2"), replace(HALF, source="a neighbour"))
+    total = "sum 2.00 of 4.00 GB at 200 MB/s, 10 s left"
+    neighbour = FIGURES.replace("the internet", "a neighbour")
+    lines = _seen(terminal.message())
+    assert lines == [f"[a] {FIGURES}", f"[spark-2] {neighbour}", total]
+    # A host that is done leaves; the line of a boot stands beside the others' bars.
     shown.remove("a")
     shown.remove("a")
-    shown.show("b", "y")
-    assert terminal.message() == "    [a]  x\n\r    [b]  y\n"
+    shown.tell(_host("a"), "chat: compiling for 3 s\x1b[2J", None)
+    lines = _seen(terminal.message())
+    assert lines == [f"[spark-2] {neighbour}", "[a] chat: compiling for 3 s\\x1b[2J"]
 
 
 def test_the_log_pushes_them_down(terminal: Terminal) -> None:
@@ -70,15 +82,40 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
     logger.addHandler(handler)
     shown = Live()
     try:
-        shown.show("a", "x")
-        shown.show("a", "y")
+        shown.fetching(_host("a"), HALF)
+        shown.fetching(_host("a"), HALF)
         terminal.message()
         logger.warning("a line of the log")
-        assert terminal.getvalue().startswith("\r\x1b[1A\x1b[J")
-        assert terminal.message() == "\ra line of the log\n"
+        erased, _, rest = terminal.message().partition("a line of the log\n")
+        assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
+        # A command that shows its own progress has hosts log nothing.
+        logger.addHandler(logging.NullHandler())
+        shown.tell(SimpleNamespace(name="a", log=print), "x", None)  # type: ignore[arg-type]
+        assert terminal.message() == ""
     finally:
-        logger.removeHandler(handler)
+        logger.handlers.clear()
+
+
+def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is silent for a minute, and nothing says the same every five seconds."""
+    terminal.tty = False
+    lines: list[str] = []
+    host = SimpleNamespace(name="a", log=lines.append)
+    shown: Any = Live()
+    for now in range(1000, 1145, 5):
+        monkeypatch.setattr("time.monotonic", partial(float, now))
+        phase = "weights" if now < 1100 else "compiling"
+        shown.tell(host, f"{phase} {now}", of=phase)
+    assert lines == [
+        "weights 1000", "weights 1030", "weights 1060", "weights 1090", "compiling 1100",
+        "compiling 1130",
+    ]  # fmt: skip
+    shown.fetching(host, HALF)
+    assert lines[-1] == FIGURES
+    assert terminal.message() == ""
 
 
 @pytest.mark.parametrize(("term", "on"), [("xterm", True), ("dumb", False), ("", False)])

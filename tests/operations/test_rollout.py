@@ -10,7 +10,7 @@ from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
 from sparkwright.run import rollout
 from sparkwright.run.state import HostRun, Run
-from tests.operations.harness import FakeHost, Said
+from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import kept_service, probe
 
@@ -103,6 +103,20 @@ def test_back_to_the_release_before() -> None:
     history = (_went(OLDER, "now"), _went(OLD, "now", "reverted"))
     _, result = _back(_status("now", OLDER, OLD, "now", history=history))
     assert [item.to for item in result or ()] == [OLDER]
+
+
+def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
+    """And the run says so; of one that was never proved here nobody knows."""
+    proved = (_went(OLDER, OLD), _went(OLD, "now"))
+    for history, seconds, reason in (
+        (proved, 10.0, ", good here before: watched for 10 s"),
+        ((_went(OLD, "now"),), 75.0, ""),
+        ((_went(OLDER, OLD, "reverted"), _went(OLD, "now")), 75.0, ""),
+    ):
+        host, result = _back(_status("now", OLDER, OLD, "now", history=history), to=OLD)
+        assert [item.service.soak_seconds for item in result or ()] == [seconds]
+        run(host, services.switched_back, lambda result=result: result)
+        assert host.lines[-1] == f"would service qwen36: now back to {OLD}{reason}"
 
 
 def test_back_to_a_named_release() -> None:

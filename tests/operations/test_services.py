@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
-from sparkwright.host.release import SwitchJournal, SwitchRequest
+from sparkwright.host.release import Phase, SwitchJournal, SwitchRequest
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
@@ -167,6 +167,28 @@ def test_a_switch_is_followed_step_by_step() -> None:
     assert host.lines[:3] == ["writing the release", "stopping", "waiting for real answers"]
     # Only the first question starts it.
     assert [bool(item.request["start"]) for item in host.asked[1:]] == [True] + [False] * 4
+
+
+def test_a_boot_is_followed_phase_by_phase() -> None:
+    """The engine's patterns go with the switch; phases come back with the host's clock."""
+    request: dict[str, Any] = {}
+    compiling = Phase("compiling", 990.0, 40.0)
+    phases = [{"qwen36": compiling}, {"qwen36": compiling}, {"": Phase("watching", 990.0, 50.0)}]
+
+    def answer(asked: Any) -> dict[str, JobStatus]:
+        if asked["start"]:
+            request.update(_request(asked))
+        journal = SwitchJournal(request["id"], "ended", "good")
+        if phases:
+            journal = SwitchJournal(request["id"], "proving", phases=phases.pop(0))
+        return {UNIT: JobStatus(journal.result is None, False, as_json(journal), now=1000.0)}
+
+    host = _host(old=True, jobs=answer)
+    assert run(host, services.running, (SERVICE,), SECRETS, execute=True).well
+    assert host.lines[:2] == [
+        "qwen36: compiling for 10 s (40 s last time)", "watching for another 40 s",
+    ]  # fmt: skip
+    assert "first answers" in request["boot_lines"].values()
 
 
 def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:

@@ -15,7 +15,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
-from sparkwright.operations import files, gpu, images, jobs, models, proxies, runtime, watch
+from sparkwright.operations import files, gpu, images, live, models, proxies, runtime, watch
 from sparkwright.resolve.runtime import Runtime
 from tests.operations.harness import Case, check, fake, run
 from tests.operations.sites import BEHIND, host_run, proxied, spark, written
@@ -97,7 +97,7 @@ def _libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "libraries.tar.gz"
     archive.write_bytes(b"libraries")
     monkeypatch.setattr(runtime, "build_runtime", lambda *_: Runtime(archive, "f" * 64))
-    monkeypatch.setattr(jobs._LIVE, "on", False)
+    monkeypatch.setattr(live.LIVE, "on", False)
 
 
 @pytest.mark.parametrize(

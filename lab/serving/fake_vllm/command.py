@@ -83,6 +83,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
             log.engine("INFO", "core.py:210", "FAKE: never becomes healthy, as asked for")
             time.sleep(30)
     load_or_compile(str(settings.model.path))
+    log.engine("INFO", "gpu_worker.py:508", "Available KV cache memory: 67.1 GiB (fake)")
     time.sleep(max(0.0, boot_seconds - (time.monotonic() - begun)))
     took = time.monotonic() - begun
     log.engine("INFO", "core.py:282", f"init engine took {took:.2f} seconds")

@@ -50,8 +50,12 @@ def _equal(rank: Serving) -> dict[str, str | None]:
         "NCCL": nccl[1] if nccl else None,
     }
     if container:
-        # A mounted model's directory is named by its commit.
-        mounts = sorted(f"{mount.target} from {mount.source}" for mount in container.mounts)
+        # A mounted model's directory is named by its commit. Below /run is the head's socket.
+        mounts = sorted(
+            f"{mount.target} from {mount.source}"
+            for mount in container.mounts
+            if not mount.source.startswith("/run/")
+        )
         result |= {"image": container.image, "release": container.release}
         result["weights"] = ", ".join(mounts)
     return result

@@ -53,17 +53,17 @@ def echo_line(line: Line, *, as_json: bool) -> None:
 
 
 def follow(
-    hosts: Mapping[str, tuple[HostInput, LogsAnswer]],
-    meant: Callable[[str, str], bool],
-    *,
-    as_json: bool,
-) -> None:
+    hosts: Mapping[str, tuple[HostInput, LogsAnswer]], meant: Callable[[str, str], bool],
+    hidden: str, *, as_json: bool,
+) -> None:  # fmt: skip
     """Print what comes, until every host is gone.
 
     Args:
         hosts: by name, with what it had said until now.
         meant: whether a service of a host is followed.
+        hidden: a regular expression of lines that are left out; empty for none.
     """
+    left_out = re.compile(hidden or "(?!)")
     printing = threading.Lock()
     running: list[subprocess.Popen[bytes]] = []
 
@@ -89,7 +89,8 @@ def follow(
                 if isinstance(entry, dict):
                     with printing:
                         for line in of_host(name, lines_of(entry, units)):
-                            echo_line(line, as_json=as_json)
+                            if not left_out.search(line.text):
+                                echo_line(line, as_json=as_json)
         errors = process.stderr.read(4000).decode(errors="replace").strip().splitlines()
         last = visible(errors[-1]) if errors else "the connection has ended"
         click.echo(f"{click.style(name, fg='red')}: {last}", err=True)

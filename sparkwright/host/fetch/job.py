@@ -42,7 +42,7 @@ def carry_out(
     try:
         request = read(kind, path)
         how = request.fetch if isinstance(request, PullRequest) else request
-        progress = Progress(Path(how.state_dir))
+        progress = Progress(Path(how.state_dir), "the bundle" if how.offline else "a neighbour")
         message, code = work(request, progress, stop), OK
     except Failed as error:
         message, code = str(error), FAILED

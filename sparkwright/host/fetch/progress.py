@@ -23,6 +23,8 @@ class FetchProgress:
         bytes_total: 0 while it is not known.
         bytes_peers: what came from peers.
         rate: bytes per second over the last ten seconds.
+        source: where most of them came from, in words: ``the internet``, ``a neighbour``, ``the
+            bundle``, or ``the disk`` where none were received; empty before anything is there.
         message: the result, once state is done or failed.
     """
 
@@ -31,6 +33,7 @@ class FetchProgress:
     bytes_total: int = 0
     bytes_peers: int = 0
     rate: int = 0
+    source: str = ""
     message: str = ""
 
 
@@ -42,7 +45,9 @@ _WINDOW = 10.0  # seconds that the rate is averaged over
 class Progress:
     """Counters of one run, safe for threads, written at most once a second."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, peers: str = "a neighbour") -> None:
+        #: What ``source`` calls peers.
+        self._peers = peers
         self.state, self.message, self.bytes_total = "running", "", 0
         self.received_by: Counter[str] = Counter()
         self._path = state_dir / "progress.json"
@@ -83,7 +88,11 @@ class Progress:
         """Replace progress.json. A failure to write it never ends a fetch."""
         now = time.monotonic()
         with self._lock:
-            self._samples.append((now, self.received_by.total()))
+            received, source = self.received_by.total(), "the disk" if self.bytes_done else ""
+            if received:
+                by_peers = 2 * self.received_by[PEERS] > received
+                source = self._peers if by_peers else "the internet"
+            self._samples.append((now, received))
             while now - self._samples[0][0] > _WINDOW:
                 self._samples.popleft()
             passed = now - self._samples[0][0]
@@ -94,6 +103,7 @@ class Progress:
                 bytes_total=self.bytes_total,
                 bytes_peers=self.received_by[PEERS],
                 rate=round(gained / passed) if passed else 0,
+                source=source,
                 message=self.message,
             )
             try:

@@ -58,8 +58,12 @@ FORESEEABLE = "Write the numbers from 1 to 30, separated by spaces."
 _PROXY_SECONDS, _LISTED = 20, 30
 
 
-def health(client: Client) -> str:
-    """Wait for /health, as long as a first boot may take, or until systemd gives up."""
+def health(client: Client, look: Callable[[], object] = lambda: None) -> str:
+    """Wait for /health, as long as a first boot may take, or until systemd gives up.
+
+    Args:
+        look: called every second meanwhile, and once it answers.
+    """
     request = client.request
     deadline = time.monotonic() + request.boot_seconds
     checked = 0.0
@@ -67,6 +71,7 @@ def health(client: Client) -> str:
         try:
             answer = client.server.get("/health")
             if answer.status == 200:
+                look()
                 return "200"
             observed = f"HTTP {answer.status}"
         except NoAnswer as error:
@@ -77,6 +82,7 @@ def health(client: Client) -> str:
             raise Fault("down", f"not healthy after {request.boot_seconds} s: {observed}")
         if now - checked > 1:
             checked = now
+            look()
             unit = systemd.unit(request.unit)
             state = unit.get("ActiveState", "")
             if state in ("failed", "inactive"):
@@ -227,9 +233,17 @@ def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
     return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
 
-def run(request: SmokeRequest) -> SmokeAnswer:
-    """All checks of one service; the first failure ends them, since the rest would fail with it."""
-    plan = [("health", health), ("models", models), ("key", key_required)]
+def run(request: SmokeRequest, look: Callable[[], object] = lambda: None) -> SmokeAnswer:
+    """All checks of one service; the first failure ends them, since the rest would fail with it.
+
+    Args:
+        look: called while it boots; see ``health``.
+    """
+
+    def started(client: Client) -> str:
+        return health(client, look)
+
+    plan = [("health", started), ("models", models), ("key", key_required)]
     plan += [("pooling", pooled)] if request.rerank else [("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
     if request.follower:

@@ -63,9 +63,9 @@ def test_a_model_that_does_not_come_up_is_taken_back_and_not_tried_every_minute(
 ) -> None:
     run = calendar.check.run
 
-    def ill(asked: object) -> object:
+    def ill(asked: object, *look: object) -> object:
         calendar.check.bad = {"a" * 12} if asked.name == "b" else set()  # type: ignore[attr-defined]
-        return run(asked)  # type: ignore[arg-type]
+        return run(asked, *look)  # type: ignore[arg-type]
 
     monkeypatch.setattr(calendar.check, "run", ill)
     _at("08:00", monkeypatch)

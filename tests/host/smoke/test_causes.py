@@ -95,19 +95,20 @@ def test_an_answer_is_of_its_own_cause(
 
 
 class Streaming(Scripted):
-    """A stream of these events, a tenth of a second apart."""
+    """A stream of these events: seconds until the first, and between them."""
 
-    def __init__(self, *events: dict[str, Any] | str) -> None:
+    def __init__(self, *events: dict[str, Any] | str, first: float, pause: float) -> None:
         super().__init__(always((200, "")))
-        object.__setattr__(self, "scripted", events)
+        timed = [(first + number * pause, event) for number, event in enumerate(events)]
+        object.__setattr__(self, "scripted", timed)
 
     def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:
-        for number, event in enumerate(self.scripted):  # type: ignore[attr-defined]
-            yield number / 10, event if isinstance(event, str) else json.dumps(event)
+        for at, event in self.scripted:  # type: ignore[attr-defined]
+            yield at, event if isinstance(event, str) else json.dumps(event)
 
 
-def streaming(*events: dict[str, Any] | str) -> DeepClient:
-    return DeepClient(request(), 1, Streaming(*events))
+def streaming(*events: dict[str, Any] | str, first: float = 0.0, pause: float = 0.1) -> DeepClient:
+    return DeepClient(request(), 1, Streaming(*events, first=first, pause=pause))
 
 
 def delta(**parts: str) -> dict[str, Any]:
@@ -138,6 +139,15 @@ def test_stream(events: list[Any], cause: str, message: str) -> None:
     text = fault(routes.stream, streaming(*events))
     assert text[0] == cause
     assert message in text[1]
+
+
+def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
+    """A small model writes 3,000 tokens a second; what was held back comes at once, and late."""
+    usage = {"choices": [], "usage": {"completion_tokens": 96}}
+    events: list[Any] = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
+    fast, late = (streaming(*events, first=first, pause=0.01) for first in (0.01, 2.0))
+    assert routes.stream(fast).startswith("96 tokens in 3 events over 0.02 s")
+    assert fault(routes.stream, late)[0] == "lump"
 
 
 def test_a_name_that_says_nothing() -> None:

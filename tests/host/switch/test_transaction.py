@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,8 @@ class Check:
     raises: bool = False
     door: str | None = None
 
-    def run(self, gate: SmokeRequest) -> SmokeAnswer:
+    def run(self, gate: SmokeRequest, look: Callable[[], object] = lambda: None) -> SmokeAnswer:
+        look()
         if self.raises:
             self.raises = False
             raise RuntimeError("nobody foresaw this")
@@ -102,6 +104,7 @@ class Host:
         pool: Pool | None = None,
         second_boot: bool = False,
         unit: str = "new unit",
+        soak: float = 0.0,
         **changes: Any,
     ) -> ServiceSwitch:
         """A switch of a service to the new release."""
@@ -115,7 +118,7 @@ class Host:
             **(gate or {}),
         )
         service = replace(
-            rendered, pool=pool, second_boot=second_boot, unit_text=unit,
+            rendered, pool=pool, second_boot=second_boot, unit_text=unit, soak_seconds=soak,
             rank=RANK if follower else None,
         )  # fmt: skip
         made = ServiceSwitch(
@@ -192,6 +195,32 @@ def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
     assert host.switch(host.service()).run() == "reverted"
     assert host.state() == WAS
     assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
+
+
+def test_a_switch_says_what_its_services_do(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The phase of a boot while it is asked, and the time for which it is watched; both are gone
+    with the step, and what a good boot took is kept."""
+    host.serves()
+    line = '*sparkwright-a.service*) echo "$(date +%s).9 host a[1]: Capturing graphs" ;;'
+    program(host.place / "bin", "journalctl", f'case "$*" in {line} esac')
+    seen: list[tuple[str, dict[str, str]]] = []
+    switch = host.switch(host.service(soak=0.5), boot_lines={"Capturing|graphs": "graphs"})
+    note = switch._note
+
+    def noted(*arguments: Any) -> None:
+        note(*arguments)
+        journal = host.journal()
+        seen.append((journal["step"], {k: v["name"] for k, v in journal["phases"].items()}))
+
+    monkeypatch.setattr(switch, "_note", noted)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    assert switch.run() == "good"
+    assert [item for item in seen if item[0] in ("starting", "proving", "ended")] == [
+        ("starting", {}), ("proving", {}), ("proving", {"a": "graphs"}),
+        ("proving", {"": "watching"}), ("ended", {}),
+    ]  # fmt: skip
+    kept = json.loads((host.place / "services/a/boot.json").read_text())
+    assert list(kept) == ["starting", "graphs"]
 
 
 def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
@@ -296,11 +325,11 @@ def test_a_card_with_its_own_memory_is_started_once(host: Host, boots: Boots) ->
 def test_a_second_start_that_fails_goes_back(host: Host, boots: Boots) -> None:
     boots.compiled(warm=False)
 
-    def worse(gate: SmokeRequest) -> SmokeAnswer:
+    def worse(gate: SmokeRequest, _: Callable[[], object]) -> SmokeAnswer:
         ok = boots.starts() != 2
         return SmokeAnswer((CheckResult("health", ok, 0.0, "it died"),))
 
-    host.check.run = worse  # type: ignore[method-assign]
+    host.check.run = worse  # type: ignore[assignment,method-assign]
     assert host.switch(host.service(second_boot=True)).run() == "reverted"
     assert host.state() == WAS
 

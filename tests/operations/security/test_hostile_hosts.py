@@ -127,7 +127,7 @@ def test_at_the_first_look(
     output = capsys.readouterr().out
     assert harmless(output)
     assert "spark-1: sparkwright-observe: " in output
-    assert "NOT as planned: spark-1\n" in output
+    assert "NOT as planned: spark-1: sparkwright-observe: " in output
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -31,7 +31,10 @@ def test_nothing_is_wider_than_the_terminal(
         assert len(line) <= 80 or unbreakable, line
 
 
-@pytest.mark.parametrize("command", ["check", "plan", "doctor", "models list", "diff", "smoke"])
+@pytest.mark.parametrize(
+    "command",
+    ["check", "plan", "doctor", "models list", "diff", "smoke", "status", "history", "report"],
+)
 def test_no_word_is_broken(command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "4000")
     wide = set(_cells(run(COMMANDS[command]).output))

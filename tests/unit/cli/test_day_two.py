@@ -60,6 +60,31 @@ def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
     )]  # fmt: skip
 
 
+def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Having) -> None:
+    asked = having({"spark-1": LogsAnswer(("qwen36",), cursor="s=1"), "rtx-1": LogsAnswer(())})
+    done = run("logs", SITE)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == (
+        "spark-1: nothing is logged, but access lines of checks (--probes)\n"
+        "rtx-1: no service was ever started here\n"
+    )
+    run("logs", SITE, "--probes")
+    request = SimpleNamespace(name="spark-1", settings=SimpleNamespace(services_root="/x"))
+    patterns = [each.arguments["request"](request).hidden for each in asked]
+    assert patterns[1] == ""
+    client = 'INFO:     %s - "%s HTTP/1.1" %s'
+    for line, hidden in (
+        (client % ("127.0.0.1:4242", "GET /health", "200 OK"), True),
+        ("(APIServer pid=1) " + client % ("", "GET /metrics", "200 OK"), True),
+        (client % ("172.18.0.1:80", "GET /v1/models", "401 Unauthorized"), True),
+        (client % ("127.0.0.1:4242", "GET /health", "503 Service Unavailable"), False),
+        (client % ("192.168.1.7:4242", "GET /v1/models", "200 OK"), False),
+        (client % ("127.0.0.1:4242", "POST /v1/chat/completions", "200 OK"), False),
+        ('prompt: INFO: "GET /health HTTP/1.1" 200', False),
+    ):
+        assert bool(re.search(patterns[0], line)) == hidden, line
+
+
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
 def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, action: str) -> None:
     asked = having({"spark-1": DONE})
@@ -136,7 +161,8 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
     first, second = done.stdout.splitlines()
     assert re.fullmatch(r"\w{3} \d\d \d\d:\d\d:\d\d spark-1 qwen36: INFO ready", first)
     assert second.endswith("rtx-1 qwen36: later")
-    assert _lines_wanted(asked[0]) == LogsRequest(None, "/srv", 5, "-600s")
+    wanted = _lines_wanted(asked[0])
+    assert replace(wanted, hidden="") == LogsRequest(None, "/srv", 5, "-600s")
     assert asked[0].options == {"planless": True}
 
 

@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.service import CheckResult
 from sparkwright.results.run_summary import Row, ServiceRow, render
@@ -37,6 +39,31 @@ def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
 def test_a_dry_run_promises_nothing() -> None:
     bare = replace(SERVICE, smoke=None)
     assert "planned" in text(row(services=(bare,)), dry=True)
+
+
+def test_a_run_that_only_looks_counts_what_would_change() -> None:
+    bare = replace(SERVICE, smoke=None)
+    looked = row(services=(bare,), pending=("restart", "watch"))
+    assert "  3 changes would be made, 1.0 s" in text(looked, row(pending=("unit",)), dry=True)
+    assert "  0 changes would be made, 1.0 s" in text(row(services=(bare,)), dry=True)
+    assert "  0 changes, 1.0 s" in text(looked)
+
+
+def test_the_last_line_has_the_reason_of_the_only_host_that_failed() -> None:
+    failed = row(refused="refused by preflight: gpu\nmore of it")
+    assert text(failed).endswith("\nNOT as planned: spark-1: refused by preflight: gpu\n")
+    others = text(failed, row(host="spark-2", refused="no answer"))
+    assert others.endswith("\nNOT as planned: spark-1, spark-2\n")
+
+
+def test_80_columns_hold_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = replace(SERVICE, tag="2026-07-01-v0.24.0", release="56bd2d6ed23b")
+    shown = row(services=(wide,), refused="word " * 40, changes=("restart",))
+    words = set(text(shown).split())
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = text(shown).partition("Ask it:")[0]
+    assert all(len(line) <= 80 for line in narrow.splitlines()), narrow
+    assert set(narrow.split()) <= words
 
 
 def test_a_failed_check_is_reported_in_its_own_words() -> None:

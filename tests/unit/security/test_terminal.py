@@ -2,10 +2,10 @@
 
 import json
 import logging
-import os
 import unicodedata
 from io import BytesIO
 from queue import Queue
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -21,9 +21,10 @@ from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
+from sparkwright.host.release import Phase
 from sparkwright.operations.live import Live
 from sparkwright.results.disk_usage import render as render_usage
-from sparkwright.results.progress import line
+from sparkwright.results.progress import line, phases, together
 from sparkwright.results.run_summary import Row, render
 from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
@@ -82,18 +83,15 @@ def test_the_report_of_a_run() -> None:
 
 
 def test_progress_disk_usage_and_who_holds_the_lock(capsys: pytest.CaptureFixture[str]) -> None:
-    assert harmless(line({"body": FetchProgress(EVIL)}))
+    assert harmless(line(together({"body": FetchProgress(EVIL, 1, 2, source=EVIL)})))
     assert harmless(described(Owner("t", EVIL), 5.0))
     item = {"kind": EVIL, "name": EVIL, "path": EVIL, "size": 1, "frees": 1, "fault": EVIL}
     assert harmless(
         render_usage({"h": decode(DiskUsage, {"things": [item], "foreign": [EVIL]})}, pruning=False)
     )
+    assert harmless(phases({EVIL: Phase(EVIL, 1.0, 2.0)}, 5.0))
     live = Live()
-    live._listening = True
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("os.get_terminal_size", lambda _: os.terminal_size((200, 24)))
-        patched.setattr("sys.stderr.fileno", lambda: 2, raising=False)
-        live.show("h", EVIL)
+    live.tell(SimpleNamespace(name="h", log=lambda text: click.echo(text, err=True)), EVIL, None)  # type: ignore[arg-type]
     assert harmless(click.unstyle(capsys.readouterr().err))
 
 

@@ -126,7 +126,16 @@ def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: s
 
 def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
     alone = spark(service=service(container=container(image="example:2")))
-    result = diagnose_all({"spark-1": _rank(0), "spark-2": _rank(1), "spark-3": alone})
+    # Requests come to the head alone, through its engine's socket.
+    directory = "/run/sparkwright-engines/qwen36"
+    socket = {
+        "mounts": [
+            {"source": "/opt/models/m", "target": "/model"},
+            {"source": directory, "target": directory},
+        ]
+    }
+    head = _rank(0, container=socket)
+    result = diagnose_all({"spark-1": head, "spark-2": _rank(1), "spark-3": alone})
     assert result == {"spark-1": [], "spark-2": [], "spark-3": []}
 
 

@@ -1,0 +1,19 @@
+"""pyinfra's command line in this process, without its frames around what our operations say."""
+
+import re
+import sys
+from collections.abc import Sequence
+
+from sparkwright.facts import hooks
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run pyinfra with these arguments; ends the process as pyinfra does.
+
+    Its frames are shown with ``-v``.
+    """
+    if not any(re.fullmatch(r"-\w*v\w*|--debug.*", word) for word in arguments):
+        hooks.hide_frames()
+    # Hosts are prepared by what this says (`hooks.command_line`).
+    sys.argv = ["pyinfra", *arguments]
+    hooks.own("main").main()

@@ -1,0 +1,59 @@
+"""What a run shows while it waits: bars of downloads, phases of a boot, the time left to watch."""
+
+import os
+import pty
+import re
+import subprocess
+
+from tests.fleet.bad_tags import NEW
+from tests.fleet.fetching import HOST
+from tests.fleet.site import Site, bare, inside
+
+_SLOW = ("--data", "download_limit_mb=2")
+
+
+def _on_a_terminal(site: Site, *arguments: str) -> str:
+    """What a run shows on a terminal of 80 columns, without colours and movements of the cursor."""
+    ours, its = pty.openpty()
+    run = subprocess.Popen(
+        site.command("--yes", *arguments), cwd=site.folder, stdin=subprocess.DEVNULL,
+        stdout=its, stderr=its, env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )  # fmt: skip
+    os.close(its)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # the last one that wrote is gone
+        pass
+    assert run.wait(60) == 0, shown.decode()
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+
+
+def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
+    site.power_on()
+    site.repair()
+    bare(HOST)
+    boot = '"port": 8000, "environment": {"FAKE_VLLM_BOOT_SECONDS": "20"},'
+    site.edit("group_data/sparks.py", '"port": 8000,', boot)
+    try:
+        shown = _on_a_terminal(site, "--limit", HOST, *_SLOW)
+        bar = rf"\[{HOST}\] [━╸╺ ]+ 0\.\d\d of 0\.\d\d GB at \d+ MB/s from the internet"
+        assert re.search(bar, shown), shown
+        assert re.search(rf"\[{HOST}\] .*qwen36: capturing graphs for \d+ s\s", shown), shown
+        kept = inside(HOST, "cat", "/opt/sparkwright/services/qwen36/boot.json")
+        assert all(phase in kept for phase in ("weights into memory", "capturing graphs"))
+
+        # Without a terminal: a line where something else begins, with what the boot before took.
+        site.rollout(soak_seconds=12)
+        run = site.deploy("--limit", HOST, "--data", f"image_tag={NEW}")
+    finally:
+        site.reset()
+    phase = rf"\[{HOST}\] +qwen36: capturing graphs for \d+ s \(\d+ s last time\)"
+    assert re.search(phase, run.output), run.output
+    assert re.search(rf"\[{HOST}\] +watching for another \d+ s", run.output), run.output
+    # Nothing of that is asked of a host that has nothing to do.
+    site.deploy("--limit", HOST)
+    again = site.deploy("--limit", HOST)
+    assert again.changed == set()
+    assert again.host(HOST)["executions"] == 2
