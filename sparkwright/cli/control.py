@@ -225,19 +225,25 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
 @options.option("remove --bootstrap")
 @options.yes_option
 @options.json_option
-def remove(hosts: Hosts, yes: bool, as_json: bool, **more: Any) -> None:
+def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weights: bool) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
-    Containers that were taken over from an installation by hand are started again. Exit code 0
-    only when every host answered.
+    A host that is named is left as bootstrap found it, too; --no-bootstrap keeps Docker and sudo as
+    they are, for a deploy that follows. Containers that were taken over from an installation by
+    hand are started again. Exit code 0 only when every host answered.
     """
-    if hosts.named_services and more["bootstrap"]:
+    if hosts.named_services and bootstrap:
         raise click.UsageError("--bootstrap goes with everything, not with a service")
-    subject = hosts.subject("everything of sparkwright's", "from")
+    if bootstrap is None:
+        bootstrap = bool(hosts.limit) and not hosts.named_services
+    steps = " and of its bootstrap" if bootstrap else ""
+    subject = hosts.subject(f"everything of sparkwright's{steps}", "from")
     options.confirm(f"Remove {subject}?", yes=yes, dry=False)
     from sparkwright.run import changes
 
-    change = partial(changes.removed, services=hosts.services_of, **more)
+    change = partial(
+        changes.removed, services=hosts.services_of, bootstrap=bootstrap, weights=weights
+    )
     result = hosts.change(change, planless=True)
     if as_json:
         options.print_json(encode(result.answers))

@@ -176,8 +176,8 @@ def other_format(observed: Observation) -> str | None:
     formats = {name: state.format for name, state in observed.services.items()}
     names = [name for name, kept in formats.items() if kept not in (None, FORMAT)]
     remedy = (
-        "another version of sparkwright deployed this host: run sparkwright remove (weights stay), "
-        "then deploy"
+        "another version of sparkwright deployed this host: run sparkwright remove "
+        "--no-bootstrap (weights stay), then deploy"
     )
     return f"{', '.join(names)}: {remedy}" if names else None
 

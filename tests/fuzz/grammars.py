@@ -155,7 +155,8 @@ def _locked() -> Any:
 entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
 lock = _yaml(_locked())
 
-#: Commands that ask no host. The others judge the same words before they do.
+#: Commands that ask no host, and `up`, which does not without a terminal. The others judge the same
+#: words before they do.
 _COMMANDS = _DATA["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
 _OPTIONS = _DATA["OPTIONS"]

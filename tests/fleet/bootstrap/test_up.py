@@ -103,7 +103,7 @@ def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> 
     again = _again(mine, "up", TARGET, "--yes")
     assert again.returncode == 0, again.stdout
     assert (mine / "inventory/lab.py").read_text() == before
-    done = _again(mine, "remove", BARE.address, "--bootstrap", "--yes")
+    done = _again(mine, "remove", BARE.address, "--yes")
     assert done.returncode == 0, done.stdout
     _shell(f"! command -v docker && ! test -e /etc/sudoers.d/sparkwright-{USER}")
 

@@ -207,7 +207,9 @@ def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "a")], stdout=-3, stderr=-3)
     try:
         with box(tmp_path, banner=evil) as server:
-            _login(tmp_path, server, Somebody(), f"ForwardAgent {tmp_path}/a").open()
+            _login(
+                tmp_path, server, Somebody(), f"ForwardAgent yes\nIdentityAgent {tmp_path}/a"
+            ).open()
             assert server.agents == 0
     finally:
         agent.kill()

@@ -25,6 +25,7 @@ from sparkwright.config.inventory_line import with_host
 from sparkwright.config.secrets import Secret
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.removal import RemovalAnswer
 from sparkwright.run.bootstrap import Readiness
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.sizes import GIB
@@ -243,6 +244,20 @@ def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
     assert done.exit_code == 1
     assert "run the same command again" in done.output
     assert list(_inventory()) == ["spark-1"]
+
+
+@TABLES("arguments", "undone")
+def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], *, undone: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("inventory").mkdir()
+    Path("inventory/lab.py").write_text("sparks = [('spark-1', {'services': {'qwen36': {}}})]\n")
+    asked = answering(monkeypatch, lambda _: {"spark-1": RemovalAnswer(("it",), ())})
+    done = run("remove", *arguments, "--yes")
+    assert done.exit_code == 0, done.output
+    assert asked[0].arguments["bootstrap"] is undone
+    assert ("unless inventory/lab.py lacks it" in done.output) is ("spark-1/" not in arguments[0])
 
 
 # Attacks
