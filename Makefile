@@ -63,7 +63,7 @@ test: check ## everything: format, lint, types, unit tests, the page in a browse
 test-faults: setup ## faults one by one, sharing, proxies and taking over, on the virtual fleet
 	$(SUDO) $(BIN)/python -m pytest -m faults
 
-test-fuzz: setup ## 5,000 wrong inputs: inventories, group_data, catalogs, locks, command lines
+test-fuzz: setup ## 6,000 wrong inputs: inventories, group_data, catalogs, locks, command lines
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=fuzz tests/fuzz
 
 clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (250 MB more)

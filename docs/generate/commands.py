@@ -10,10 +10,11 @@ from sparkwright.cli import main
 from sparkwright.cli.lib.connecting import OPTIONS
 
 _INTRODUCTION = """\
-Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra
-INVENTORY deploy.py` is what changes hosts; the commands here plan, look, and maintain. Names are
-those of hosts and services ([Naming hosts and services](day-two.md#naming-hosts-and-services));
-`--limit` and `--data` mean what they mean for pyinfra.
+Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`.
+`sparkwright deploy` changes hosts, as `pyinfra INVENTORY deploy.py` does; the others plan, look,
+and maintain. Names are those of hosts and services
+([Naming hosts and services](day-two.md#naming-hosts-and-services)); `--limit` and `--data` mean
+what they mean for pyinfra.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
 `fish_source` work too.

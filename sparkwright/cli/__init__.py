@@ -109,15 +109,16 @@ def _tell(error: UserError) -> None:
 @click.version_option(__version__, "-V", "--version", prog_name="sparkwright")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Look at a fleet's plan without touching a host; look after what lies on the hosts.
+    """Take boxes to services that answer, and look after them.
 
-    `sparkwright deploy` makes the hosts so; it is pyinfra INVENTORY deploy.py.
+    `sparkwright up me@my-spark.local` is the first command, from a box to an answer. `sparkwright
+    deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
 
     Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
     HOST/SERVICE, or SERVICE on every host that has it. Without a name every host is meant. A name
     that ends in .py is the inventory; without one it is SPARKWRIGHT_INVENTORY, or the site's own.
 
-    Run it in the site's folder, which `sparkwright init` makes. Shell completion: `eval
+    Run it in the site's folder, which `up` or `init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
     codes: 0 all well, 1 something was found, 2 the input can't be used or the plan has a mistake.
     """

@@ -33,10 +33,11 @@ class NewHost:
 
 
 def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
-    """The site's files by path; no host stands in its inventory but these."""
+    """The site's files by path; without hosts the inventory is the example, to be edited."""
     texts = {path: (SKELETON / path).read_text(encoding="utf-8") for path in FILES}
     texts[".gitignore"] = texts[".gitignore"].partition(_DEVELOPMENT)[0]
-    texts[INVENTORY] = _inventory(hosts, catalog)
+    if hosts:
+        texts[INVENTORY] = _inventory(hosts, catalog)
     return texts
 
 

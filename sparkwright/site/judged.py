@@ -90,11 +90,18 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
             yield _MESSAGES.mistake("no-canary", "rollout.canaries", plan.host, **facts)
 
 
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except RecursionError:  # lists within lists, which is a mistake of its own
+        return "too deep"
+
+
 def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Hosts that the controller reaches at the address and port of another host, the same way."""
     names: dict[tuple[str, ...], str] = {}
     for name, data in everyone.items():
-        way = (str(data.get(key)) for key in ("ssh_config_file", "ssh_paramiko_connect_kwargs"))
+        way = (_text(data.get(key)) for key in ("ssh_config_file", "ssh_paramiko_connect_kwargs"))
         address = ssh_address(name, data), str(data.get("ssh_port") or 22), *way
         if (other := names.setdefault(address, name)) != name:
             facts = {"address": address[0], "other": other}

@@ -1,4 +1,4 @@
-"""docs/first-week.md as blocks of shell, and what stands before each in a comment for its test."""
+"""A page as blocks of shell, and what stands before each in a comment for its test."""
 
 import re
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.fleet.site import ROOT
 
 PAGE = ROOT / "docs/first-week.md"
+TASKS = ROOT / "docs/tasks.md"
 _BLOCK = re.compile(r"(?:<!-- test: (?P<test>.*?) -->\n)?```sh\n(?P<code>.*?)```\n", re.S)
 _WORDS = {
     "says": r"says (.+)",

@@ -1,4 +1,4 @@
-"""A new user's first week: every block of docs/first-week.md, as it stands, on the fleet."""
+"""A new user's first week, and ten tasks: every block of two pages, as it stands, on the fleet."""
 
 import http.client
 import os
@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from lab import fleet as machines_of_the_lab
 from lab import machines
 from lab.layout import DEPOT, HUB_PORT, REGISTRY_PORT, SSH, USER
-from tests.fleet.first_week import PAGE, Shell, blocks
+from tests.fleet.first_week import PAGE, TASKS, Block, Shell, blocks
 from tests.fleet.site import MACHINES, ROOT, bare, ssh
 
 HOSTS = ("spark-1", "rtx-1")
@@ -31,6 +32,17 @@ disk_headroom_gib = 1
 drop_caches = False
 second_boot = False
 rollout = {{"soak_seconds": 2, "notice_seconds": 1}}
+"""
+#: What a laptop has that this machine has not: another one, pipx, and somebody who says yes.
+_STAND_INS = """
+scp() { mkdir -p ~/laptop; cp -r "$2" ~/laptop; cd ~/laptop/my-lab; }
+pipx() { sparkwright --version; }
+sparkwright() {
+    case "$1 $2" in
+    up*|deploy*|rollback*|remove*|"models prune") command sparkwright "$@" --yes ;;
+    *) command sparkwright "$@" ;;
+    esac
+}
 """
 _SERVICES = ("docker-registry", "sparkwright-lab-hub")
 
@@ -75,33 +87,41 @@ def test_every_block_of_the_first_week(week: Shell) -> None:
         week.run(block, 400)
         match block.after:
             case "lab":
-                _into_the_lab(week.folder)
+                _into_the_lab(week)
             case "nothing is left":
                 for host in HOSTS:
                     _empty(host)
 
 
-def _into_the_lab(site: Path) -> None:
-    """Where the hosts are, and where images and models come from."""
-    settings = site / "group_data/all.py"
-    if _LAB not in settings.read_text():
-        with settings.open("a") as file:
-            file.write(_LAB)
-        cache = ROOT / ".sparkwright/cache"
-        if cache.is_dir():  # the bundles for hosts: made once, not for each test run
-            shutil.copytree(cache, site / ".sparkwright/cache")
-    inventory = site / "inventory/lab.py"
-    text = inventory.read_text()
-    for host in HOSTS:
-        connection = {
-            "ssh_hostname": MACHINES[host].address,
-            "ssh_user": USER,
-            "ssh_key": f"{SSH}/id_ed25519",
-            "ssh_known_hosts_file": f"{SSH}/known_hosts",
-            "ssh_strict_host_key_checking": "yes",
-        }
-        text = text.replace(f'["{host}"]', f'[("{host}", {connection!r})]')
-    inventory.write_text(text)
+@pytest.mark.timeout(900)
+def test_every_block_of_the_ten_tasks(week: Shell) -> None:
+    """Beside a Spark that serves, in a folder as the first week has it."""
+    first = [block for block in blocks(PAGE.read_text()) if block.title.startswith("Monday")]
+    for block in first[:3]:
+        week.run(block, 400)
+        if block.after:
+            _into_the_lab(week)
+    for block in blocks(TASKS.read_text(encoding="utf-8")):
+        week.run(replace(block, code=_STAND_INS + block.code), 400)
+    assert week.folder.name == "my-lab"
+    assert "laptop" in week.folder.parts
+    assert ssh("rtx-1", "docker ps -aq") == ""
+
+
+def _into_the_lab(week: Shell) -> None:
+    """Make the site that `up` would make, with where hosts are, and images and models come from."""
+    week.run(Block("a site in the lab", "sparkwright init .\n"), 60)
+    names = week.folder / "ssh_config"
+    names.write_text(
+        "".join(f"Host {host}\n HostName {MACHINES[host].address}\n" for host in HOSTS)
+        + f"Host *\n User {USER}\n IdentityFile {SSH}/id_ed25519\n"
+        f" UserKnownHostsFile {SSH}/known_hosts\n"
+    )
+    with (week.folder / "group_data/all.py").open("a") as file:
+        file.write(f"{_LAB}ssh_config_file = {str(names)!r}\n")
+    cache = ROOT / ".sparkwright/cache"
+    if cache.is_dir():  # the bundles for hosts: made once, not for each test run
+        shutil.copytree(cache, week.folder / ".sparkwright/cache")
 
 
 def _internet(word: str) -> None:

@@ -170,3 +170,15 @@ command_line = st.tuples(
     st.sampled_from((*_COMMANDS, "chekc", "")),
     st.lists(st.one_of(st.sampled_from(_OPTIONS), _WORDS), max_size=6),
 ).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))
+_UP_WORDS = st.sampled_from(_DATA["UP_WORDS"])
+_UP_OPTIONS = st.sampled_from(_DATA["UP_OPTIONS"])
+#: Boxes to log in to, and options around them; most of them could be meant.
+up = st.tuples(
+    st.lists(st.one_of(*[st.sampled_from(_DATA["BOXES"])] * 5, _WORDS), min_size=1, max_size=3),
+    st.lists(st.one_of(*[_UP_OPTIONS] * 5, st.lists(_UP_WORDS, max_size=2)), max_size=2),
+    st.sampled_from((["--yes"], ["--yes"], ["--yes"], [])),
+).map(
+    lambda parts: [
+        word.replace("\0", "") for words in (parts[0], *parts[1], parts[2]) for word in words
+    ]
+)

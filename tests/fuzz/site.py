@@ -23,8 +23,8 @@ CATALOG = (
 )
 INVENTORY = 'sparks = ["spark-1", "spark-2"]\n'
 GROUP_DATA = f'services = {{"qwen36": {{"recipe": "{RECIPE}"}}}}\n'
-#: Seconds of computing that no command of these takes, whatever it is given.
-LONGEST = 5.0
+#: Seconds of computing that no command of these takes, whatever it is given; and of waiting.
+LONGEST, PATIENCE = 5.0, 10.0
 CODES = {0, 1, 2, 130}
 
 
@@ -63,17 +63,18 @@ def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
         outputs: the paths of the site at which it may write.
     """
     before = contents(folder.parent)
-    began = time.process_time()
+    began, waiting = time.process_time(), time.monotonic()
     result = CliRunner().invoke(
         main, list(arguments), prog_name="sparkwright", env={"HOME": str(folder.parent / "home")}
     )
-    took = time.process_time() - began
+    took, waited = time.process_time() - began, time.monotonic() - waiting
     message = f"{arguments}: {result.output[-2000:]}"
     if not (result.exception is None or isinstance(result.exception, SystemExit)):
         raise AssertionError(message) from result.exception
     assert result.exit_code in CODES, (result.exit_code, message)
     assert "Traceback" not in result.output, message
     assert took < LONGEST, (took, message)
+    assert waited < PATIENCE, (waited, message)
     after = contents(folder.parent)
     changed = {path for path in before | after if before.get(path) != after.get(path)}
     allowed = tuple(Path("site", output).as_posix() for output in outputs)

@@ -1,23 +1,28 @@
 """Whatever a user writes: no traceback, no hang, known exit codes, nothing written elsewhere.
 
-A few hundred inputs here; `make test-fuzz` tries 5,000.
+A few hundred inputs here; `make test-fuzz` tries 6,000.
 """
 
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+import sparkwright.run  # as `up` has it, before sockets are patched  # noqa: F401
+from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.config import places, python_files
 from sparkwright.resolve import credentials
 from tests.fuzz import grammars
 from tests.fuzz.site import catalog, run, site
+from tests.fuzz.values import Deep
 
-#: Each of the five takes half of the profile's number: 375 inputs, or 5,000.
+#: Each of the six takes half of the profile's number: 450 inputs, or 6,000.
 many = settings(max_examples=settings().max_examples // 2)
 
 
@@ -52,6 +57,7 @@ def test_inventories(data: bytes) -> None:
 
 @many
 @given(data=grammars.group_data)
+@example(data=f"ssh_paramiko_connect_kwargs = {Deep(3000)!r}".encode())
 def test_group_data(data: bytes) -> None:
     _run({"group_data/all.py": data}, "check", "inventory/lab.py")
 
@@ -75,3 +81,16 @@ def test_command_lines(arguments: tuple[str, ...]) -> None:
     # Every word may name a place; `report` has one of its own.
     named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}
     _run({}, *arguments, outputs=[*named, *([".sparkwright"] if "report" in arguments else [])])
+
+
+@many
+@given(arguments=grammars.up, gpu=st.sampled_from(("gb10", "rtx5090", None)))
+def test_up(arguments: list[str], gpu: str | None) -> None:
+    """Boxes can be logged in to, and do not answer when their state is asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparkwright.cli.up.Login.open", lambda _: None)
+        patch.setattr(
+            "sparkwright.cli.up.gpu_of", lambda name, source, _: Box(name, source, gpu, gpu or "")
+        )
+        patch.setattr("sparkwright.cli.up.Hosts.ask", lambda *_, **__: SimpleNamespace(answers={}))
+        _run({"deploy.py": ""}, "up", *arguments, outputs=[*arguments, ".sparkwright"])

@@ -166,7 +166,7 @@ def test_every_command_line_is_accepted(name: str) -> None:
 
 def test_the_main_commands_are_among_them() -> None:
     lines = {shlex.join(line) for line in command_lines(read("README.md").code)}
-    assert {"pyinfra inventory/lab.py deploy.py", "make demo", "make test"} <= lines
+    assert {"sparkwright up me@my-spark.local", "make demo", "make test"} <= lines
 
 
 @pytest.mark.parametrize("line", REFUSED)

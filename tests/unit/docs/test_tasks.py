@@ -1,0 +1,61 @@
+"""Ten tasks of a user: what docs/tasks.md says of each, and what leads there."""
+
+import re
+
+import pytest
+
+from sparkwright.cli import sections
+from tests.unit.docs.markdown import ROOT, read
+from tests.unit.docs.test_command_lines import command_lines
+
+#: Task -> command of it, and a word that its line of `sparkwright --help` has of the task.
+TASKS = {
+    "Add a box": ("up", "box"),
+    "Change a model": ("advise", "models"),
+    "See why it is slow": ("doctor", "slow"),
+    "Go back": ("rollback", "Go back"),
+    "Rotate a key": ("key", "rotate"),
+    "Free disk": ("models", "disks"),
+    "Move to a new laptop": ("up", "box"),
+    "Take a box out": ("remove", "Take a box out"),
+    "Share it with the family": ("key", "one for each client"),
+    "Update everything": ("lock", "--upgrade"),
+}
+_SECTIONS = dict(
+    re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", read("docs/tasks.md").text, re.M | re.S)
+)
+
+
+def test_the_page_has_the_ten_tasks() -> None:
+    assert list(_SECTIONS) == list(TASKS)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_at_most_three_commands_and_a_page_that_says_more(task: str) -> None:
+    (block,) = re.findall(r"```sh\n(.*?)```", _SECTIONS[task], re.S)
+    commands = block.splitlines()
+    assert 1 <= len(commands) <= 3
+    assert not [line for line in commands if re.search(r"&&|;|\|", line)]
+    first = next(line[1] for line in command_lines(commands) if line[0] == "sparkwright")
+    pages = "".join(
+        read(f"docs/{name}").text for name in re.findall(r"\]\(([\w-]+\.md)", _SECTIONS[task])
+    )
+    assert f"sparkwright {first}" in pages
+
+
+def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> None:
+    text = read("README.md").text.partition("## One Spark\n")[2].partition("\n## ")[0]
+    first, *_ = re.findall(r"(?:^    \S.*\n)+", text, re.M)
+    commands = [" ".join(line.split()[:2]) for line in first.splitlines()]
+    assert commands == ["pipx install", "sparkwright up"]
+    # tests/fleet/bootstrap/test_up.py is asked as many.
+    assert len(re.findall(r"^\d\. ", text, re.M)) == 3
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_readme_and_the_help_lead_to_it(task: str) -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert any(task.lower() in line.lower() for line in lines if "](docs/tasks.md)" in line)
+    command, word = TASKS[task]
+    helps = {name: line for section in sections().values() for name, line in section.items()}
+    assert word in helps[command]
