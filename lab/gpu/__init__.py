@@ -4,8 +4,8 @@ It brings up a depot (registry, hub) and one virtual host for each GPU (systemd,
 machine's own driver and GPU), all on that machine. The roles deploy to it as to any host.
 
 1. `make gpu-pack`, on a machine with Debian's and Python's packages: the lab's base tree, vLLM's
-   wheels and the controller's, cut into eight parts of at most 50 MiB in `.gpu/parts`. About 10
-   minutes of one core, 3 GB of disk.
+   wheels and the controller's, cut into eight parts of at most 50 MiB in `.gpu/parts`. About 4
+   minutes of one core, 2 GB of disk.
 2. On the GPU machine, in a copy of the checkout: `lab/gpu/start.sh receive FOLDER` for each part,
    in order (an archive is unpacked as soon as it is whole), and after the first one
    `lab/gpu/start.sh make`: weights (5 s) and image (30 s) are made meanwhile.
