@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-down check unit test test-faults test-fuzz test-real-engine test-bench clients \
 	bench bench-tools bench-fetching bench-switching bench-starting \
-	bench-networks bench-commands bench-report picture pins wheel release-check
+	bench-networks bench-commands bench-report picture pins wheel release-check gpu gpu-pack
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -84,6 +84,12 @@ bench-tools: .venv-bench/.ready ## install the load generator of `sparkwright be
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints-bench.txt
 	touch $@
+
+gpu-pack: setup ## pack what a GPU machine without network needs, in parts: .gpu/parts
+	$(SUDO) $(BIN)/python -m lab.gpu.pack
+
+gpu: ## bring up the lab of real GPUs on this machine, from the parts of `make gpu-pack`
+	$(SUDO) lab/gpu/start.sh all
 
 test-bench: setup bench-tools ## the real load generator against a local fake for vLLM, a minute
 	$(BIN)/python -m pytest -m bench

@@ -51,7 +51,7 @@ def up(only: tuple[str, ...] = ()) -> None:
             # The image needs a root file system of its own: made beside the hosts'.
             image = pool.submit(_image_files)
             tree = base.ensure()
-            _keys()
+            keys()
             network.up()
             repositories = pool.submit(_repositories)
             asleep = [machine for machine in (DEPOT, *hosts) if not machines.running(machine)]
@@ -67,8 +67,8 @@ def up(only: tuple[str, ...] = ()) -> None:
             repositories.result()
             image.result()
             ready = [pool.submit(_wait_host, host) for host in hosts]
-            _wait("registry", DEPOT, REGISTRY_PORT)
-            _wait("hub", DEPOT, HUB_PORT)
+            wait("registry", DEPOT, REGISTRY_PORT)
+            wait("hub", DEPOT, HUB_PORT)
             _push()
             for job in ready:
                 job.result()
@@ -94,7 +94,7 @@ def status() -> None:
     """Which machines run and whether they answer, whose they are, and who holds them."""
     for machine in MACHINES:
         port = REGISTRY_PORT if machine is DEPOT else 22
-        if machine in SPARES and machines.running(machine) is None:
+        if machine not in (DEPOT, *HOSTS) and machines.running(machine) is None:
             continue
         state = "off" if machines.running(machine) is None else "booting"
         if state == "booting" and _open(machine.address, port):
@@ -136,7 +136,7 @@ def _of_whom(say: Callable[[str], None]) -> None:
         machines.cut_power(DEPOT)
 
 
-def _keys() -> None:
+def keys() -> None:
     """Make a key pair for the user and one for all hosts, once per fleet."""
     if (SSH / "known_hosts").exists():
         return
@@ -183,9 +183,9 @@ def _push() -> None:
 
 def _wait_host(host: Machine) -> None:
     """SSH answers and Docker runs."""
-    _wait("SSH", host, 22)
+    wait("SSH", host, 22)
     if host.bare:
-        _wait("apt repository", DEPOT, APT_PORT)
+        wait("apt repository", DEPOT, APT_PORT)
         return
 
     def docker() -> bool:
@@ -194,7 +194,7 @@ def _wait_host(host: Machine) -> None:
     _until(docker, f"Docker of {host.name}", 60)
 
 
-def _wait(label: str, machine: Machine, port: int) -> None:
+def wait(label: str, machine: Machine, port: int) -> None:
     _until(lambda: _open(machine.address, port), f"{label} of {machine.name}", 90)
 
 

@@ -32,6 +32,7 @@ class Machine:
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
         newest: whether its Docker is the newest that Debian has, with containerd's image store, as
             fresh ones of 29 have.
+        devices: device nodes of a real GPU that it gets (`lab/gpu`).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Machine:
     dgx: bool = False
     bare: bool = False
     newest: bool = False
+    devices: tuple[str, ...] = ()
 
     @property
     def machine(self) -> str:
@@ -82,4 +84,14 @@ SPARES = (
     Machine("bare-1", "10.213.77.31", "rtx5090", BOX_MEMORY, bare=True),
     Machine("newdocker-1", "10.213.77.32", "rtx5090", BOX_MEMORY, newest=True),
 )
-MACHINES = (DEPOT, *HOSTS, *SPARES)
+#: One for each real GPU of this machine: only `lab/gpu` brings them up.
+GPU_HOSTS = tuple(
+    Machine(
+        f"gpu-{number + 1}",
+        f"10.213.77.{41 + number}",
+        devices=(f"/dev/nvidia{number}", "/dev/nvidiactl", "/dev/nvidia-uvm",
+                 "/dev/nvidia-uvm-tools"),
+    )
+    for number in range(8)
+)  # fmt: skip
+MACHINES = (DEPOT, *HOSTS, *SPARES, *GPU_HOSTS)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import apt, cgroups, fakes, origin
+from lab.gpu import driver
 from lab.layout import (
     APT_PORT,
     BRIDGE,
@@ -174,7 +175,10 @@ def _binds(machine: Machine) -> list[str]:
     result = [f"--bind={machine.home}/docker:/var/lib/docker"]
     if machine.newest:
         result.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
-    return result
+    if machine.devices:
+        (machine.home / "models").mkdir(exist_ok=True)
+        result.append(f"--bind={machine.home}/models:/opt/models")
+    return [*result, *(f"--bind={node}" for node in machine.devices)]
 
 
 def _configure(machine: Machine) -> None:
@@ -217,6 +221,8 @@ def _configure(machine: Machine) -> None:
             daemon["runtimes"] = {"nvidia": runtime}
         if machine.newest:
             daemon["features"] = {"containerd-snapshotter": True}
+        if machine.devices:
+            daemon |= driver.install(root)
         _write(root, "etc/docker/daemon.json", json.dumps(daemon, indent=4) + "\n")
         fakes.install(machine)
     _write(root, "etc/sparkwright-lab/configured", "")

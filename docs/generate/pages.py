@@ -8,6 +8,7 @@ from docs.generate import (
     checks,
     commands,
     deviations,
+    gpu_runs,
     json_documents,
     operations,
     settings,
@@ -18,8 +19,9 @@ from sparkwright.config.places import CATALOG
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Path below the root -> text. The README is written by hand but for its table of speeds."""
+    """Path below the root -> text. README and lab.md are written by hand but for a table."""
     shipped = load_catalog([CATALOG])
+    lab = (root / "docs/lab.md").read_text(encoding="utf-8")
     readme = (root / "README.md").read_text(encoding="utf-8")
     return {
         "catalog/DEVIATIONS.md": deviations.page(shipped, root / "docs/deviations.yaml"),
@@ -29,6 +31,7 @@ def pages(root: Path) -> dict[str, str]:
         "docs/commands.md": commands.page(),
         "docs/diagnoses.md": checks.diagnoses(shipped),
         "docs/json.md": json_documents.page(),
+        "docs/lab.md": gpu_runs.inserted(lab),
         "docs/operations.md": operations.page(),
         "docs/rules.md": checks.rules(shipped, root / "docs/known-issues.yaml"),
         "docs/settings.md": settings.page(),

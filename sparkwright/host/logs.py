@@ -6,6 +6,7 @@ import re
 
 from sparkwright.host.lib import documents, homes
 from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.journal import ERASE
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass
 
@@ -100,7 +101,8 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     )
     if not isinstance(message, str):
         return []
-    return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in message.splitlines()]
+    lines = message.replace(ERASE, "").splitlines()
+    return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in lines]
 
 
 def _last(lines: list[LogLine]) -> tuple[LogLine, ...]:

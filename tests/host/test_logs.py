@@ -45,7 +45,7 @@ def _made(folder: Path) -> Path:
 def test_the_last_lines_of_every_service(host: Path) -> None:
     (host / "journal").write_text(
         "\n".join([
-            _entry("INFO ready"), _entry("two\nlines", "sparkwright-b.service"), "torn {",
+            _entry("\x1b[2KINFO ready"), _entry("two\nlines", "sparkwright-b.service"), "torn {",
             _entry("Started.", "init.scope", UNIT="sparkwright-a.service"),
             _entry(list(b"\x1b[0mraw \xff")), _entry(None), _entry({"a": 1}),
         ])

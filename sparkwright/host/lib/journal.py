@@ -11,6 +11,8 @@ from sparkwright.host.lib.processes import run
 #: An error by its own name, or as argparse and pydantic have it; neither one that is raised in a
 #: line of code nor one that is quoted.
 _ERROR = re.compile(r"(?<![\w.`'\"])(?:(?:[\w.]*(?:Error|Exception)|error): |Value error, ).+")
+#: Compose erases the line before each one that it prints, also without a terminal.
+ERASE = "\x1b[2K"
 #: What vLLM's API server ends with: it only points to the engine's own error.
 _POINTERS = ("Engine core initialization failed", "EngineDeadError: ")
 
@@ -18,7 +20,8 @@ _POINTERS = ("Engine core initialization failed", "EngineDeadError: ")
 def last(unit: str, count: int = 15, *, since: str | None = None) -> list[str]:
     """A unit's last lines; none when the journal does not answer."""
     arguments = ["-u", unit, *(["--since", since] if since else []), "-n", str(count)]
-    return run("journalctl", *arguments, "-o", "cat", "--no-pager", timeout=10).out.splitlines()
+    text = run("journalctl", *arguments, "-o", "cat", "--no-pager", timeout=10).out
+    return text.replace(ERASE, "").splitlines()
 
 
 def error(unit: str) -> str | None:

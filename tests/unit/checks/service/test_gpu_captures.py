@@ -6,15 +6,20 @@ from typing import Any
 
 import pytest
 
+from lab.gpu import logs
+from sparkwright.catalog import load_catalog
 from sparkwright.checks.service.diagnose import diagnose
+from sparkwright.config.places import CATALOG
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.command import CACHES
+from sparkwright.engines.vllm.memory import OVERHEAD_GIB, kv_bytes
 from sparkwright.findings import thresholds
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample
 from sparkwright.plan.container import BOOT_CACHES_MOUNT
+from sparkwright.text.sizes import GIB
 from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import NOW, service, spark
@@ -22,6 +27,7 @@ from tests.unit.checks.service.builders import NOW, service, spark
 cases = Tables(__file__)
 
 CAPTURES = ROOT / "tests/fixtures/vllm/h200-0.24.0"
+UUID = "GPU-00000000-0000-0000-0000-000000000000"
 
 
 def lines(name: str) -> list[str]:
@@ -41,10 +47,14 @@ def test_a_failure_has_its_own_diagnosis(name: str, diagnosis: str) -> None:
 
 
 def test_every_failure_is_judged() -> None:
-    assert len(list((CAPTURES / "failed").iterdir())) == 14
+    assert len(list((CAPTURES / "failed").iterdir())) == 15
 
 
-@pytest.mark.parametrize("name", ["8b-first", "8b-second", "pair-first", "pair-second"])
+@pytest.mark.parametrize(
+    "name",
+    ["8b-first", "8b-second", "pair-first", "pair-second", "by-roles/first-start",
+     "by-roles/second-start"],
+)  # fmt: skip
 def test_a_good_start_has_none(name: str) -> None:
     assert diagnoses(log=lines(f"{name}.log")) == []
 
@@ -112,6 +122,63 @@ def test_nvidia_smi_under_load_is_read() -> None:
     )
     assert (item.name, item.compute_cap, item.memory_mib) == ("NVIDIA H200", "9.0", 143771)
     assert (item.busy_percent, item.clock_mhz, item.event_reasons) == (100.0, 1980.0, 0)
+
+
+def test_an_engine_killed_under_its_unit_has_its_diagnosis() -> None:
+    log = lines("by-roles/killed.log")
+    assert any("exited with code 0" in line for line in log)
+    names = diagnoses(log=log, health={"code": None, "message": "refused"}, metrics=[])
+    assert names == ["engine-died", "not-serving"]
+
+
+def test_nvidia_smi_of_an_idle_host_is_read_in_every_field() -> None:
+    (state,) = gpu.parse((CAPTURES / "by-roles/smi-load.csv").read_text(), gpu.LOAD)
+    (identity,) = gpu.parse(
+        (CAPTURES / "by-roles/smi-identity.csv").read_text(), (*gpu.IDENTITY, *gpu.NAMES)
+    )
+    assert (state.name, state.driver, state.temperature_c, state.power_w) == (
+        "NVIDIA H200", "580.159.04", 40.0, 125.73,
+    )  # fmt: skip
+    assert (state.busy_percent, state.clock_mhz, state.clock_max_mhz) == (0.0, 1980.0, 1980.0)
+    assert (state.memory_mib, state.memory_used_mib, state.event_reasons) == (143771, 122125, 0)
+    assert (identity.compute_cap, identity.index, identity.uuid) == ("9.0", 0, UUID)
+    assert not identity.unified
+
+
+def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
+    """nvidia-smi that can't open the devices would be the finding `gpu-silent`."""
+    state = json.loads((CAPTURES / "by-roles/watch.json").read_text())
+    samples = [decode(Sample, item) for item in state["ring"]]
+    assert [sample.gpu for sample in samples] == [{}, {}]
+    assert evaluation.judge(samples, {"qwen3": 600.0}, thresholds.limits()) == []
+
+
+@pytest.mark.parametrize("start", ["first", "second"])
+def test_the_planned_memory_is_what_the_engine_took(start: str) -> None:
+    """Weights, KV cache, and the rest of the share: each within 5 % of what is planned."""
+    took = logs.memory(lines(f"by-roles/{start}-start.log"))
+    pool, share = 139.80, 0.85  # GiB, as CUDA has them
+    planned = pool * share - took["weights_gib"] - OVERHEAD_GIB
+    assert took["cache_gib"] == pytest.approx(planned, rel=0.05)
+    assert took["weights_gib"] == pytest.approx(15.3, rel=0.05)
+    catalog = load_catalog([CATALOG, ROOT / "lab/gpu/catalog"])
+    tokens = kv_bytes(catalog.models["lab-qwen3-8b"], {}, int(took["cache_tokens"]))
+    assert tokens is not None
+    assert tokens / GIB == pytest.approx(took["cache_gib"], rel=0.001)
+
+
+def test_a_second_start_under_its_unit_is_as_fast_as_docker_restart() -> None:
+    results = json.loads((ROOT / "lab/gpu/results/boots.json").read_text())
+    own = {
+        name: logs.phases(
+            [line for line in lines(f"by-roles/{name}-start.log") if line[:1].isdigit()]
+        )
+        for name in ("first", "second")
+    }
+    assert own == {"first": results["first_start"], "second": results["second_start"]}
+    assert own["second"]["total"] <= 0.35 * own["first"]["total"]
+    seconds = results["to_health"]
+    assert seconds["systemctl restart"] <= 1.1 * seconds["docker restart"]
 
 
 def test_a_second_start_takes_a_third_of_a_first_at_most() -> None:

@@ -1,0 +1,25 @@
+"""The lab of real GPUs (lab/gpu): one virtual host for each GPU of a machine."""
+
+import json
+import os
+import runpy
+from pathlib import Path
+
+_connection = runpy.run_path(str(Path(__file__).with_name("virtual.py")))["_CONNECTION"]
+_own = {
+    **_connection,
+    "catalog_directories": ("lab/catalog", "lab/gpu/catalog"),
+    "drop_caches": False,
+    "services": {
+        "qwen3": {
+            "recipe": "lab-qwen3-8b-h200",
+            "port": 8000,
+            "arguments": json.loads(os.environ.get("LAB_GPU_ARGUMENTS", "{}")),
+        }
+    },
+}
+
+hopper = [
+    (f"gpu-{number}", {"ssh_hostname": f"10.213.77.{40 + number}", **_own})
+    for number in range(1, 1 + int(os.environ.get("LAB_GPUS", "1")))
+]

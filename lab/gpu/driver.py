@@ -1,0 +1,53 @@
+"""The machine's NVIDIA driver, and a fake of NVIDIA's container toolkit, in a virtual host."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent / "fakes"
+#: A copy of the machine's own driver, made by `start.sh`: its libraries, and nvidia-smi.
+DRIVER = Path("/srv/driver")
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+#: Names of the libraries, for the fake runtime.
+MANIFEST = "usr/share/sparkwright-lab/driver.txt"
+#: Multicast over NVLink can put GPUs out of service that other machines share.
+WITHOUT_MULTICAST = {
+    "NCCL_NVLS_ENABLE": "0",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "NVSHMEM_DISABLE_NVLS": "1",
+}
+
+
+def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
+    """Put driver and toolkit into a root file system; returns what Docker's settings need."""
+    names = sorted(path.name for path in (driver / "lib").iterdir())
+    for name in names:
+        target = root / LIBRARIES / name
+        shutil.copy2(driver / "lib" / name, target, follow_symlinks=False)
+    runtime = HERE / "nvidia-container-runtime"
+    programs = {
+        "nvidia-smi": driver / "nvidia-smi",
+        "nvidia-ctk": HERE.parents[1] / "fakes/nvidia-ctk",
+        "nvidia-container-runtime": runtime,
+        "nvidia-container-by-hook": runtime,
+        "nvidia-container-runtime-hook": HERE / "nvidia-container-runtime-hook",
+    }
+    for name, program in programs.items():
+        target = root / "usr/bin" / name
+        shutil.copyfile(program, target)
+        target.chmod(0o755)
+    manifest = root / MANIFEST
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write_text("".join(f"/{LIBRARIES}/{name}\n" for name in names))
+    variables = [f"{name}={value}" for name, value in WITHOUT_MULTICAST.items()]
+    (root / "etc/environment").write_text("".join(f"{line}\n" for line in variables))
+    settings = root / "etc/systemd/system.conf.d/lab-gpu.conf"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f"[Manager]\nDefaultEnvironment={' '.join(variables)}\n")
+    # Docker asks for a GPU by NVIDIA's hook; the fake, being a runtime, must see that first.
+    by_hook = {"args": [], "path": "/usr/bin/nvidia-container-by-hook"}
+    nvidia = {"args": [], "path": "nvidia-container-runtime"}
+    return {"runtimes": {"nvidia": nvidia, "lab-by-hook": by_hook},
+            "default-runtime": "lab-by-hook"}  # fmt: skip

@@ -1,0 +1,21 @@
+"""Places of the lab of real GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: On the machine with packages: what was packed.
+PARTS = Path(".gpu/parts")
+#: One part travels with a call that takes 64 MiB in all, beside the checkout.
+PART_BYTES = 50 << 20
+
+#: On the GPU machine.
+HOME = Path("/srv/gpu-lab")
+#: The depot's files, in memory: the hub's weights, and the registry.
+DEPOT_FILES = HOME / "depot"
+#: vLLM and what it needs beside the machine's own torch, unpacked.
+SITE = HOME / "site"
+
+MODEL = "lab/qwen3-8b"
+VERSION = "0.24.0"
+REPOSITORY = "vllm/vllm-openai"

@@ -1,0 +1,54 @@
+"""What the engine's own lines say of a start: seconds by phase, and memory.
+
+Lines are those of `journalctl -o short-unix`: seconds since 1970 first. `python -m lab.gpu.logs
+FILE` prints the start in a file that holds one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+#: End of each phase, by what the engine prints then; the first one that is there counts.
+_PHASES = {
+    "container": r"Attaching to ",
+    "imports": r"non-default args",
+    "configuration": r"Initializing a V1 LLM engine",
+    "weights": r"Model loading took",
+    "compiling": r"torch.compile took",
+    "profiling": r"Available KV cache memory",
+    "graphs": r"Graph capturing finished",
+    "warm-up": r"init engine \(",
+    "server": r"Application startup complete",
+}
+_MEMORY = {
+    "weights_gib": r"Model loading took ([\d.]+) GiB",
+    "cache_gib": r"Available KV cache memory: ([\d.]+) GiB",
+    "cache_tokens": r"GPU KV cache size: ([\d,]+) tokens",
+    "graphs_gib": r"Graph capturing finished in \d+ secs, took ([\d.]+) GiB",
+}
+
+
+def phases(lines: list[str]) -> dict[str, float]:
+    """Seconds that each phase of a start took, in order; the sum is under `total`."""
+    begun = before = float(lines[0].split()[0])
+    result = {}
+    for name, pattern in _PHASES.items():
+        at = next(float(line.split()[0]) for line in lines if re.search(pattern, line))
+        result[name] = round(at - before, 1)
+        before = at
+    return {**result, "total": round(before - begun, 1)}
+
+
+def memory(lines: list[str]) -> dict[str, float]:
+    """GiB of weights, KV cache and CUDA graphs, and the cache's tokens."""
+    text = "\n".join(lines)
+    found = {name: re.findall(pattern, text) for name, pattern in _MEMORY.items()}
+    return {name: float(values[-1].replace(",", "")) for name, values in found.items() if values}
+
+
+if __name__ == "__main__":
+    own = [line for line in Path(sys.argv[1]).read_text().splitlines() if line[:1].isdigit()]
+    print(json.dumps({"phases": phases(own), "memory": memory(own)}, indent=1))

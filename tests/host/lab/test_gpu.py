@@ -1,0 +1,87 @@
+"""The lab of real GPUs, as far as it goes without one: parts, weights, the fake runtime."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.gpu import pack, receive
+from tests.unit.builders import ROOT
+
+FAKES = ROOT / "lab/gpu/fakes"
+NVIDIA_HOOK = "/usr/bin/nvidia-container-runtime-hook"
+
+
+def test_carried_parts_are_unpacked_as_soon_as_an_archive_is_whole(tmp_path: Path) -> None:
+    archives = {}
+    for name in ("base", "site"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(os.urandom(300_000))
+        archives[name] = tmp_path / f"{name}.tar.xz"
+        with tarfile.open(archives[name], "w:xz") as tar:
+            tar.add(tmp_path / name, ".")
+    pack.cut(archives, tmp_path / "parts", 100_000)
+    folders, home = sorted((tmp_path / "parts").iterdir()), tmp_path / "home"
+    begun = [receive.receive(folder, home) for folder in folders]
+    assert [item for part in begun for item in part] == ["base", "site"]
+    assert begun[-1] == ["site"]
+    assert "base" not in begun[-1]
+    deadline = time.monotonic() + 20
+    while not (home / ".site.done").exists() or not (home / ".base.done").exists():
+        assert time.monotonic() < deadline, (home / "site.log").read_text()
+        time.sleep(0.02)
+    for name in archives:
+        assert (home / name / "file").read_bytes() == (tmp_path / name / "file").read_bytes()
+    with pytest.raises(SystemExit, match="is not its place"):
+        receive.receive(folders[1], home)
+
+
+@pytest.mark.parametrize(
+    ("program", "hook", "variables", "gets"),
+    [
+        ("nvidia-container-by-hook", True, [], True),
+        ("nvidia-container-by-hook", False, ["NVIDIA_VISIBLE_DEVICES=all"], False),
+        ("nvidia-container-runtime", False, ["NVIDIA_VISIBLE_DEVICES=all"], True),
+        ("nvidia-container-runtime", False, ["NVIDIA_VISIBLE_DEVICES=void"], False),
+        ("nvidia-container-runtime", False, [], False),
+    ],
+)
+def test_the_fake_runtime_gives_a_container_the_driver_when_it_is_asked(
+    tmp_path: Path, program: str, hook: bool, variables: list[str], gets: bool
+) -> None:
+    manifest = tmp_path / "driver.txt"
+    manifest.write_text("/bin/true\n")
+    text = (FAKES / "nvidia-container-runtime").read_text()
+    (tmp_path / program).write_text(text.replace("/usr/share/sparkwright-lab/driver.txt",
+                                                 str(manifest)))  # fmt: skip
+    runc = tmp_path / "runc"
+    runc.write_text('#!/bin/sh\necho "$@"\n')
+    runc.chmod(0o755)
+    hooks = {"prestart": [{"path": NVIDIA_HOOK}, {"path": "/other"}]} if hook else {}
+    config = {"process": {"env": variables}, "linux": {}, "mounts": [], "hooks": hooks}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = subprocess.run(
+        [sys.executable, tmp_path / program, "create", "--bundle", tmp_path, "id"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["create", "--bundle", str(tmp_path), "id"]
+    result = json.loads((tmp_path / "config.json").read_text())
+    assert [item["destination"] for item in result["mounts"]] == (
+        ["/bin/true", "/usr/bin/nvidia-smi"] if gets else []
+    )
+    assert bool(result["hooks"].get("createContainer")) is gets
+    assert [item["path"] for item in result["hooks"].get("prestart", [])] == ["/other"] * hook
+
+
+def test_the_lab_of_real_gpus_refuses_a_machine_without_one() -> None:
+    if Path("/dev/nvidia0").exists():
+        pytest.skip("this machine has an NVIDIA GPU")
+    done = subprocess.run([ROOT / "lab/gpu/start.sh", "all"], capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "lab/gpu: there is no /dev/nvidia0" in done.stderr or "sudo" in done.stderr
