@@ -16,7 +16,7 @@ from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.docker import Container
-from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
@@ -190,11 +190,17 @@ class ServiceSummary(TypedDict):
 
 
 class PlannedRelease(TypedDict):
-    """Release that a service is planned to run, and how the running release differs from it."""
+    """Release that a service is planned to run, and how the running release differs from it.
+
+    Attributes:
+        url: where clients reach the service; empty for a follower, whose head answers.
+    """
 
     release: str
     tag: str
     drift: list[str]
+    url: str
+    served_names: list[str]
 
 
 class HostSummary(TypedDict):
@@ -207,6 +213,7 @@ class HostSummary(TypedDict):
         maintenance: null where nobody has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the one of their group that runs.
         plan_known: false where the plan is broken: nobody can say what differs from it.
+        refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """
 
     now: float
@@ -218,6 +225,7 @@ class HostSummary(TypedDict):
     sleeping: dict[str, str]
     planned: dict[str, PlannedRelease]
     plan_known: bool
+    refused: list[str]
 
 
 #: Words of a command of the core -> the type of the document that it prints. Commands that are not
@@ -235,7 +243,7 @@ DOCUMENTS: dict[str, Any] = {
     "check": list[Finding],
     "diff": list[Difference],
     "doctor": list[Finding],
-    "history": dict[str, list[HistoryEntry]],
+    "history": dict[str, list[HistoryEntry | Action]],
     "init": NewSite,
     "key list": list[KeyRow],
     "key retire": ChangedKey,

@@ -68,16 +68,16 @@ def status(hosts: Hosts, as_json: bool) -> None:
 @click.command("history")
 @services_argument
 @json_option
-@click.option("--last", default=40, show_default=True, help="How many switches to show.")
+@click.option("--last", default=40, show_default=True, help="How many entries to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
-    """Show who switched what, when, why, for how long it was down, and how it ended.
+    """Show who switched, started or stopped what, or took a host out: when, why, for how long.
 
     Exit code 0 only when every host answered.
     """
     answers = deployments(hosts)
     result = answers.answers
     if as_json:
-        print_json({host: encode(seen.history) for host, seen in result.items()})
+        print_json({host: encode(results.past(seen)) for host, seen in result.items()})
     elif result:
         echo(results.render_history(result, last))
     finish(answers)

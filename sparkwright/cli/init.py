@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.bootstrap.gpu_question import boxes
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.lib.extras import offered
@@ -35,10 +36,12 @@ def command(
 
     \b
     sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
+    sparkwright init my-lab --host spark-1 --host rtx-1
     sparkwright init my-lab --discover
 
-    Without --host the inventory is an example to edit. Nothing is overwritten: when a file is in
-    the way, nothing is written at all.
+    Without --gpu each host is asked for its GPU, by your own ssh without any question. Without
+    --host the inventory has no hosts: `sparkwright up HOST` adds one. Nothing is overwritten: when
+    a file is in the way, nothing is written at all.
     """
     hosts = _discovered(folder, names, mdns) if discover else _hosts(names, gpus)
     catalog = load_catalog(catalogs())
@@ -57,7 +60,7 @@ def command(
         )
         echo(f"{click.style('-->', fg='yellow')} {host.name}: {problem}: {remedy}", err=True)
     if not hosts:
-        echo(f"The hosts in {folder / skeleton.INVENTORY} are an example: put in your own.")
+        echo(f"{folder / skeleton.INVENTORY} has no hosts yet: `sparkwright up HOST` adds one.")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     echo(
         f"Next:\n    {enter}sparkwright check\n    sparkwright deploy --dry\n    sparkwright deploy"
@@ -74,18 +77,18 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[skelet
         raise MESSAGES.refusal("no-discover", where)
     # Looked at before the LAN is asked, which takes a while.
     skeleton.nothing_in_the_way(folder, skeleton.FILES)
-    boxes = discovered(mdns=mdns)
-    for box in boxes:
+    candidates = discovered(mdns=mdns)
+    for box in candidates:
         line = visible(f"{box.shown or box.why} ({box.source})")
         echo(f"{box.name}: {line}{'' if box.gpu else ': left out'}", err=True)
-    hosts = [skeleton.NewHost(box.name, box.gpu) for box in boxes if box.gpu]
+    hosts = [skeleton.NewHost(box.name, box.gpu) for box in candidates if box.gpu]
     if not hosts:
-        raise MESSAGES.refusal("no-gpu-found", where, count=len(boxes))
+        raise MESSAGES.refusal("no-gpu-found", where, count=len(candidates))
     return hosts
 
 
 def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHost]:
-    if len(names) != len(gpus):
+    if gpus and len(names) != len(gpus):
         counts = f"{len(names)} --host and {len(gpus)} --gpu"
         raise click.UsageError(f"{counts}: give every --host its --gpu")
     problems = Problems()
@@ -96,4 +99,15 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHo
         if names.count(name) > 1:
             problems.append(MESSAGES.mistake("twice", where))
     problems.stop()
-    return [skeleton.NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]
+    if gpus:
+        return [skeleton.NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]
+    hosts = []
+    for box in boxes(dict.fromkeys(names, "--host")):
+        if box.gpu is None:
+            where = f"command line: --host {box.name}"
+            why = visible(box.why or f"{box.shown} is in no recipe")
+            problems.append(MESSAGES.mistake("gpu-unknown", where, name=box.name, why=why))
+        else:
+            hosts.append(skeleton.NewHost(box.name, box.gpu))
+    problems.stop()
+    return hosts

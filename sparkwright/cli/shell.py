@@ -11,7 +11,6 @@ from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.targets import services_of
-from sparkwright.findings.user_error import suggest
 
 #: What an image has of the two.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
@@ -54,10 +53,6 @@ def _service(hosts: Selection) -> tuple[HostInput, str]:
     if len(chosen) == 1:
         return chosen[0]
     names = [f"{host.name}/{name}" for host, name in chosen or every]
-    if not chosen and hosts.services:
-        near = suggest(hosts.services[0], [name for _, name in every])
-        where = f"command line: --service {hosts.services[0]}"
-        raise MESSAGES.refusal("no-such-service", where, near=near)
     shown = ", ".join(names) or "no service"
     first = names[0] if names else "HOST/SERVICE"
     raise MESSAGES.refusal("several-services", "command line", services=shown, first=first)

@@ -33,11 +33,10 @@ class NewHost:
 
 
 def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
-    """The site's files by path; without hosts the inventory is the example, to be edited."""
+    """The site's files by path; no host stands in its inventory but these."""
     texts = {path: (SKELETON / path).read_text(encoding="utf-8") for path in FILES}
     texts[".gitignore"] = texts[".gitignore"].partition(_DEVELOPMENT)[0]
-    if hosts:
-        texts[INVENTORY] = _inventory(hosts, catalog)
+    texts[INVENTORY] = _inventory(hosts, catalog)
     return texts
 
 

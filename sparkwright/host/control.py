@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd
-from sparkwright.host.lib.homes import Stopped
+from sparkwright.host.lib.homes import Action, Stopped
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
@@ -19,6 +19,7 @@ from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
 START, STOP, RESTART = "start", "stop", "restart"
+_DONE = {START: "started", STOP: "stopped", RESTART: "restarted"}
 
 
 @dataclass(frozen=True)
@@ -156,4 +157,7 @@ def main(request: ControlRequest) -> ControlAnswer:
         control.keep_stopped()
     else:
         control.start()
+    now, done = time.time(), _DONE[request.action]
+    actions = (Action(now, request.by, done, name, request.why) for name in control.done)
+    homes.note(request.services_root, actions)
     return ControlAnswer(tuple(every), control.done, tuple(control.faults))

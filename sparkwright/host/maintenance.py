@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
-from sparkwright.host.lib.homes import MAINTENANCE, Maintenance
+from sparkwright.host.lib.homes import MAINTENANCE, Action, Maintenance
 from sparkwright.host.lib.records import dataclass
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
@@ -111,6 +111,10 @@ def _is_stopped(home: Path) -> bool:
 def main(request: MaintenanceRequest) -> MaintenanceAnswer:
     """Begin it, or end it; who had it first stays named."""
     services, was = homes.services(request.services_root), homes.maintenance()
-    if not request.on:
-        return end(request, services, was)
-    return MaintenanceAnswer(was) if was else begin(request, services)
+    if request.on and was:
+        return MaintenanceAnswer(was)
+    answer = begin(request, services) if request.on else end(request, services, was)
+    if bool(answer.now) != bool(was):
+        done = f"maintenance {'on' if request.on else 'off'}"
+        homes.note(request.services_root, [Action(time.time(), request.by, done, why=request.why)])
+    return answer

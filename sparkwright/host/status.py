@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from sparkwright.host import service as records
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
 from sparkwright.host.lib.docker import Container
-from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchReport
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class HostStatus:
         watch: None where no watch is.
         maintenance: None where nobody has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the one of their group that runs.
+        actions: starts, stops and maintenance by request, oldest first.
     """
 
     now: float
@@ -87,6 +91,7 @@ class HostStatus:
     watch: WatchReport | None = None
     maintenance: Maintenance | None = None
     sleeping: dict[str, str] = field(default_factory=dict)
+    actions: tuple[Action, ...] = ()
 
 
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
@@ -113,13 +118,13 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
     )
 
 
-def history(state: Path) -> tuple[HistoryEntry, ...]:
-    """Every switch, oldest first; what is no entry of any version is passed over."""
-    entries = []
-    for line in documents.lines(state / "history.jsonl"):
+def entries(kind: type[T], file: Path) -> tuple[T, ...]:
+    """Every record of a file, oldest first; what is none of any version is passed over."""
+    result = []
+    for line in documents.lines(file):
         with suppress(ValueError):
-            entries.append(decode(HistoryEntry, line))
-    return tuple(entries)
+            result.append(decode(kind, line))
+    return tuple(result)
 
 
 def main(request: StatusRequest) -> HostStatus:
@@ -130,9 +135,10 @@ def main(request: StatusRequest) -> HostStatus:
         now=time.time(),
         lock=documents.record(Owner, state / "lock.json"),
         switch=documents.record(SwitchJournal, state / "switch/progress.json"),
-        history=history(state),
+        history=entries(HistoryEntry, state / "history.jsonl"),
         services={name: service(home, request) for name, home in homes.services(root).items()},
         watch=documents.record(WatchReport, state / "watch.json"),
         maintenance=homes.maintenance(),
         sleeping=exclusive.sleeping(state),
+        actions=entries(Action, state / "actions.jsonl"),
     )

@@ -12,8 +12,10 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
+from sparkwright.host.lib.homes import Action
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lib.records import dataclass, encode, field, replace
+from sparkwright.host.release import HistoryEntry
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.marks import in_maintenance
@@ -29,12 +31,18 @@ _HEALTH = 6
 
 @dataclass(frozen=True)
 class Planned:
-    """Planned release of a service: id, tag, and the texts of its files by name."""
+    """Planned release of a service: id, tag, and the texts of its files by name.
+
+    Attributes:
+        url: where clients reach it; empty for a follower, whose head answers.
+    """
 
     release: str
     tag: str
     texts: dict[str, str]
     drift: tuple[str, ...] = ()
+    url: str = ""
+    served_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,10 +51,12 @@ class Deployment(HostStatus):
 
     Attributes:
         plan_known: False where the plan is broken: nobody can say what differs from it.
+        refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """
 
     planned: dict[str, Planned] = field(default_factory=dict)
     plan_known: bool = True
+    refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
         """The same of those services alone that are meant."""
@@ -55,13 +65,16 @@ class Deployment(HostStatus):
             services={name: each for name, each in self.services.items() if meant(name)},
             planned={name: each for name, each in self.planned.items() if meant(name)},
             history=tuple(entry for entry in self.history if meant(entry.service)),
+            actions=tuple(
+                each for each in self.actions if each.service is None or meant(each.service)
+            ),
         )
 
 
 def summary(seen: Deployment) -> dict[str, Any]:
     """A host as ``status --json`` prints it: of releases their tags, of files nothing."""
     data: dict[str, Any] = encode(seen)
-    del data["history"]
+    del data["history"], data["actions"]
     for name, service in seen.services.items():
         shown = data["services"][name]
         shown["releases"] = {
@@ -95,6 +108,9 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
     )
     first = [headline(watched), "", findings_text(watched, paint=paint), ""] if watched else []
     notes = [f"  {host}: {note}" for host, seen in deployments.items() for note in _notes(seen)]
+    notes += [f"  {host}: {name}: {planned.url} serves {', '.join(planned.served_names)}"
+              for host, seen in deployments.items()
+              for name, planned in seen.planned.items() if planned.url]  # fmt: skip
     return "\n".join([*first, *columns(folded_rows(rows, _HEALTH, _milliseconds)), *notes])
 
 
@@ -136,28 +152,38 @@ def _serves(service: ServiceStatus | None) -> bool:
     return _up(service) and service.health.code == 200
 
 
+def past(seen: Deployment) -> list[HistoryEntry | Action]:
+    """Switches of a host, and what else was done to it by request, oldest first."""
+    return sorted((*seen.history, *seen.actions), key=lambda entry: entry.at)
+
+
 def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
-    """Render the switches: who, what, when, why, downtime and how each ended; newest last."""
+    """Render switches, starts, stops and maintenance: who, what, when, why; newest last.
+
+    Of a switch also its downtime, and how it ended.
+    """
     rows: list[Sequence[str]] = [
         ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
     ]
-    result = [(entry, host, seen) for host, seen in deployments.items() for entry in seen.history]
+    result = [(entry, host, seen) for host, seen in deployments.items() for entry in past(seen)]
     for entry, host, seen in sorted(result, key=lambda item: item[0].at)[-last:]:
-        kept = seen.services[entry.service].releases if entry.service in seen.services else {}
-        rows.append(
-            (
-                utc(entry.at).strftime("%Y-%m-%d %H:%MZ"),
-                host,
-                entry.service,
-                _named(entry.from_release, kept),
-                _named(entry.to, kept),
-                entry.by,
-                f"{entry.down_seconds:.1f} s",
-                entry.result,
-                entry.reasons[0] if entry.reasons else ", ".join(entry.why),
-            )
-        )
+        rows.append((utc(entry.at).strftime("%Y-%m-%d %H:%MZ"), host, *_event(entry, seen)))
     return "\n".join(columns(rows)) if result else "no switch is recorded"
+
+
+def _event(entry: HistoryEntry | Action, seen: Deployment) -> Sequence[str]:
+    if isinstance(entry, Action):
+        return (entry.service or "-", "-", "-", entry.by, "-", entry.done, entry.why)
+    kept = seen.services[entry.service].releases if entry.service in seen.services else {}
+    return (
+        entry.service,
+        _named(entry.from_release, kept),
+        _named(entry.to, kept),
+        entry.by,
+        f"{entry.down_seconds:.1f} s",
+        entry.result,
+        entry.reasons[0] if entry.reasons else ", ".join(entry.why),
+    )
 
 
 def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
@@ -213,12 +239,16 @@ def _differing(seen: Deployment) -> str:
 def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
     planned, service = seen.planned.get(name), seen.services.get(name)
     if service is None:
-        return ("-", "-", "-", "-", "-", f"to start {planned.tag}" if planned else "-")
+        new = f"to start {planned.tag}" if planned else "-"
+        return ("-", "-", "-", "-", "-", _refused(seen) or new)
     container = service.container
     release = container.release if container and container.running else None
     kept = service.releases.get(release or service.current or "")
     up, health = "stopped", _health(service.health)
-    if _up(service) and container:
+    mark = service.stopped if service.stopped and service.stopped.holds(service.unit) else None
+    if mark:
+        up, health = "stopped", f"by {visible(mark.by, 40)}"
+    elif _up(service) and container:
         up = age(seen.now - epoch(container.started))
     elif service.unit.get("ActiveState") == "failed":
         up = f"given up ({service.unit.get('Result', '?')})"
@@ -226,7 +256,7 @@ def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
         up, health = "sleeps", f"{visible(seen.sleeping[name], 41)} runs"
     plan = "not planned" if planned is None else "as planned"
     if planned and planned.drift:
-        plan = f"differs: {', '.join(planned.drift)}"
+        plan = _refused(seen) or _difference(planned.drift, was_stopped=mark is not None)
     return (
         release or service.current or "-",
         kept.service.tag if kept and kept.service else "?",
@@ -235,6 +265,27 @@ def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
         health,
         plan if seen.plan_known else "unknown",
     )
+
+
+#: What a deploy would do, by the last word of a service's differences.
+_ENDS = {"start": "starts it", "restart": "restarts it", "stop": "stops it"}
+
+
+def _refused(seen: Deployment) -> str:
+    return f"refused: {', '.join(seen.refused)}" if seen.refused else ""
+
+
+def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
+    """Differences in words, and what the next deploy does with the service.
+
+    Args:
+        was_stopped: whether somebody stopped it, which is no difference from the plan.
+    """
+    changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
+    ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]
+    if was_stopped and not changed:
+        return "as planned, but stopped"
+    return f"differs: {'; '.join(filter(None, [', '.join(changed), *ends]))}"
 
 
 def _milliseconds(health: str) -> float:

@@ -21,10 +21,12 @@ from sparkwright.facts import hooks
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
+from sparkwright.findings.finding import errors
 from sparkwright.host import doctor, load, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest
 from sparkwright.host.load import HostLoad, LoadRequest
+from sparkwright.host.observe import Observation
 from sparkwright.host.proxy import keys
 from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
@@ -39,6 +41,7 @@ from sparkwright.plan.service import engine_at
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
 from sparkwright.run.observation import look, services_of, status_of, unreadable
+from sparkwright.run.report import service_row
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")
@@ -79,16 +82,28 @@ def deployment(host: Host, run: HostRun) -> Deployment:
         status = status_of(host, run, texts=True)
         observation = looked.result()
     proxy = ["proxy"] if proxies.pending(run.proxies, run.proxy_files, observation) else []
-    planned = {
-        service.name: PlannedService(
+    planned = {}
+    for decided, service in run.desired.planned_services:
+        row = service_row(run, decided, service)
+        planned[service.name] = PlannedService(
             release=service.release,
             tag=service.tag,
             texts={"compose.yaml": service.compose, service.unit: service.unit_text},
             drift=(*changes(service, run.secrets, observation), *proxy),
+            url="" if row.head else f"{row.url}/v1",
+            served_names=row.served_names,
         )
-        for service in run.services
-    }
-    return Deployment(**vars(status), planned=planned)
+    refused = _refusals(run, observation) if any(each.drift for each in planned.values()) else ()
+    return Deployment(**vars(status), planned=planned, refused=refused)
+
+
+def _refusals(run: HostRun, observation: Observation) -> tuple[str, ...]:
+    """Errors of preflight for which the next deploy would refuse the host, by their ids; none where
+    the next deploy bootstraps it before."""
+    if run.settings.bootstrap:
+        return ()
+    findings = judge(run.desired, observation, now=time.time())
+    return tuple(dict.fromkeys(finding.id for finding in errors(findings)))
 
 
 def facts(host: Host, run: HostRun) -> Facts:

@@ -91,7 +91,7 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
     gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
     return table.Row(
         host=name,
-        services=tuple(_service_row(host_run, *both) for both in host_run.desired.planned_services),
+        services=tuple(service_row(host_run, *both) for both in host_run.desired.planned_services),
         refused=host_run.memory.failure,
         left=host_run.left,
         findings=tuple(host_run.findings),
@@ -103,7 +103,7 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
     )
 
 
-def _service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
+def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
     """Row of a service as planned, or as it runs where the host runs something else."""
     outcome = host_run.outcomes.get(service.name)
     row = table.ServiceRow(

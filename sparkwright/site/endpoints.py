@@ -66,6 +66,7 @@ class Endpoint:
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None where unknown.
         images, tools, reasoning: what requests may hold or ask for.
+        chats: whether its model writes text; otherwise it gives vectors or scores.
         ca: absolute path on the controller of the CA by which https is verified; None for the
             public ones that every client knows, and for http.
     """
@@ -80,6 +81,7 @@ class Endpoint:
     images: bool
     tools: bool
     reasoning: bool
+    chats: bool = True
     ca: str | None = None
 
     @property
@@ -129,6 +131,7 @@ def endpoint_of(
         tools=limits.tools is not None,
         # Without a parser thoughts come as text: a client that expects them apart finds none.
         reasoning="thinking" in body.capabilities and limits.reasoning,
+        chats=not limits.pools,
         ca=str(Path(ca).expanduser().absolute()) if ca else None,
     )
 

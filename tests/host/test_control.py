@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host import control
+from sparkwright.host import control, status
 from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.proxy import place
@@ -67,6 +67,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path)
+    (tmp_path / "state").mkdir()
     monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
     for name in ("a", "b"):
         home = tmp_path / "services" / name
@@ -118,6 +119,11 @@ def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
     assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
     host.do(action=START, services=("a",))
     assert homes.stopped(home) is None
+    # Both stay in the host's history.
+    did = status.entries(homes.Action, host.root / "state/actions.jsonl")
+    assert [(each.done, each.service, each.by, each.why) for each in did] == [
+        ("stopped", "a", "ann@laptop", "too loud"), ("started", "a", "ann@laptop", "too loud"),
+    ]  # fmt: skip
 
 
 def test_what_is_kept_stopped_is_so_over_a_boot_until_it_is_started(host: Host) -> None:

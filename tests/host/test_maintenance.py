@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import maintenance
+from sparkwright.host import maintenance, status
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.records import encode
@@ -48,6 +48,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path, tmp_path / "var/maintenance.json")
+    (tmp_path / "state").mkdir()
     for name, door in (("a", ("127.0.0.1", 1)), ("bare", None)):
         home = tmp_path / "services" / name
         kept = kept_service("r", name, tmp_path, proxy=door)
@@ -95,6 +96,8 @@ def test_it_comes_back_once_every_service_answers(host: Host) -> None:
     assert answer.done == (
         "a: answers, and is back in its pools", "bare: answers, and is back in its pools",
     )  # fmt: skip
+    did = status.entries(homes.Action, host.root / "state/actions.jsonl")
+    assert [each.done for each in did] == ["maintenance on", "maintenance off"]
 
 
 def test_a_proxy_that_does_not_answer_puts_it_back_into_maintenance(host: Host) -> None:

@@ -83,7 +83,7 @@ class Selection:
         return {host.name: host.data for host in self.only(()).read()}
 
     def naming(self, names: Sequence[str], *, services: bool) -> Self:
-        """With hosts and services by their names.
+        """With hosts and services by their names, of the hosts of ``--limit`` where it is given.
 
         Raises:
             UserError: for each name that means nothing, before any host is connected to.
@@ -91,8 +91,12 @@ class Selection:
         hosts, planned = _inputs(self.inventory, self.overrides)
         if not hosts:  # pyinfra alone can run this inventory
             return replace(self, limit=(*self.limit, *names))
+        hosts = limited(hosts, self.limit)
         meant = targets_of(names, hosts, services=services, planned=planned)
-        return replace(self, limit=(*self.limit, *meant.limit), of_hosts=meant.services)
+        limit = meant.limit
+        if self.limit:  # a group is no wider than the limit
+            limit = tuple(host.name for host in limited(hosts, meant.limit))
+        return replace(self, limit=limit, of_hosts=meant.services)
 
 
 def selection(

@@ -12,12 +12,18 @@ import yaml
 from typing_extensions import TypedDict
 
 from sparkwright.config.templates import template
+from sparkwright.findings.user_error import Messages
 from sparkwright.site.endpoints import Endpoint, cas, key_command, keys
 
+_MESSAGES = Messages(__file__)
 #: The command's choices.
-FORMATS = ("openclaw", "litellm", "open-webui", "env", "json")
+FORMATS = (
+    "openclaw", "claude-code", "opencode", "codex", "litellm", "open-webui", "env", "json",
+)  # fmt: skip
 #: Templates that are read as YAML, and written as JSON.
-_JSON = ("openclaw", "json")
+_JSON = ("openclaw", "claude-code", "opencode", "json")
+#: Clients that are agents: they call tools.
+_AGENTS = ("claude-code", "opencode", "codex")
 
 
 class KeyPlace(TypedDict, total=False):
@@ -43,6 +49,7 @@ class ClientEndpoint(TypedDict):
     images: bool
     tools: bool
     reasoning: bool
+    chats: bool
     names: dict[str, dict[str, Any]]
 
 
@@ -64,6 +71,29 @@ def render(form: str, endpoints: Sequence[Endpoint]) -> str:
         word=_word,
     )
     return json.dumps(yaml.safe_load(text), indent=2) + "\n" if form in _JSON else text
+
+
+def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], list[str]]:
+    """Endpoints that a client can use, and notes on those that are left out.
+
+    Raises:
+        UserError: where it can use none.
+    """
+    notes: list[str] = []
+    chosen = list(endpoints)
+    if form not in ("env", "json"):
+        notes += [f"{each.id} gives vectors or scores, and is no model for chats: it is left out"
+                  for each in chosen if not each.chats]  # fmt: skip
+        chosen = [each for each in chosen if each.chats]
+    if form in _AGENTS:
+        notes += [f"{each.id} calls no tools, and is left out" for each in chosen if not each.tools]
+        chosen = [each for each in chosen if each.tools]
+    if not chosen:
+        raise _MESSAGES.refusal("none-usable", f"--format {form}", notes="; ".join(notes))
+    if form == "claude-code" and len(chosen) > 1:
+        notes.append(f"Claude Code uses one service: {chosen[0].id}. HOST/SERVICE names another")
+        chosen = chosen[:1]
+    return chosen, notes
 
 
 def _word(text: str) -> str:

@@ -10,7 +10,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.keys import DEFAULT
-from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render
+from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render, usable
 from sparkwright.extras.endpoints.fleet import export
 from sparkwright.site.endpoints import cas, key_command, keys
 
@@ -39,7 +39,10 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
     API keys are named, never written: a variable that the client reads. No host is contacted.
     """
     exported = export(load(hosts).or_raise(), key)
-    text = render("json" if as_json else form, exported.endpoints)
+    form = "json" if as_json else form
+    named = [each for each in exported.endpoints if hosts.means(each.host, each.service)]
+    endpoints, notes = usable(form, named)
+    text = render(form, endpoints)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -48,10 +51,10 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
             output.write_text(text, encoding="utf-8")
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(output)) from None
-    for note in exported.notes:
+    for note in (*exported.notes, *notes):
         echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
-    for ca in cas(exported.endpoints):
+    for ca in cas(endpoints):
         echo(f"the client trusts: {ca}; a client in Node takes it by "
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
-    for needed in keys(exported.endpoints):
+    for needed in keys(endpoints):
         echo(f"the client needs: {key_command(needed)}", err=True)

@@ -45,9 +45,7 @@ def command(hosts: Selection, directory: Path, form: str, as_json: bool) -> None
     needs: list[str] = []
     for name, host in planned.items():
         key = shown(host.plan.settings.api_key_source)
-        for service in host.plan.services:
-            if not hosts.means(name, service.name):
-                continue
+        for service in (each for each in host.plan.services if hosts.means(name, each.name)):
             if form == "compose":
                 rendered = render_service(host.plan, service, resolution)
                 texts[directory / f"{name}{rendered.directory}/compose.yaml"] = rendered.compose

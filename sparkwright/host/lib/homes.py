@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib.records import dataclass, encode
 
 #: Beside bootstrap's record: it outlives services and their root, and is root's alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
@@ -43,7 +45,31 @@ class Maintenance:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class Action:
+    """What somebody did to a service or its host beside switches: a line of state/actions.jsonl.
+
+    Attributes:
+        at: seconds since the epoch.
+        done: started, stopped, restarted, maintenance on or maintenance off.
+        service: None for the whole host.
+    """
+
+    at: float
+    by: str
+    done: str
+    service: str | None = None
+    why: str = ""
+
+
 STOPPED = "stopped.json"
+
+
+def note(services_root: str | Path, actions: Iterable[Action]) -> None:
+    """Add actions to the host's history; on a full disk they are done all the same."""
+    lines = "".join(f"\n{json.dumps(encode(action))}\n" for action in actions)
+    with suppress(OSError):
+        files.append(Path(services_root, "state/actions.jsonl"), lines)
 
 
 def services(services_root: str | Path) -> dict[str, Path]:

@@ -48,6 +48,12 @@ def test_names_of_hosts_groups_and_services(
     assert chosen.of_hosts == {host: tuple(names) for host, names in of_hosts.items()}
 
 
+@pytest.mark.parametrize("word", ["qwen36", "all/qwen36"])
+def test_a_limit_narrows_a_service_that_several_hosts_have(word: str) -> None:
+    chosen = selection(Selection, [word], whole=False, limit=("sparks",))
+    assert (chosen.limit, chosen.of_hosts) == (("spark-1",), {"spark-1": ("qwen36",)})
+
+
 @cases("words", "message")
 @pytest.mark.parametrize("command", ["stop", "status", "logs", "chat", "bench", "plan", "shell"])
 def test_a_name_that_means_nothing_is_refused_before_anything_connects(

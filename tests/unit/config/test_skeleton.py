@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.cli import main
+from sparkwright.cli import init, main
 from sparkwright.config.inventory import read_inventory
-from sparkwright.config.skeleton import FILES, NewHost, contents, write
+from sparkwright.config.skeleton import FILES, INVENTORY, NewHost, contents, write
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 from tests.tables import Tables
@@ -41,8 +42,21 @@ def _files(folder: Path) -> set[str]:
 def test_a_new_site_is_the_root_of_this_repository(here: Path) -> None:
     assert _init("my-lab").exit_code == 0
     assert _files(here / "my-lab") == set(FILES)
-    for name in set(FILES) - {".gitignore"}:
+    for name in set(FILES) - {".gitignore", INVENTORY}:
         assert (here / "my-lab" / name).read_text() == (ROOT / name).read_text()
+    assert "spark-1" not in (here / "my-lab" / INVENTORY).read_text().rpartition('"""')[2]
+
+
+def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"spark-1": Box("spark-1", "", "gb10"), "old": Box("old", "", None, why="refused")}
+    monkeypatch.setattr(init, "boxes", lambda names: [answers[name] for name in names])
+    done = _init("my-lab", "--host", "spark-1", "--host", "old")
+    assert done.exit_code == 2
+    assert "--host old" in done.output
+    assert "its GPU is not known: refused" in done.output
+    assert _files(here) == set()
+    assert _init("my-lab", "--host", "spark-1").exit_code == 0
+    assert "sparks = ['spark-1']" in (here / "my-lab" / INVENTORY).read_text()
 
 
 def test_keys_and_state_are_ignored_and_our_development_is_not_mentioned(here: Path) -> None:

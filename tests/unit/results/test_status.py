@@ -54,6 +54,19 @@ def test_history_is_one_line_a_switch() -> None:
     assert render_history({"spark-1": answer(history=[])}, 10) == "no switch is recorded"
 
 
+def test_history_has_starts_stops_and_maintenance() -> None:
+    did = {"by": "bob@desk", "why": "a new fan"}
+    actions = [{"at": NOW - 9, "done": "maintenance on", **did},
+               {"at": NOW - 5, "done": "stopped", "service": "qwen36", **did}]  # fmt: skip
+    host = answer(actions=actions)
+    *_, out, stop = render_history({"spark-1": host}, 10).splitlines()
+    assert all(text in out for text in ("spark-1", "bob@desk", "maintenance on", "a new fan"))
+    assert "qwen36" in stop
+    assert "stopped" in stop
+    assert len(render_history({"spark-1": host}, 1).splitlines()) == 2
+    assert host.only(lambda name: name == "other").actions == host.actions[:1]
+
+
 def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
     assert render_diff({"spark-1": answer()}) == ""
     text = render_diff({"spark-1": answer(planned={"texts": {"compose.yaml": "one\nthree\n"}})})

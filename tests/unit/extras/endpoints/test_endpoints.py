@@ -1,6 +1,7 @@
 """Endpoints: what clients are given of a planned fleet, and what they never are."""
 
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.config.tls import CA
-from sparkwright.extras.endpoints.clients import FORMATS, render
+from sparkwright.extras.endpoints.clients import FORMATS, render, usable
 from sparkwright.extras.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.endpoints import Endpoint, key_command
@@ -56,7 +57,49 @@ def spark(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_client_is_told_where_what_and_how_much(form: str) -> None:
-    compare(f"clients/lab.{form}", render(form, lab()))
+    compare(f"clients/lab.{form}", render(form, usable(form, lab())[0]))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_models_that_pool_are_offered_to_no_chat(form: str) -> None:
+    embed = {**SPARK["qwen36"], "port": 8001, "arguments": {"runner": "pooling"}}
+    pools = replace(single({"embed": embed}), service="embed")
+    assert not pools.chats
+    endpoints, notes = usable(form, (pools, *lab()))
+    assert (pools in endpoints) == (form in ("env", "json"))
+    assert any("spark-1.embed gives vectors or scores" in note for note in notes) != (
+        pools in endpoints
+    )
+    assert "OPENAI_MODEL=embed" not in render("env", (pools, *lab()))
+
+
+@pytest.mark.parametrize("form", ["claude-code", "opencode", "codex"])
+def test_agents_get_services_that_call_tools(form: str) -> None:
+    mute = replace(lab()[0], service="mute", tools=False)
+    endpoints, notes = usable(form, (mute, *lab()))
+    assert mute not in endpoints
+    assert "spark-1.mute calls no tools, and is left out" in notes
+    with pytest.raises(UserError, match="no service is one for this client"):
+        usable(form, (mute,))
+
+
+def test_agents_are_told_the_service_s_limits_and_where_the_key_is() -> None:
+    """Each as its own parser reads it: JSON, and TOML."""
+    spark = lab()[0]
+    claude = json.loads(render("claude-code", [spark]))
+    assert claude["env"]["ANTHROPIC_BASE_URL"] == "http://spark-1:8000"
+    assert claude["apiKeyHelper"] == f'printf %s "${VARIABLE}"'
+    assert int(claude["env"]["CLAUDE_CODE_MAX_OUTPUT_TOKENS"]) == spark.max_output
+    codex = tomllib.loads(render("codex", lab()))
+    assert codex["model_providers"][codex["model_provider"]] == {
+        "name": "qwen36 on spark-1", "base_url": "http://spark-1:8000/v1", "env_key": VARIABLE,
+        "wire_api": "responses",
+    }  # fmt: skip
+    opencode = json.loads(render("opencode", lab()))
+    provider, _, model = opencode["model"].partition("/")
+    assert opencode["providers"][provider]["env"] == [VARIABLE]
+    limit = opencode["providers"][provider]["models"][model]["limit"]
+    assert limit == {"context": spark.context, "output": spark.max_output}
 
 
 def test_a_name_of_the_users_own_has_no_advice() -> None:
