@@ -113,6 +113,11 @@ def install(machine: Machine) -> None:
     if machine.dgx:
         _write(machine, "etc/dgx-release", (HERE / "dgx-release").read_text())
         _write(machine, "etc/fastos-release", (HERE / "fastos-release").read_text())
+        # DGX OS has it preinstalled; the fake is its entry in dpkg's database.
+        _write(machine, "var/lib/dpkg/info/nv-docker-options.list", "")
+        status, entry = "var/lib/dpkg/status", (HERE / "nv-docker-options").read_text()
+        before = (machine.root / status).read_text()
+        _write(machine, status, before if entry in before else f"{before}\n{entry}")
     if machine.memory_kib:
         _write(machine, "etc/sparkwright-lab/meminfo", _meminfo(machine.memory_kib))
         unit = "etc/systemd/system/lab-memory.service"

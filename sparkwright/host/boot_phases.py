@@ -35,7 +35,8 @@ class BootPhases:
     def now(self) -> Phase:
         """The present phase, with the time that it took at the last boot here."""
         arguments = ("--unit", self._unit, "--since", f"@{int(max(self._began.values()))}")
-        form = ("--output=short-unix", "--no-pager", "--quiet")
+        # Without --all, a line with control characters, as Compose writes each, is "blob data".
+        form = ("--output=short-unix", "--all", "--no-pager", "--quiet")
         journal = run("journalctl", *arguments, *form, timeout=10) if self._patterns else None
         for match in map(_LINE.match, journal.out.splitlines() if journal else ()):
             if match and (at := float(match[1])) >= self._began[_FIRST]:
