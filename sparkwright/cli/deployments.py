@@ -1,10 +1,12 @@
 """``sparkwright status``, ``history`` and ``diff``: what every host runs, read from the hosts."""
 
 import json
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -12,12 +14,16 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts, finish, misspelt
-from sparkwright.cli.lib.options import json_option, print_json
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.options import json_option, option, print_json
+from sparkwright.cli.lib.output import echo, screen
 from sparkwright.findings.render import data
 from sparkwright.host.lib.records import encode
 from sparkwright.results import status as results
 from sparkwright.results.answers import Answers
+from sparkwright.text.visible import paragraph
+
+#: Seconds between two questions of `status --watch`.
+_INTERVAL = 5.0
 
 
 def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deployment]:
@@ -49,13 +55,16 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
 @click.command("status")
 @services_argument
 @json_option
-def status(hosts: Hosts, as_json: bool) -> None:
+@option("status --watch")
+def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
     """Show release, tag, uptime, restarts, health and drift of every service, and what the
     watch on the hosts holds to be wrong.
 
     Exit code 0 only when every host answered, everything planned runs, is healthy and as planned,
-    and the watch sees no error.
+    and the watch sees no error. --watch asks each host again every five seconds, until Ctrl-C.
     """
+    if watch:
+        _watch(hosts, as_json=as_json)
     answers = deployments(hosts)
     result = answers.answers
     if as_json:
@@ -63,6 +72,31 @@ def status(hosts: Hosts, as_json: bool) -> None:
     elif result:
         echo(results.render_status(result, paint))
     finish(answers, failed=not all(map(results.well, result.values())))
+
+
+def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
+    """Show the status on the terminal's other screen, until every host is gone."""
+    from sparkwright.run.questions import follow_deployment
+
+    if as_json or not sys.stdout.isatty():
+        raise click.UsageError("--watch draws on a terminal: leave out --json and redirections")
+    fleet: dict[str, results.Deployment] = {}
+    silent: dict[str, str] = {}
+    with hosts.session(planless=True) as session, screen() as show:
+        for event in session.watch(partial(follow_deployment, interval=_INTERVAL)):
+            if event is None:
+                continue
+            host, seen = event
+            if isinstance(seen, results.Deployment):
+                silent.pop(host, None)
+                fleet[host] = seen.only(partial(hosts.means, host))
+            else:
+                fleet.pop(host, None)
+                silent[host] = paragraph(str(seen))
+            table = results.render_status(dict(sorted(fleet.items())), paint)
+            lines = [click.style(f"{host}: {why}", fg="red") for host, why in silent.items()]
+            show("\n".join([table, *lines]))
+    sys.exit(1)
 
 
 @click.command("history")

@@ -4,8 +4,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 
@@ -14,12 +14,12 @@ import click
 from sparkwright.cli.lib.connecting import services_argument
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option, option
+from sparkwright.cli.lib.output import screen
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
 #: A rate needs two looks; with --once they are so many seconds apart.
 _ANSWERS, _ONCE = 2, 1.0
-Shown = Callable[[Sequence[Line]], None]
 
 
 @click.command("top")
@@ -41,7 +41,7 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
     with (
         hosts.session(planless=True) as session,
-        nullcontext() if plain else _screen() as show,
+        nullcontext() if plain else screen() as show,
     ):
         broken = session.run.broken
         fleet = {name: Seen() for name in session.run.hosts}
@@ -52,7 +52,9 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
                 fleet[host] = fleet[host].then(look)
             result = list(lines(fleet, hosts.means))
             if show is not None:
-                show(result)
+                head, *rest = table(result)
+                wrong = click.style("\n".join(problems(result)), fg="red")
+                show("\n".join([click.style(head, bold=True), *rest, "", wrong]))
             elif not once and time.monotonic() >= due:
                 due = time.monotonic() + interval
                 _print(result, as_json)
@@ -70,22 +72,3 @@ def _print(lines: Sequence[Line], as_json: bool) -> None:
         click.echo(visible_json(rows))
     elif lines:
         click.echo("\n".join([*table(lines), *problems(lines), ""]))
-
-
-@contextmanager
-def _screen() -> Iterator[Shown]:
-    """The terminal's other screen, as `top` has it; what was there comes back at the end."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-
-        def show(rows: Sequence[Line]) -> None:
-            head, *rest = table(rows)
-            body = ("\n".join(["", *rest, ""]), "")
-            text = Text.assemble((head, "bold"), body, ("\n".join(problems(rows)), "red"))
-            live.update(text, refresh=True)
-
-        yield show

@@ -93,7 +93,8 @@ def deployment(host: Host, run: HostRun) -> Deployment:
             url="" if row.head else f"{row.url}/v1",
             served_names=row.served_names,
         )
-    refused = _refusals(run, observation) if any(each.drift for each in planned.values()) else ()
+    differs = any(each.drift for each in planned.values())
+    refused = _refusals(run, observation) if differs else ()
     return Deployment(**vars(status), planned=planned, refused=refused)
 
 
@@ -315,7 +316,30 @@ def follow_load(
         gevent.sleep(max(0.0, began + interval - time.monotonic()))
 
 
-def _load(host: Host, request: LoadRequest) -> HostLoad:
+def follow_deployment(
+    host: Host, run: HostRun, take: Callable[[Deployment | HostError], None], *, interval: float
+) -> None:
+    """Ask a host for its status until the command ends.
+
+    Args:
+        take: gets each status, or why there was none.
+        interval: seconds between two of them.
+    """
+    while True:
+        try:
+            _reconnect(host)
+            take(deployment(host, run))
+        except HostError as error:
+            take(error)
+        gevent.sleep(interval)
+
+
+def _reconnect(host: Host) -> None:
+    """Connect to a host again where the connection was lost.
+
+    Raises:
+        HostError: when the host is not reached.
+    """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():
         host.disconnect()  # a connection that is lost stays so
@@ -324,5 +348,9 @@ def _load(host: Host, request: LoadRequest) -> HostLoad:
     if not host.connected:
         raise HostError(memory(host).failure or "not reached")
     memory(host).failure = None
+
+
+def _load(host: Host, request: LoadRequest) -> HostLoad:
+    _reconnect(host)
     # By standard input: sudo logs every command.
     return ask(host, load, request, HostLoad, timeout=_LOOK)

@@ -1,5 +1,8 @@
 """Text for people, as wide as their terminal."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import click
 
 from sparkwright.text.screen import fitted
@@ -8,3 +11,19 @@ from sparkwright.text.screen import fitted
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print lines; those that are wider than the terminal go on below. Data is printed by click."""
     click.echo(fitted(text), err=err)
+
+
+@contextmanager
+def screen() -> Iterator[Callable[[str], None]]:
+    """The terminal's other screen, as `top` has it; the former screen comes back at the end.
+
+    Yields:
+        A function that replaces the text of the screen.
+    """
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield lambda text: live.update(Text.from_ansi(text), refresh=True)

@@ -105,3 +105,20 @@ def test_at_a_terminal_one_screen_is_drawn_anew_and_ctrl_c_gives_the_old_one_bac
     with terminal(site, "top", program=("-c", program), env={"TERM": "dumb"}) as shown:
         shown.until("120.5")
         assert "\x1b" not in shown.got
+
+
+def test_status_is_watched_on_a_screen_of_its_own(site: Path) -> None:
+    program = (
+        "import pytest; from sparkwright.cli import main; from tests.unit.cli.test_top import *;"
+        "from tests.unit.results.test_status import answer;"
+        "says(pytest.MonkeyPatch(), (0, answer()), (0.5, SILENT), (0.5, answer()), (600, SILENT));"
+        "main(prog_name='sparkwright')"
+    )
+    with terminal(site, "status", "--watch", program=("-c", program)) as shown:
+        shown.until("as planned")
+        shown.until("box: not reached")
+        shown.until("as planned")
+        shown.type("\x03")
+        assert shown.ended() == 130
+    assert "Traceback" not in shown.got
+    assert "--watch draws on a terminal" in run("status", "--watch").stderr
