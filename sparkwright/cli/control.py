@@ -90,7 +90,7 @@ def _control(action: str, *, hosts: Hosts, yes: bool, as_json: bool, **more: Any
 def _controlled(host: str, answer: ControlAnswer) -> None:
     for service, done in answer.done.items():
         echo(f"{host}: {visible(service)}: {visible(done)}")
-    if not answer.known:
+    if not answer.service_names:
         echo(f"{host}: no service was ever started here")
 
 
@@ -116,7 +116,7 @@ def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> Non
     if not (yes or dry):
         look = partial(changes.activated, service=service, why="", dry=True)
         seen: Answers[ActivateAnswer] = hosts.change(look, planless=True)
-        if misspelt((service,), (each.known for each in seen.answers.values())):
+        if misspelt((service,), (each.service_names for each in seen.answers.values())):
             finish(seen, unknown=True)
     options.confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
     if not dry:
@@ -193,7 +193,7 @@ def _end(
         for line in answer.faults:
             complain(host, visible(line))
     each = answers.answers.values()
-    unknown = misspelt(services, (answer.known for answer in each)) if services else []
+    unknown = misspelt(services, (answer.service_names for answer in each)) if services else []
     failed = any(answer.faults for answer in answers.answers.values())
     # Where a host has some of them, something was done.
     finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))

@@ -66,7 +66,7 @@ def command(
 
     result = hosts.ask(questions.answered(logs, request, LogsAnswer), planless=True)
     answers = result.answers
-    unknown = misspelt(hosts.named_services, (answer.known for answer in answers.values()))
+    unknown = misspelt(hosts.named_services, (answer.service_names for answer in answers.values()))
     for name, answer in answers.items():
         if answer.fault or not (answer.lines or following or unknown):
             complain(name, visible(answer.fault or _nothing(answer)))
@@ -90,4 +90,4 @@ def command(
 def _nothing(answer: LogsAnswer) -> str:
     if answer.cursor:
         return "nothing is logged, but access lines of checks (--probes)"
-    return "nothing is logged" if answer.known else "no service was ever started here"
+    return "nothing is logged" if answer.service_names else "no service was ever started here"

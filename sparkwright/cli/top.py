@@ -53,8 +53,8 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
             result = list(lines(fleet, hosts.means))
             if show is not None:
                 head, *rest = table(result)
-                wrong = click.style("\n".join(problems(result)), fg="red")
-                show("\n".join([click.style(head, bold=True), *rest, "", wrong]))
+                faults = click.style("\n".join(problems(result)), fg="red")
+                show("\n".join([click.style(head, bold=True), *rest, "", faults]))
             elif not once and time.monotonic() >= due:
                 due = time.monotonic() + interval
                 _print(result, as_json)

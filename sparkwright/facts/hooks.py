@@ -176,8 +176,8 @@ class _Frames(logging.Filter):
         if record.funcName == "print_rows":
             return self._confirmed
         # Of commands that were not executed the reason stands in the lines before.
-        said = record.funcName == "log" or record.levelno > logging.INFO
-        return said and not re.search(r"Error: .*executed \d+ command", message)
+        is_message = record.funcName == "log" or record.levelno > logging.INFO
+        return is_message and not re.search(r"Error: .*executed \d+ command", message)
 
 
 def load_keys_with(loaded: Callable[..., Any]) -> None:

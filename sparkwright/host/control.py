@@ -49,12 +49,12 @@ class ControlAnswer:
     """Result of a control request.
 
     Attributes:
-        known: every service of the host.
+        service_names: of every service of the host.
         done: service -> what was done, in words.
         faults: what went wrong, as lines.
     """
 
-    known: tuple[str, ...]
+    service_names: tuple[str, ...]
     done: dict[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 

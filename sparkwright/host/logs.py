@@ -43,12 +43,12 @@ class LogsAnswer:
     """The lines, oldest first.
 
     Attributes:
-        known: every service of the host.
+        service_names: of every service of the host.
         cursor: of the last line, as ``--after-cursor`` takes it; None without one.
         fault: what journalctl says where it fails.
     """
 
-    known: tuple[str, ...]
+    service_names: tuple[str, ...]
     lines: tuple[LogLine, ...] = ()
     cursor: str | None = None
     fault: str = ""

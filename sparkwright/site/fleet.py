@@ -27,14 +27,14 @@ class PlannedHost:
     """A host's plan, and the catalog that the plan was made with.
 
     Attributes:
-        known: models that were asked for to make the plan, by repository and revision.
+        resolved_models: models that were asked for to make the plan, by repository and revision.
         login: what prevents logging in there.
         data: of inventory and group_data.
     """
 
     plan: HostPlan
     catalog: Catalog
-    known: Mapping[str, ResolvedModel] = field(default_factory=dict)
+    resolved_models: Mapping[str, ResolvedModel] = field(default_factory=dict)
     login: tuple[Finding, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -97,7 +97,9 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))
-            hosts[given.name] = PlannedHost(plan, recipe.catalog, recipe.known, login, given.data)
+            hosts[given.name] = PlannedHost(
+                plan, recipe.catalog, recipe.resolved_models, login, given.data
+            )
     return Fleet(hosts, tuple(dict.fromkeys(problems)))
 
 

@@ -32,14 +32,14 @@ class ReadHost:
 
     Attributes:
         derivations: service -> where the values of its recipe come from.
-        known: models that were asked for, or are in the lock with what their files say.
+        resolved_models: models that were asked for, or are in the lock with what their files say.
     """
 
     given: HostInput
     settings: HostSettings
     catalog: Catalog
     derivations: Mapping[str, Derivation] = field(default_factory=dict)
-    known: Mapping[str, ResolvedModel] = field(default_factory=dict)
+    resolved_models: Mapping[str, ResolvedModel] = field(default_factory=dict)
 
 
 def with_recipes(
@@ -212,7 +212,7 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
         settings=host.settings.model_copy(update={"services": services}),
         catalog=replace(host.catalog, models=models, recipes=recipes),
         derivations=derivations,
-        known=own_known,
+        resolved_models=own_known,
     )
 
 

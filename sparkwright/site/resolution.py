@@ -23,7 +23,7 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     for source, group in groups.items():
         token = hub_token(source)
         named = [host.plan.references for host in group]
-        models = {key: model for host in group for key, model in host.known.items()}
+        models = {key: model for host in group for key, model in host.resolved_models.items()}
         resolution.add(resolve(named, token.value if token else None, models))
     problems = Problems()
     for host in hosts.values():

@@ -51,7 +51,7 @@ def test_the_last_lines_of_every_service(host: Path) -> None:
         ])
     )  # fmt: skip
     answer = logs.main(LogsRequest(services_root=str(host), lines=7, since="-600s"))
-    assert answer.known == ("a", "b")
+    assert answer.service_names == ("a", "b")
     assert [(line.service, line.text) for line in answer.lines] == [
         ("a", "INFO ready"), ("b", "two"), ("b", "lines"), ("a", "Started."),
         ("a", "\x1b[0mraw \ufffd"),
@@ -96,5 +96,5 @@ def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
 )
 def test_a_name_that_is_no_service_gets_into_no_command(host: Path, name: str) -> None:
     answer = logs.main(LogsRequest((name,), str(host)))
-    assert (answer.known, answer.lines, answer.fault) == (("a", "b"), (), "")
+    assert (answer.service_names, answer.lines, answer.fault) == (("a", "b"), (), "")
     assert not (host / "said").exists()

@@ -36,13 +36,13 @@ class Hosts(Selection):
         """
         with self.session(waiting=True, **options) as session:
             answers = session.ask(question)
-        return told(answers)
+        return reported(answers)
 
     def change(self, change: Change[T], **options: bool) -> Answers[T]:
         """Run operations on every host; options and answers are those of `ask`."""
         with self.session(waiting=True, **options) as session:
             answers = session.change(change)
-        return told(answers)
+        return reported(answers)
 
     def show(self, change: Change[None], *, as_json: bool, **options: Any) -> int:
         """Run operations and print what pyinfra prints of them; returns the exit code.
@@ -84,7 +84,7 @@ class Hosts(Selection):
             yield opened
 
 
-def told(answers: Answers[T]) -> Answers[T]:
+def reported(answers: Answers[T]) -> Answers[T]:
     """The answers, after what is broken and who is silent was printed on standard error."""
     if answers.broken:
         echo(answers.broken, err=True)
@@ -113,9 +113,9 @@ def misspelt(services: Sequence[str], answers: Iterable[Iterable[str]]) -> list[
     Args:
         answers: names of services of each host that answered.
     """
-    known = list(answers)
-    names = sorted({name for each in known for name in each})
-    unknown = [name for name in services if name not in names] if known else []
+    each_host = list(answers)
+    names = sorted({name for each in each_host for name in each})
+    unknown = [name for name in services if name not in names] if each_host else []
     for name in unknown:
         line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, names), 400)}"
         echo(click.style(line, fg="red"), err=True)

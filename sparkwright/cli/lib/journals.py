@@ -71,7 +71,7 @@ def follow(
         host, answer = hosts[name]
         units = {
             f"sparkwright-{service}.service": service
-            for service in answer.known
+            for service in answer.service_names
             if _NAME.fullmatch(service) and meant(name, service)
         }
         if not units:

@@ -9,7 +9,7 @@ from sparkwright.checks.fabric.groups import of_looks
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, told
+from sparkwright.cli.lib.hosts import Hosts, reported
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.extras.fabric_test.measure import measured, plan
@@ -45,7 +45,7 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
         images = {name: each.image for name, each in looks.answers.items()}
         plans = [[] if look else plan(fabric, images) for fabric in fabrics]
         answers = measured(session, plans)
-    told(looks)
+    reported(looks)
     results = [
         FabricResult(
             tuple(fabric.states), fabric.shape, tuple(CHECKS.findings(fabric)),

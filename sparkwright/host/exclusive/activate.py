@@ -40,7 +40,7 @@ class ActivateAnswer:
     """Result of an activation.
 
     Attributes:
-        known: every service of the host that is of a group.
+        service_names: of every service of the host that is of a group.
         group: of the service; None where the host has no such service.
         was: the member that ran before.
         switch: id of the switch that was begun; None where there was nothing to do.
@@ -49,7 +49,7 @@ class ActivateAnswer:
         faults: what went wrong, or why nothing was done, as lines.
     """
 
-    known: tuple[str, ...] = ()
+    service_names: tuple[str, ...] = ()
     group: str | None = None
     was: str | None = None
     switch: str | None = None

@@ -41,7 +41,7 @@ def missing(work: workspace.Workspace) -> list[FetchFile]:
 
     They are looked for in the target directory, in other revisions, and where the request says.
     """
-    state, adopt, absent = work.known(), work.request.adopt, list(work.request.files)
+    state, adopt, absent = work.receipts(), work.request.adopt, list(work.request.files)
     others = {
         directory: revision.files
         for directory in sorted(work.destination.parent.glob("*"))

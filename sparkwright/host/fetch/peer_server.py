@@ -90,7 +90,7 @@ class PeerServer:
 
     def used(self, connection: socket.socket) -> None:
         """Somebody with a key asks: the idle time begins anew."""
-        self.connections.known(connection)
+        self.connections.identified(connection)
         self._last = time.monotonic()
 
     def run(self) -> None:

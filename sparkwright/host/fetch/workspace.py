@@ -71,7 +71,7 @@ class Workspace:
         usage = shutil.disk_usage(self.root)
         return usage.free if usage.total else sys.maxsize
 
-    def known(self) -> dict[str, ReceiptEntry]:
+    def receipts(self) -> dict[str, ReceiptEntry]:
         """Return the receipt entries of earlier runs."""
         entries: dict[str, ReceiptEntry] = {}
         if self.base == self.destination:

@@ -42,7 +42,7 @@ class Connections:
             self._addresses[connection] = address
             return True
 
-    def known(self, connection: socket.socket) -> None:
+    def identified(self, connection: socket.socket) -> None:
         """It has shown a key: it stays as long as it likes."""
         with self._lock:
             self._known.add(connection)

@@ -33,7 +33,7 @@ class KeysRequest:
 _PATIENCE = 15
 
 
-def known(admin: str, path: str) -> list[str]:
+def accepted(admin: str, path: str) -> list[str]:
     """Hash and name of each key that the worker for new requests has loaded."""
     rows = (line.split() for line in place.ask(admin, f"show map {path}").splitlines())
     return sorted(" ".join(row[1:]) for row in rows if len(row) == 3)
@@ -53,18 +53,18 @@ def main(request: KeysRequest) -> list[str]:
         raise SystemExit("the proxy here is not the planned one yet: deploy this host first")
     running = systemd.is_active(UNIT)
     if request.text is None:
-        return known(proxy.admin, request.place) if running else []
+        return accepted(proxy.admin, request.place) if running else []
     files.write(Path(request.place), request.text, 0o600)
     wanted = sorted(request.text.splitlines())
 
     def differs() -> bool:
         try:
-            return known(proxy.admin, request.place) != wanted
+            return accepted(proxy.admin, request.place) != wanted
         except OSError:  # for a moment after a reload nobody listens
             return True
 
     # Not by the file: a reload that failed has left a worker that does not know it.
-    if running and known(proxy.admin, request.place) != wanted:
+    if running and accepted(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
         if remaining(differs, _PATIENCE):
             raise SystemExit(f"{UNIT} did not take the new keys: see journalctl -u {UNIT}")

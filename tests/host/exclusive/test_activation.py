@@ -82,7 +82,7 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert _state(pair) == A
     assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
     answer = _ask(pair)
-    assert (answer.known, answer.group, answer.was, answer.faults) == (
+    assert (answer.service_names, answer.group, answer.was, answer.faults) == (
         ("a", "b"), "evening", "a", ())  # fmt: skip
     assert answer.switch == _request(pair)["id"]
     assert _switch(pair).run() == "good"

@@ -28,7 +28,7 @@ def test_what_the_hub_says_is_enough_to_start_it(hub: str, tmp_path: Path) -> No
     fleet = planned(hub_endpoint=hub)
     service = chat(fleet)
     (host,) = fleet.hosts.values()
-    (model,) = host.known.values()
+    (model,) = host.resolved_models.values()
     assert model.facts is not None
     assert (model.facts.quantization, model.facts.context) == ("fp8", CONTEXT)
     assert model.facts.license == "apache-2.0"

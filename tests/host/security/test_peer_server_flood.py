@@ -242,20 +242,20 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
     ours = [pair[0] for pair in pairs]
     connections = Connections(most=4, most_of_one=2)
     assert connections.admit(ours[0], "10.0.0.1")
-    connections.known(ours[0])
+    connections.identified(ours[0])
     assert connections.admit(ours[1], "10.0.0.1")
     # A third of the same address: the oldest without a key goes.
     assert connections.admit(ours[2], "10.0.0.1")
     assert pairs[1][1].recv(1) == b""
-    connections.known(ours[2])
+    connections.identified(ours[2])
     assert not connections.admit(ours[3], "10.0.0.1")
     # Others find room, until the whole is full of those with a key.
     assert connections.admit(ours[3], "10.0.0.2")
     assert connections.admit(ours[4], "10.0.0.3")
     assert connections.admit(ours[5], "10.0.0.4")
     assert pairs[3][1].recv(1) == b""
-    connections.known(ours[4])
-    connections.known(ours[5])
+    connections.identified(ours[4])
+    connections.identified(ours[5])
     assert not connections.admit(ours[6], "10.0.0.5")
     connections.leave(ours[0])
     assert connections.admit(ours[6], "10.0.0.5")

@@ -122,7 +122,7 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
 
 
 def test_activate_looks_for_the_service_before_it_asks(having: Having) -> None:
-    asked = having({"spark-1": ActivateAnswer(known=("qwen36",))})
+    asked = having({"spark-1": ActivateAnswer(service_names=("qwen36",))})
     done = run("activate", SITE, "--service", "nope")
     assert (done.exit_code, [each.arguments["dry"] for each in asked]) == (2, [True])
     assert "no host has a service 'nope'" in done.stderr

@@ -188,7 +188,7 @@ def _lock(tmp_path: Path, **given: Any) -> Path:
         hosts = planned(lock_file=str(path)).or_raise()
     (host,) = hosts.values()
     result = resolution(host.plan)
-    result.models.update(host.known)
+    result.models.update(host.resolved_models)
     path.write_text(render_lock(from_resolution([host.plan.references], result, None)))
     return path
 
