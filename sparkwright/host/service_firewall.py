@@ -92,12 +92,25 @@ def write(service: Service, *, closed: bool) -> None:
 
 
 def restore(services_root: str) -> None:
-    """Make the missing rules of services that run, and print their names."""
+    """Make the missing rules of services that run, and print their names.
+
+    Raises:
+        SystemExit: iptables refuses the rules of some services; the other services have theirs.
+    """
+    refusals = []
     for name, service in records(homes.services(services_root)).items():
         runs = systemd.unit(service.unit, timeout=10).get("ActiveState") == "active"
         if runs and not all(complete(service, program) for program in PROGRAMS):
-            write(service, closed=True)
-            print(f"{name}: its rules of iptables were missing, and are there again", flush=True)
+            try:
+                write(service, closed=True)
+            except SystemExit as refusal:
+                refusals.append(str(refusal))
+            else:
+                print(
+                    f"{name}: its rules of iptables were missing, and are there again", flush=True
+                )
+    if refusals:
+        raise SystemExit("\n".join(refusals))
 
 
 def complete(service: Service, program: str) -> bool:

@@ -168,6 +168,25 @@ def test_without_its_rules_no_engine_starts(
         firewall.write(_rank(tmp_path), closed=True)
 
 
+def test_rules_of_later_services_are_restored_after_a_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = _rank(tmp_path)
+    services = {name: replace(service, name=name) for name in ("bad", "good")}
+
+    def write(service: Service, *, closed: bool) -> None:
+        if service.name == "bad":
+            raise SystemExit("iptables refuses the rules of bad")
+
+    monkeypatch.setattr(firewall, "records", lambda *_: services)
+    monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"ActiveState": "active"})
+    monkeypatch.setattr(firewall, "complete", lambda *_: False)
+    monkeypatch.setattr(firewall, "write", write)
+    with pytest.raises(SystemExit, match="refuses the rules of bad"):
+        firewall.restore(str(tmp_path))
+    assert capsys.readouterr().out.startswith("good: its rules of iptables were missing")
+
+
 def test_rules_are_taken_away_and_nobody_elses_with_them(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
