@@ -239,7 +239,7 @@ def _kind_of_tls(value: object) -> str:
     return "[own]" if isinstance(value, str) else "[files]"
 
 
-#: Names (* for any part) and addresses of servers.
+#: Names (* for any part), addresses and networks of servers.
 _Servers = tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
 _Tls = Annotated[
     Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
@@ -270,9 +270,10 @@ class HostSettings(_Settings):
         image_keys: pattern of an image's ``host/path`` -> file on the controller with the public
             key of its publisher (cosign.pub): an image that this key has not signed is not
             deployed (docs/security.md). The first pattern that matches counts.
-        private_servers: names (* for any part) and addresses in private networks that a registry,
-            hub or git server of the internet may lead this machine to: its storage or token service
-            behind a split DNS. Every other is refused.
+        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) that a
+            registry, hub or git server of the internet may lead this machine to: its storage or
+            token service in a private network, behind a split DNS. Every other is refused. Through
+            a proxy, which looks names up by itself, an address is compared only with a URL's own.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
             HF_TOKEN serves where neither this nor hub_token_command is set.

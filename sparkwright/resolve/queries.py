@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ class Server:
     give credentials. Through a proxy, which looks names up by itself, only addresses are judged.
 
     Args:
-        private: patterns of names and addresses in private networks that it may lead to.
+        private: patterns of names, addresses and networks of private networks that it may lead to.
     """
 
     def __init__(self, endpoint: str, private: Sequence[str] = ()) -> None:
@@ -154,7 +154,7 @@ class Server:
         if host == self._host:
             self._depth = max(depth, self._depth)
         elif depth > self._depth:
-            if depth == 1 and any(fnmatchcase(host, name.lower()) for name in self._private):
+            if depth == 1 and any(_names(entry, host, ip) for entry in self._private):
                 return
             problem = f"it leads to {host} ({ip}), an address that is not the internet's"
             raise (PrivateAddress if depth == 1 else Unusable)(problem, "name another server")
@@ -182,13 +182,28 @@ def _proxies() -> urllib.request.ProxyHandler:
 def _depth(ip: str) -> int:
     """How far within the network an address is: 0 for the internet, 3 for the link alone."""
     try:
-        address = ip_address(ip)
+        address = _address(ip)
     except ValueError:  # a name, which a proxy looks up
         return 0
-    address = getattr(address, "ipv4_mapped", None) or address
     if address.is_link_local or str(address) in _METADATA:
         return 3
     return 2 if address.is_loopback or address.is_unspecified else int(not address.is_global)
+
+
+def _address(ip: str) -> IPv4Address | IPv6Address:
+    """An address, of IPv4 where IPv6 merely wraps it. Raises ValueError for a name."""
+    address = ip_address(ip)
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _names(entry: str, host: str, ip: str) -> bool:
+    """Whether an entry of ``private_servers`` names a host, or the address that it has."""
+    if fnmatchcase(host, entry.lower()):
+        return True
+    try:
+        return _address(ip) in ip_network(entry, strict=False)
+    except ValueError:  # a pattern of names
+        return False
 
 
 def _certificates() -> ssl.SSLContext:
