@@ -108,7 +108,9 @@ def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> Non
     was activated last, and a deploy leaves it so. Exit code 0 only when SERVICE runs on every host
     that has it.
     """
-    if len(hosts.named_services) != 1:
+    # A whole host beside HOST/SERVICE would get the service, too.
+    whole = any(hosts.services_of(host) is None for host in hosts.limit)
+    if whole or len(hosts.named_services) != 1:
         raise click.UsageError("name one SERVICE or HOST/SERVICE")
     service = hosts.named_services[0]
     from sparkwright.run import changes

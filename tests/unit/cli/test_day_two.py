@@ -131,6 +131,16 @@ def test_activate_looks_for_the_service_before_it_asks(having: Having) -> None:
     assert [each.arguments["dry"] for each in asked[1:]] == [True, False]
 
 
+@pytest.mark.parametrize("names", [("spark-1/qwen36", "spark-2"), ("rtx-1/qwen36", "sparks")])
+def test_activate_refuses_whole_hosts_beside_a_service(
+    names: tuple[str, str], having: Having
+) -> None:
+    asked = having({"spark-1": ActivateAnswer(service_names=("qwen36", "gemma"))})
+    done = run("activate", SITE, *names, "--yes")
+    assert (done.exit_code, asked) == (2, [])
+    assert "name one SERVICE or HOST/SERVICE" in done.stderr
+
+
 @pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
 def test_another_tools_word_for_remove_is_not_taken_for_deploy(word: str) -> None:
     assert "did you mean 'remove'?" in run(word, SITE).stderr
