@@ -213,10 +213,16 @@ def _export(path: Path, directory: Path, hosts: Hosts) -> None:
     stored = load_results(directory)
     if stored.problems:
         echo(findings_text(stored.problems, paint=paint), err=True)
+    names = {host for host, _ in stored.services}
+    # A host with results may have left the inventory: only other names are looked up there.
+    if names.issuperset(hosts.limit):
+        names = set(hosts.limit) or names
+    else:
+        names = {host.name for host in hosts.read()}
     chosen = [
         result
         for (host, service), runs in stored.services.items()
-        if host in (hosts.limit or (host,)) and hosts.means(host, service)
+        if host in names and hosts.means(host, service)
         for result in runs
     ]
     if not chosen:

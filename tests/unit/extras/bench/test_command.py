@@ -195,6 +195,19 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
     assert "spark-2  qwen36   measured only" in done.output
 
 
+@pytest.mark.parametrize("name", ["sparks", "spark-*"])
+def test_results_of_a_group_or_pattern_of_hosts_are_exported(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    stored, path = tmp_path / "mine", tmp_path / "chosen.json"
+    for item in (result(host="spark-2"), result(host="elsewhere")):
+        save(stored, item)
+    done = _run(name, "--export", str(path), "--results", str(stored))
+    assert done.exit_code == 0, done.output
+    assert list(load(path).services) == [("spark-2", "qwen36")]
+
+
 def _service() -> Service:
     return Service("http://127.0.0.1:1", "m", Secret(KEY), 65536)
 
