@@ -20,6 +20,10 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
+from sparkwright.documents import caches
+from sparkwright.findings.user_error import Messages
+
+_MESSAGES = Messages(__file__)
 #: Gives the answer to a prompt; None for a prompt that gets none.
 Answer = Callable[[str], str | None]
 #: Seconds for a connection and its command, without the time that a person thinks.
@@ -44,6 +48,9 @@ def run(
 
     Returns:
         Its exit code, 255 where it did not end in time, and both outputs.
+
+    Raises:
+        UserError: no folder of this user's can hold a program.
     """
     with _listening() as (listener, environment):
         try:
@@ -80,7 +87,7 @@ def run(
 def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
     """A socket that only this user reaches, and the environment that leads ssh to it."""
     with (
-        tempfile.TemporaryDirectory(prefix="sparkwright-") as folder,
+        tempfile.TemporaryDirectory(prefix="sparkwright-", dir=_parent()) as folder,
         socket.socket(socket.AF_UNIX) as listener,
     ):
         address, program = str(Path(folder, "s")), Path(folder, "ask")
@@ -92,6 +99,22 @@ def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
         # Before OpenSSH 8.4 a display was what let it ask so.
         variables = {"DISPLAY": os.environ.get("DISPLAY", ":"), "SSH_ASKPASS": str(program)}
         yield listener, {**os.environ, **variables, "SSH_ASKPASS_REQUIRE": "force"}
+
+
+def _parent() -> str:
+    """A folder where this user can run programs: any of them may be mounted noexec."""
+    cache = str(caches.of_user(""))
+    folders = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR"), cache]
+    for folder in filter(None, folders):
+        with suppress(OSError):
+            if folder == cache:
+                Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=folder) as program:
+                Path(program.name).chmod(0o700)
+                if os.access(program.name, os.X_OK):
+                    return folder
+    where = ", ".join(filter(None, folders))
+    raise _MESSAGES.refusal("no-programs", "this machine", folders=where)
 
 
 def _answer_one(listener: socket.socket, answer: Answer) -> None:
