@@ -62,7 +62,7 @@ class Login:
     ask: Ask | None
     password: Secret | None = None
     made_key: Path | None = None
-    _typed: list[str] = field(default_factory=list)
+    _typed: list[str] = field(default_factory=list, repr=False)
     _refused: bool = False
 
     @cached_property
@@ -140,7 +140,7 @@ class Login:
             raise self._refusal("wrong-password", user=self.user)
         if code:
             raise self._unreached(err)
-        self.password = Secret(self._typed[-1])
+        self.password = Secret(self._typed[-1]) if self._typed else None
 
     def _become_root(self) -> None:
         """Find the password that sudo takes: the login's, else what the person types."""
@@ -195,11 +195,14 @@ class Login:
 
     def _public_key(self) -> str:
         """A public key whose private one opens without a question; made where the user has none."""
-        if self.settings.get("identitiesonly", ["no"])[0] != "yes":
-            code, out, _ = run(["ssh-add", "-L"])
-            if code == 0 and out.strip():
-                return out.splitlines()[0].strip()
         paths = [Path(name).expanduser() for name in self.settings.get("identityfile", ())]
+        publics = [path.with_name(f"{path.name}.pub") for path in paths]
+        blobs = {path.read_text().split()[1] for path in publics if path.is_file()}
+        alone = self.settings.get("identitiesonly", ["no"])[0] == "yes"
+        code, out, _ = run(["ssh-add", "-L"])
+        for line in out.splitlines() if code == 0 else ():
+            if not alone or (line.split()[1:2] and line.split()[1] in blobs):
+                return line.strip()
         existing = [path for path in paths if path.is_file()]
         for path in existing:
             code, out, _ = run(["ssh-keygen", "-y", "-P", "", "-f", str(path)])

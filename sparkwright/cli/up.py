@@ -4,10 +4,12 @@ import json
 import os
 import re
 import shlex
+import stat
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +18,7 @@ import click
 from sparkwright.bootstrap.first_login import Ask, Login
 from sparkwright.bootstrap.gpu_question import box as gpu_of
 from sparkwright.catalog import load_catalog
-from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM
 from sparkwright.cli.bootstrap import bootstrapped
 from sparkwright.cli.lib.completion import recipes
 from sparkwright.cli.lib.connecting import connection_options, connection_words
@@ -111,7 +113,10 @@ def command(
     try:
         if is_site:
             os.chdir(site)
-        boxes = _logged_in(targets, overrides, _ask if terminal else None)
+        else:
+            skeleton.nothing_in_the_way(site, skeleton.FILES)
+        inventory = site_inventory() if is_site else None
+        boxes = _logged_in(targets, inventory, overrides, _ask if terminal else None)
         _placed(boxes, _service(model=model, recipe=recipe), gpu)
         if not is_site:
             files = skeleton.contents((), load_catalog(places.catalogs()))
@@ -143,29 +148,62 @@ def _service(**chosen: str | None) -> dict[str, Any] | None:
     return {"main": {**named, "port": 8000}} if named else None
 
 
-def _logged_in(targets: Sequence[str], overrides: Sequence[str], ask: Ask | None) -> list[_Box]:
+def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
+    """User and address of each target. Raises UserError for those that are no host."""
+    problems, result = Problems(), []
+    for target in targets:
+        match = _TARGET.fullmatch(target)
+        address = match["host"].strip("[]") if match else ":"
+        try:
+            if ":" in address:
+                ip_address(address)
+            result.append((match and match["user"], address))
+        except ValueError:
+            problems.append(MESSAGES.mistake("no-target", "command line", target=target[:80]))
+    problems.stop()
+    return result
+
+
+def _name(address: str, taken: Collection[str]) -> str:
+    """What a new box is called in the inventory. Raises UserError where each name is taken."""
+    by_number = ":" in address or address.replace(".", "").isdigit()
+    names = [address] if by_number else [address.partition(".")[0], address]
+    for name in names:
+        if name.lower() not in taken:
+            return name
+    raise MESSAGES.refusal("name-taken", "command line", address=address)
+
+
+def _logged_in(
+    targets: Sequence[str], inventory: Path | None, overrides: Sequence[str], ask: Ask | None
+) -> list[_Box]:
     """The boxes, once each can be logged in to and its user becomes root. Raises UserError."""
-    matches = {target: _TARGET.fullmatch(target) for target in targets}
-    Problems(MESSAGES.mistake("no-target", "command line", target=target[:80])
-             for target, match in matches.items() if match is None).stop()  # fmt: skip
-    inventory = site_inventory() if Path("inventory").is_dir() else None
     hosts = hosts_of(inventory) if inventory else []
+    # A group's name means every host of it.
+    taken = {"all", *(family.group for family in FAMILIES.values())}
+    taken |= {inventory.stem.lower()} if inventory else {"lab"}
+    taken |= {name.lower() for host in hosts for name in (host.name, *host.groups)}
     typed: dict[str, Any] = {
         key: given()[key] for key in ("ssh_user", "ssh_port", "ssh_key") if key in given()
     }
     boxes: list[_Box] = []
-    for match in filter(None, matches.values()):
-        address = match["host"].strip("[]")
-        existing = next((host for host in hosts if address in
-                      (host.name, ssh_address(host.name, host.data))), None)  # fmt: skip
-        short = address.partition(".")[0]
-        taken = short in {*(host.name for host in hosts), *(box.name for box in boxes)}
-        whole = taken or ":" in address or address.replace(".", "").isdigit()
-        name = existing.name if existing else address if whole else short
+    for user, address in _targets(targets):
+        same = (
+            host
+            for host in hosts
+            if address.lower()
+            in (host.name.lower(), ssh_address(host.name, host.data).rpartition("@")[2].lower())
+        )
+        existing = next(same, None)
+        name = existing.name if existing else _name(address, taken)
+        taken.add(name.lower())
         data = {"ssh_hostname": address} if name != address and not existing else {}
-        data |= {"ssh_user": match["user"]} if match["user"] else {}
-        every = {**connection_data(Path("group_data/all.py")), **data}
-        every |= {**(existing.data if existing else {}), **typed, **overrides_by_key(overrides)}
+        data |= {"ssh_user": user} if user else {}
+        every = connection_data(Path("group_data/all.py")) if inventory else {}
+        every = {**every, **data, **(existing.data if existing else {}), **typed}
+        every |= overrides_by_key(overrides)
+        if user and every["ssh_user"] != user:
+            raise MESSAGES.refusal("other-user", "command line", name, user=every["ssh_user"])
         login = Login(name, every, ask)
         echo(f"{name}: logging in", err=True)
         login.open()
@@ -235,7 +273,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
-    text_files.write(inventory, after)
+    _rewrite(inventory, after)
     try:
         if not all([_ready(box, Hosts(inventory, overrides, (box.name,))) for box in boxes]):  # noqa: C419
             sys.exit(1)
@@ -244,8 +282,15 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
         confirm("Do all of this?", yes=yes, dry=False)
     except BaseException:
         if inventory.read_text(encoding="utf-8") == after:
-            text_files.write(inventory, before)
+            _rewrite(inventory, before)
         raise
+
+
+def _rewrite(inventory: Path, text: str) -> None:
+    """Give an inventory another text; a link stays one, and who may read it stays so."""
+    if inventory.read_text(encoding="utf-8") != text:
+        file = inventory.resolve()
+        text_files.write(file, text, stat.S_IMODE(file.stat().st_mode))
 
 
 def _ready(box: _Box, hosts: Hosts) -> bool:
@@ -280,10 +325,12 @@ def _endpoints(planned: PlannedHost) -> list[Endpoint]:
 
 def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     """Ask a box a real question, and say how to go on; whether it answered."""
-    host, asks = planned.plan.host, next(offered("question"), None)
+    host, endpoints = planned.plan.host, _endpoints(planned)
+    chats = any(endpoint.chats for endpoint in endpoints)
+    asks = next(offered("question"), None) if chats else None
     echo(f"{click.style(host, fg='green')} serves.{f' You ask: {_PROMPT}' if asks else ''}")
     ok = asks is None or asks({host: planned}, _PROMPT)
-    endpoints, variable = _endpoints(planned), f"${VARIABLE}" if VARIABLE in os.environ else None
+    variable = f"${VARIABLE}" if VARIABLE in os.environ else None
     keys = {item.service: variable or shown(item.key.source) for item in endpoints}
     facts = {"keys": keys, "folder": str(Path.cwd()) if moved else "", "quote": shlex.quote}
     page = template("plan/answer.txt.j2")

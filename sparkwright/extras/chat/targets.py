@@ -100,5 +100,5 @@ def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
             key = Key(VARIABLE, planned.plan.settings.api_key_source)
             endpoint = endpoint_of(planned.plan, service, planned.catalog, at, key)
             published = not is_loopback(bind) or address == LOOPBACK
-            for served in endpoint.names:
+            for served in endpoint.names if endpoint.chats else ():
                 yield Target(endpoint, served, published, (own, service.port), planned.data)

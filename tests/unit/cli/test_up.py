@@ -4,7 +4,7 @@ logins are faked here."""
 import json
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +27,7 @@ from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.run.bootstrap import Readiness
+from sparkwright.site.endpoints import endpoint_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.sizes import GIB
 from tests.tables import Tables
@@ -236,6 +237,63 @@ def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(wo
     assert "sudo_password" not in given()
     assert not [path for path in Path().rglob("*") if path.is_file()
                 and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
+
+
+def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -> None:
+    """The name of a group means all of its hosts: for the deploy, and for sudo's password."""
+    for number, address in enumerate(("lab.local", "sparks.home", "rtx50.lan"), 1):
+        assert _up(address, "--yes").exit_code == 0
+        assert list(_inventory())[-1] == address
+        assert len(world.done) == number * 5
+    for targets in (("sparks",), ("all",), ("nova.lan", "nova")):
+        done = _up(*targets, "--yes")
+        assert (done.exit_code, "is the name of a host" in done.output) == (2, True), done.output
+    assert _up("LAB.local", "--yes").exit_code == 0
+    assert list(_inventory()) == ["lab.local", "sparks.home", "rtx50.lan"]
+
+
+def test_another_user_than_the_inventorys_is_refused(world: World) -> None:
+    _up("alice@spark-1", "--yes")
+    done = _up("bob@spark-1", "--yes")
+    assert (done.exit_code, "logs in as 'alice'" in done.output) == (2, True), done.output
+
+
+def test_an_inventory_stays_a_link_and_closed(world: World, tmp_path: Path) -> None:
+    _up("spark-1", "--yes")
+    file, link = tmp_path / "real.py", Path("inventory/lab.py")
+    link.rename(file)
+    file.chmod(0o600)
+    link.symlink_to(file)
+    before = file.stat()
+    assert _up("spark-1", "--yes").exit_code == 0
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+    assert _up("spark-2", "--yes").exit_code == 0
+    assert (link.is_symlink(), file.stat().st_mode) == (True, before.st_mode)
+    assert list(_inventory()) == ["spark-1", "spark-2"]
+
+
+def test_a_new_site_knows_nothing_of_the_folder_that_it_is_made_from(
+    world: World, tmp_path: Path
+) -> None:
+    _up("alice@spark-1", "--yes")
+    done = _up("bob@spark-1", "--site", "other", "--yes")
+    assert done.exit_code == 0, done.output
+    assert _inventory() == {"spark-1": {"ssh_user": "bob"}}
+
+
+def test_a_file_in_the_way_is_told_before_the_login(world: World) -> None:
+    Path("config.py").touch()
+    done = _up("spark-1", "--yes")
+    assert (done.exit_code, "logging in" in done.output) == (2, False)
+
+
+def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = endpoint_of
+    monkeypatch.setattr(up, "endpoint_of", lambda *a: replace(original(*a), chats=False))
+    done = _up("spark-1", "--yes")
+    assert (done.exit_code, "question" in world.names()) == (0, False)
+    assert "curl" not in done.output
+    assert "sparkwright chat" not in done.output
 
 
 def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
