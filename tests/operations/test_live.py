@@ -43,6 +43,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setattr(live, "sys", SimpleNamespace(stderr=result))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
+    # A command that another test ran in this process may have left its own.
+    monkeypatch.setattr(logging.getLogger("pyinfra"), "handlers", [])
     return result
 
 
