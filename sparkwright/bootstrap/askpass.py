@@ -30,6 +30,8 @@ Answer = Callable[[str], str | None]
 _SECONDS = 60.0
 #: Bytes of an output, and of a prompt.
 _MOST = 64 << 10
+#: Bytes of a folder's path in which the socket has room: macOS takes 103 for an address.
+_LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
 #: No answer is no byte; an answer has a byte before it.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 s.sendall(os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR); answer = s.makefile("rb").read()
@@ -106,6 +108,8 @@ def _parent() -> str:
     cache = str(caches.of_user(""))
     folders = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR"), cache]
     for folder in filter(None, folders):
+        if len(os.fsencode(folder)) > _LONGEST_PATH:
+            continue
         with suppress(OSError):
             if folder == cache:
                 Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,7 +118,9 @@ def _parent() -> str:
                 if os.access(program.name, os.X_OK):
                     return folder
     where = ", ".join(filter(None, folders))
-    raise _MESSAGES.refusal("no-programs", "this machine", folders=where)
+    raise _MESSAGES.refusal(
+        "no-programs", "this machine", folders=where, longest=str(_LONGEST_PATH)
+    )
 
 
 def _answer_one(listener: socket.socket, answer: Answer) -> None:

@@ -3,6 +3,7 @@
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,24 @@ FOLDERS = ("TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
 
 
 @pytest.fixture
-def noexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with one inside for each variable, short enough for the address of a socket."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        for name in FOLDERS:
+            Path(folder, name).mkdir()
+            monkeypatch.setenv(name, str(Path(folder, name)))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield Path(folder)
+
+
+@pytest.fixture
+def noexec(short: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Variables whose folders are mounted noexec."""
     names: set[str] = set()
     access = os.access
-    for name in FOLDERS:
-        (tmp_path / name).mkdir()
-        monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setattr(tempfile, "tempdir", None)
 
     def allowed(path: str, mode: int) -> bool:
-        return access(path, mode) and Path(path).relative_to(tmp_path).parts[0] not in names
+        return access(path, mode) and Path(path).relative_to(short).parts[0] not in names
 
     monkeypatch.setattr(os, "access", allowed)
     return names
@@ -33,21 +41,34 @@ def noexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.mark.parametrize("refused", range(3))
 def test_the_program_lies_in_a_folder_without_noexec(
-    refused: int, noexec: set[str], tmp_path: Path
+    refused: int, noexec: set[str], short: Path
 ) -> None:
     noexec |= set(FOLDERS[:refused])
+    assert _folder_of_the_program(short) == FOLDERS[refused]
+    assert not list(short.rglob("sparkwright-*"))
+    if refused == 2:
+        assert stat.S_IMODE((short / "XDG_CACHE_HOME/sparkwright").stat().st_mode) == 0o700
+
+
+def test_a_folder_too_long_for_a_socket_is_passed_over(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = short / "TMPDIR" / ("x" * 90)
+    deep.mkdir()
+    monkeypatch.setenv("TMPDIR", str(deep))
+    assert _folder_of_the_program(short) == "XDG_RUNTIME_DIR"
+
+
+def _folder_of_the_program(root: Path) -> str:
     programs: list[Path] = []
 
     def answer(_: str) -> str:
-        programs.extend(tmp_path.rglob("ask"))
+        programs.extend(root.rglob("ask"))
         return "secret"
 
     assert askpass.run(ASK, answer)[:2] == (0, "secret\n")
     (program,) = programs
-    assert program.relative_to(tmp_path).parts[0] == FOLDERS[refused]
-    assert not list(tmp_path.rglob("sparkwright-*"))
-    if refused == 2:
-        assert stat.S_IMODE((tmp_path / "XDG_CACHE_HOME/sparkwright").stat().st_mode) == 0o700
+    return program.relative_to(root).parts[0]
 
 
 def test_a_machine_with_noexec_folders_alone_gets_a_message(noexec: set[str]) -> None:
