@@ -59,11 +59,11 @@ def test_the_last_line_has_the_reason_of_the_only_host_that_failed() -> None:
 def test_80_columns_hold_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = replace(SERVICE, tag="2026-07-01-v0.24.0", release="56bd2d6ed23b")
     shown = row(services=(wide,), refused="word " * 40, changes=("restart",))
-    words = set(text(shown).split())
+    whole = set(text(shown).split())
     monkeypatch.setenv("COLUMNS", "80")
     narrow = text(shown).partition("Ask it:")[0]
     assert all(len(line) <= 80 for line in narrow.splitlines()), narrow
-    assert set(narrow.split()) <= words
+    assert set(narrow.split()) <= whole
 
 
 def test_a_failed_check_is_reported_in_its_own_words() -> None:
