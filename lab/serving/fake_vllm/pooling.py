@@ -50,7 +50,7 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
     if not isinstance(documents, list) or "query" not in body:
         raise bad_request("query and documents are required", "documents")
     await backend.faults.before_generation()
-    scores = _scores(backend, str(body["query"]), documents, wrong=backend.faults.wrong_order)
+    scores = _scores(backend, str(body["query"]), documents, inverted=backend.faults.wrong_order)
     results = [
         {"index": index, "document": {"text": documents[index], "multi_modal": None},
          "relevance_score": scores[index]}
