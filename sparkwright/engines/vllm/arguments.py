@@ -136,7 +136,8 @@ class _Checker:
         """Parsers and backends, which argparse takes as any text."""
         if name not in self.table.names or value is None:
             return
-        names = (*self.table.names[name], *self.also.get(name, ()))
+        more = (*self.also.get(name, ()), *DATA["replaced"].get(name, ()))
+        names = (*self.table.names[name], *more)
         fold: Callable[[str], str] = str.upper if name == "attention_backend" else str
         if fold(str(value)) not in {fold(own) for own in names}:
             near = DATA["meant"].get(name, {}).get(str(value)) or suggest(fold(str(value)), names)
