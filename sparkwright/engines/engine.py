@@ -102,7 +102,7 @@ class Launch:
 class Command:
     """Command line, after the entry point, and environment of a container."""
 
-    words: list[str]
+    arguments: list[str]
     environment: dict[str, str]
 
 

@@ -368,7 +368,9 @@ def image_reference(
 
 def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelReference:
     code = tuple(f"{model.repository}/{path}" for path in model.code)
-    return ModelReference(model.name, model.repository, model.revision, mount, facts, code)
+    return ModelReference(
+        model.name, model.repository, model.revision, mount, facts, code, model.choice
+    )
 
 
 def _listeners(

@@ -201,7 +201,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,
-        "command": command.words,
+        "command": command.arguments,
         "environment": command.environment,
         "weights": [
             (f"{settings.models_root}/{resolution.model(model).directory}", model.mount)

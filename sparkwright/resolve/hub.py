@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -82,14 +83,29 @@ class ResolvedModel:
         )
 
     @property
+    def part(self) -> str:
+        """Name of the GGUF files among those of the repository; empty for a whole repository."""
+        if not (header := self.facts and self.facts.gguf):
+            return ""
+        files = f"{header.file},{header.projector or ''}"
+        digest = hashlib.sha256(files.encode()).hexdigest()[:8]
+        return f"{header.quantization or 'gguf'}-{digest}"
+
+    @property
     def directory(self) -> str:
-        """The model's place below the models root: ``org--name/<commit>``."""
-        return f"{self.repository.replace('/', '--')}/{self.commit}"
+        """The model's place below the models root: ``org--name/<commit>``; files of a repository
+        of many have ``org--name--part/<commit>``, so that each choice is complete by itself."""
+        return directory_of(self.repository, self.commit, self.part)
 
     @property
     def python_files(self) -> tuple[str, ...]:
         """Paths of its files that Python could import."""
         return tuple(path for path in self.files if path.endswith(".py"))
+
+
+def directory_of(repository: str, commit: str, part: str = "") -> str:
+    """A model's place below a models root."""
+    return f"{repository.replace('/', '--')}{part and '--'}{part}/{commit}"
 
 
 def resolve_model(

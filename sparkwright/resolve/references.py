@@ -72,6 +72,9 @@ class ModelReference:
     Attributes:
         facts: whether it is served by what its own files say, which must then be known too.
         code: ``org/name/path`` of files that run code, which somebody has read.
+        choice: of a repository of GGUF files, those that are served: a quantization (``Q4_K_M``),
+            the most memory that it may take (``12GiB``), the path of a file, or that and the
+            projector's with a comma between. Empty for other formats.
     """
 
     name: str
@@ -80,11 +83,12 @@ class ModelReference:
     mount: str
     facts: bool = False
     code: tuple[str, ...] = ()
+    choice: str = ""
 
     @property
     def key(self) -> str:
-        """``repository@revision``."""
-        return f"{self.repository}@{self.revision}"
+        """``repository@revision``, of GGUF files with ``:choice``."""
+        return f"{self.repository}@{self.revision}{self.choice and ':'}{self.choice}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from sparkwright.catalog import Model, Recipe
 from sparkwright.catalog.data import OWN
-from sparkwright.catalog.entries import Format
+from sparkwright.catalog.entries import Format, Ran
 from sparkwright.engines.vllm.model_checks import QUANTIZATION
 from tests.tables import Tables
 
@@ -30,10 +30,36 @@ def test_who_says_so_and_when_may_be_left_out() -> None:
     assert (recipe.source, recipe.system, recipe.date) == (OWN, OWN, None)
 
 
+def test_a_renamed_key_is_still_read_by_its_former_name() -> None:
+    run = {"gpu": "NVIDIA GB10", "date": "2026-09-01"}
+    for key in ("outcome", "what"):
+        assert Ran.model_validate({**run, key: "it answered"}).outcome == "it answered"
+
+
 @pytest.mark.parametrize("form", get_args(Format))
 def test_every_format_has_its_quantization_argument(form: str) -> None:
-    assert Model.model_validate({**MODEL, "format": form}).format == form
+    file = {"file": "mine-Q4_K_M.gguf"} if form == "gguf" else {}
+    assert Model.model_validate({**MODEL, "format": form, **file}).format == form
     assert form in QUANTIZATION
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"format": "gguf"},
+        {"file": "mine.gguf"},
+        {"projector": "mmproj.gguf"},
+        {"format": "gguf", "file": "mine.safetensors"},
+        {"format": "gguf", "file": "../mine.gguf"},
+        {"format": "gguf", "file": "/mine.gguf"},
+        {"format": "gguf", "file": "-mine.gguf"},
+        {"format": "gguf", "file": "a b.gguf"},
+        {"format": "gguf", "file": "mine.gguf", "projector": "a/../mmproj.gguf"},
+    ],
+)
+def test_a_gguf_model_names_its_files_and_no_other_model_does(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Model.model_validate({**MODEL, **keys})
 
 
 @cases("name")

@@ -136,11 +136,12 @@ def test_from_an_empty_folder_to_an_answer(world: World) -> None:
     assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "my-spark", "--yes"]
     for part in (
         "my-spark: NVIDIA GB10", "install docker.io \\x1b[2J", "22.0 GiB of weights, 9.0 GiB of",
-        "800 GiB free", "http://my-spark.local:8000/v1", "curl -s http://my-spark.local:8000/v1/chat",
-        f"Bearer $(cat {Path.cwd()}/.sparkwright/api_key)", "sparkwright chat my-spark",
+        "800 GiB free", "http://my-spark.local:8000/v1", "sparkwright chat my-spark",
+        f"with the key $(cat {Path.cwd()}/.sparkwright/api_key)",
     ):  # fmt: skip
         assert part in done.output, part
     assert "\x1b[2J" not in done.output
+    assert "curl" not in done.output  # the deploy prints it
 
 
 def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
@@ -292,7 +293,6 @@ def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(up, "endpoint_of", lambda *a: replace(original(*a), chats=False))
     done = _up("spark-1", "--yes")
     assert (done.exit_code, "question" in world.names()) == (0, False)
-    assert "curl" not in done.output
     assert "sparkwright chat" not in done.output
 
 

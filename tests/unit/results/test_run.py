@@ -1,7 +1,9 @@
 """The report: what is said at the end of a run, and the same as data."""
 
 import json
+import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ def row(**changes: Any) -> Row:
 
 def text(*rows: Row, dry: bool = False) -> str:
     """The rendered report."""
-    return render(rows, dry=dry, seconds=1.0, key_hint="$(cat key)")
+    return render(rows, dry=dry, seconds=1.0, keys={"spark-1": "$(cat key)"})
 
 
 def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
@@ -98,3 +100,17 @@ def test_the_line_to_paste_asks_a_model_that_pools_by_its_own_route() -> None:
     body = json.loads(line.split(" -d ")[1].strip("'"))
     assert body["model"] == "main"
     assert body.keys() == {"model", "query", "documents"}
+
+
+def test_the_line_to_paste_is_quoted_for_a_shell_in_any_folder() -> None:
+    secured = replace(
+        SERVICE, address="[fd00::1]:8000", scheme="https", ca="my ca.crt", served_names=("it's",)
+    )
+    (line,) = [line for line in text(row(services=(secured,))).splitlines() if "curl" in line]
+    words = shlex.split(line)
+    assert words[:5] == [
+        "curl", "-s", "--cacert", str(Path("my ca.crt").absolute()),
+        "https://[fd00::1]:8000/v1/chat/completions",
+    ]  # fmt: skip
+    assert "'https://[" in line  # zsh looks for files of such a name
+    assert json.loads(words[-1])["model"] == "it's"
