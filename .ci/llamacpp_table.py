@@ -76,7 +76,8 @@ def table(version: str, text: str) -> dict[str, Any]:
 _KNOWN = (
     "n_gpu_layers", "n_gpu_layers_draft", "embeddings", "reranking", "model_draft", "n_predict",
     "temp", "device_draft", "hf_repo_draft", "cache_type_k_draft", "cache_type_v_draft",
-    "ctx_checkpoints", "ui", "ui_config", "ui_config_file", "ui_mcp_proxy", "typical", "verbose", "help", "verbosity",
+    "ctx_checkpoints", "ui", "ui_config", "ui_config_file", "ui_mcp_proxy",
+    "typical", "verbose", "help", "verbosity",
 )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ metrics and speculation are tried against what answers on a real host.
 
 1. `python -m lab.real_engine push --registry http://10.213.77.2:5000`: builds what the cache lacks
    and pushes `lab/vllm-cpu:0.32.0` to the depot. In Python: `image.push_to(address,
-   VLLM, build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes the
-   fakes alone, and with an interpreter that has `venv`.
+   VLLM, build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes
+   the fakes alone, and with an interpreter that has `venv`.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
    `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, where the catalog
    says that the image comes from.
