@@ -60,7 +60,7 @@ def advice(subject: Subject) -> Advice:
     try:
         foreign = _foreign(subject, recipe)
         remarks, model, version = foreign.remarks, subject.repository, subject.version
-        values = read_arguments(foreign.words, version, remarks).values
+        values = read_arguments(foreign.arguments, version, remarks).values
         arguments = settled(foreign, values, model, version, _options(subject))
     except Refused as refused:
         observed = f"not taken: {refused.observed} ({refused.reason})"

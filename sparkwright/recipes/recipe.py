@@ -154,7 +154,7 @@ class Foreign:
         title: one line of its own words.
         model: the repository that its key names; the command line goes before it.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
-        words: of the command line, after ``vllm serve``.
+        arguments: of the command line, after ``vllm serve``.
         environment: as text.
         gpus: that it needs at least, one in each Spark.
         may_be_one: whether one GPU does, although its defaults name two.
@@ -171,7 +171,7 @@ class Foreign:
     remarks: Remarks
     model: str
     container: str | None
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     environment: dict[str, str]
     revision: str | None = None
     least_vllm: str | None = None

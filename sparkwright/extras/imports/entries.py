@@ -60,7 +60,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     """
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
-    read = read_arguments(foreign.words, image.vllm, remarks)
+    read = read_arguments(foreign.arguments, image.vllm, remarks)
     named = repository(read.model or foreign.model)
     if read.model and read.model != foreign.model:
         remarks.note("another-model", "model", f"{foreign.model}; the command serves {named}")
