@@ -91,11 +91,11 @@ class OtherImage(data.Data):
 
     Attributes:
         reference: with its tag.
-        what: what the card says of it.
+        remark: the card's remark on it.
     """
 
     reference: str
-    what: str
+    remark: str = data.renamed("remark", "what")
     source: str = data.OWN
 
 
@@ -105,13 +105,13 @@ class Ran(data.Data):
     Attributes:
         gpu: what it ran on.
         date: the day.
-        what: what was tried, and what came of it.
+        outcome: the steps that were tried, and their outcome.
         source: who ran it, and where that can be read.
     """
 
     gpu: str
     date: dt.date
-    what: str
+    outcome: str = data.renamed("outcome", "what")
     source: str = data.OWN
 
 

@@ -1,5 +1,5 @@
-"""What hosts do meanwhile: bars and lines that change in place where standard error is a terminal,
-lines of the log elsewhere."""
+"""Progress of hosts: bars and lines that change in place where standard error is a terminal, lines
+of the log elsewhere."""
 
 import logging
 import os
@@ -15,8 +15,12 @@ from sparkwright.text.visible import visible
 
 #: Seconds after which a line of the log says again what a host still does.
 _SILENCE = 30
-#: Name of the last bar, where there are several.
+#: Seconds between two lines of the log with the sum of all fetches.
+_SUM_EVERY = 10
+#: Name of the last bar, where there are several, and of such a line.
 _SUM = "sum"
+#: Below pyinfra's own: filters of its lines pass over it.
+_LOG = logging.getLogger("pyinfra.sum")
 
 
 class Live:
@@ -27,6 +31,7 @@ class Live:
         self._fetches: dict[str, FetchProgress] = {}
         self._rows: dict[str, Any] = {}
         self._logged: dict[str, tuple[object, float]] = {}
+        self._summed = float("-inf")
         self._bars: Any = None
 
     def tell(self, host: Host, text: str, of: object) -> None:
@@ -44,14 +49,18 @@ class Live:
 
     def fetching(self, host: Host, seen: FetchProgress) -> None:
         """Show how far a host's fetches are."""
-        if not self.on:
-            host.log(line(seen))
-            return
         self._fetches[host.name] = seen
-        self._remove(_SUM)
         rows = {f"[{host.name}]": seen}
         if len(self._fetches) > 1:
             rows[_SUM] = added(self._fetches.values())
+        if not self.on:
+            host.log(line(seen))
+            total = figures(rows[_SUM]) if _SUM in rows else ""
+            if total and time.monotonic() - self._summed >= _SUM_EVERY:
+                self._summed = time.monotonic()
+                _LOG.info("%s: %s", _SUM, total)
+            return
+        self._remove(_SUM)
         for name, each in rows.items():
             text = figures(each) or each.message
             self._draw(name, text, completed=each.bytes_done, total=each.bytes_total or None)

@@ -51,8 +51,8 @@ def environment(given: dict[str, Any]) -> dict[str, str]:
     return {name: "" if value is None else str(value) for name, value in given.items()}
 
 
-def words(data: dict[str, Any], key: str) -> list[str]:
-    """A key's list, as text; empty where it is missing, or says nothing. An item such as
+def strings(data: dict[str, Any], key: str) -> list[str]:
+    """Strings of a key's list; none where it is missing or null. An item such as
     ``--max-model-len auto`` is an option and its value."""
     value = data.get(key)
     items = value if isinstance(value, list) else [] if value is None else [value]

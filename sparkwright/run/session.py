@@ -206,6 +206,7 @@ def session(
     *,
     notice: Notice = lambda _host, _event: None,
     shown: bool = False,
+    frames: bool = False,
 ) -> Iterator[Session]:
     """Plan a run over the site in the current folder; connections end with the session.
 
@@ -213,12 +214,13 @@ def session(
         connection: pyinfra's options of connection and sudo, by name.
         notice: told of each host that is asked, and how that ends.
         shown: whether standard error has what pyinfra says of every host.
+        frames: whether pyinfra's own frames are around it.
 
     Raises:
         UserError: for what is wrong with the user's input, before any host is connected to.
         click.ClickException: for what pyinfra can't use of it.
     """
-    _set_output(shown=shown)
+    _set_output(shown=shown, frames=frames)
     try:
         opened = _opened(invocation, dict(connection or {}), notice)
     except PyinfraError as error:
@@ -278,7 +280,7 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
     return [inventory.get_host(chosen.name) for chosen in limited(site.named(inventory), limit)]
 
 
-def _set_output(*, shown: bool) -> None:
+def _set_output(*, shown: bool, frames: bool) -> None:
     """Have pyinfra print as its command line does, or nothing at all."""
     pyinfra.is_cli = True  # its own command line's output, and no other's
     set_formatter(click.style)
@@ -291,5 +293,7 @@ def _set_output(*, shown: bool) -> None:
         log.propagate = False
     if shown:
         hooks.own("log").setup_logging(logging.INFO)
+        if not frames:
+            hooks.hide_frames()
     else:
         os.environ["PYINFRA_PROGRESS"] = "off"

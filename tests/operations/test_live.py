@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.facts.hooks import _Frames
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.operations import live
 from sparkwright.operations.live import Live
@@ -118,6 +119,25 @@ def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     shown.fetching(host, HALF)
     assert lines[-1] == FIGURES
     assert terminal.message() == ""
+
+
+def test_without_a_terminal_the_sum_is_a_line_each_ten_seconds(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.tty = False
+    logger, handler = logging.getLogger("pyinfra"), logging.StreamHandler(terminal)
+    monkeypatch.setattr(logger, "filters", [_Frames()])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    logger.addHandler(handler)
+    shown: Any = Live()
+    for now in range(1000, 1025, 2):
+        monkeypatch.setattr("time.monotonic", partial(float, now))
+        for name in ("a", "b") if now < 1022 else ("a",):
+            shown.fetching(SimpleNamespace(name=name, log=bool), HALF)
+        if now == 1020:
+            shown.remove("b")
+    total = "sum: 2.00 of 4.00 GB at 200 MB/s, 10 s left"
+    assert terminal.message().splitlines() == [total] * 3
 
 
 @pytest.mark.parametrize(("term", "on"), [("xterm", True), ("dumb", False), ("", False)])

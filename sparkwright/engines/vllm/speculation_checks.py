@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog.data import Scalar
 from sparkwright.engines.engine import Configuration
-from sparkwright.engines.vllm.table import release
+from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the

@@ -12,7 +12,7 @@ from lab.fakes import GPUS
 from tests import docker_api
 from tests.host.programs import program
 from tests.host.serving import Handler, listening
-from tests.unit.checks.service.builders import STARTED, WORDS
+from tests.unit.checks.service.builders import COMMAND, STARTED
 
 KEY = "sk-a-key-of-this-fleet"
 
@@ -64,7 +64,7 @@ def inspected(**changes: Any) -> dict[str, Any]:
         "HostConfig": {"RestartPolicy": {"Name": "no"}, "Runtime": "runc",
                        "DeviceRequests": [{"Driver": "nvidia", "Capabilities": [["gpu"]]}]},
         "Config": {"Image": "aeon", "Labels": {"sparkwright.release": "b" * 12},
-                   "Entrypoint": ["vllm"], "Cmd": WORDS[1:],
+                   "Entrypoint": ["vllm"], "Cmd": COMMAND[1:],
                    "Env": [f"VLLM_API_KEY={KEY}", "MAX_NUM_BATCHED_TOKENS=32768"]},
         "Mounts": [],
         **changes,

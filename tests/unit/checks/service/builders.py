@@ -17,7 +17,7 @@ STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
 RELEASE = "b" * 12
 #: A service that is well, as the doctor sees it.
 _SOUND = Tables(__file__).data
-WORDS: list[str] = _SOUND["words"]
+COMMAND: list[str] = _SOUND["command"]
 
 
 def captured(version: str) -> dict[str, float]:
@@ -43,7 +43,7 @@ def look(at: float = NOW, **changes: float) -> dict[str, Any]:
 
 def container(**changes: Any) -> dict[str, Any]:
     """The service's container."""
-    own = {"started": STARTED, "release": RELEASE, "words": WORDS}
+    own = {"started": STARTED, "release": RELEASE, "command": COMMAND}
     return {**_SOUND["container"], **own, **changes}
 
 
