@@ -46,7 +46,7 @@ ModelName = Annotated[
 
 
 class Gguf(data.Data):
-    """What the header of a GGUF file says of its model.
+    """Statements of a GGUF header about its model.
 
     Attributes:
         file: its path in the repository; of a split model, that of the first part.

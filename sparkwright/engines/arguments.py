@@ -81,7 +81,8 @@ class Parser:
         """The check of a service's arguments and variables, under an id of the engine's."""
 
         def judge(context: Any) -> Iterator[Symptom]:
-            also = self.data.get("builds", {}).get(context.image.name, {})
+            builds = self.data.get("builds", {}).get(context.image.name, {})
+            also = {**self.data.get("replaced", {}), **builds}
             yield from self.check(context.version, context.arguments, context.environment, also)
             for fact, spellings in self.spellings.items():
                 first = fact.removeprefix("argument.")

@@ -65,7 +65,7 @@ def _variant(
     for variable in [name for name, value in variables.items() if value in _NETWORK]:
         shown = f"{variable}={variables.pop(variable)}"
         remarks.note("network", f"env.{variable}", shown)
-    given += _features(data, variant, remarks)
+    given += _features(data, variant, box, remarks)
     if strings(about, "tasks") == ["embedding"]:  # theirs for every model that pools
         given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
@@ -117,21 +117,25 @@ def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
     return next((mapping(overrides, kind) for kind in _KINDS if overrides.get(kind)), {})
 
 
-def _features(data: dict[str, Any], variant: dict[str, Any], remarks: Remarks) -> list[str]:
-    """Arguments of every feature that has not to be asked for."""
+def _features(
+    data: dict[str, Any], variant: dict[str, Any], box: str, remarks: Remarks
+) -> list[str]:
+    """Arguments of every feature that is on unless a user turns it off: one that is not opt-in, or
+    that the variant turns on by naming its mode."""
     opt_in, chosen = strings(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
     for name, feature in mapping(data, "features").items():
         part = feature if isinstance(feature, dict) else {}
         modes = mapping(part, "modes")
-        if name in opt_in:
+        if name in opt_in and name not in chosen:
             shown = " ".join(strings(part, "args")) or f"one of {', '.join(modes)}"
             remarks.note("opt-in", f"features.{name}", f"{name}: {line(shown)}")
             continue
         if modes:
             names = (str(chosen.get(name)), str(part.get("default_mode")), *modes)
             part = mapping(modes, next(mode for mode in names if mode in modes))
-        given += strings(_by_kind(part), "args") or strings(part, "args")
+        exact = mapping(mapping(part, "hardware_overrides"), box)
+        given += strings(exact, "args") or strings(_by_kind(part), "args") or strings(part, "args")
     return given
 
 

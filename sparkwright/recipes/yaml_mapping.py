@@ -26,7 +26,8 @@ def read_yaml(text: str) -> dict[str, Any]:
     try:
         data = yaml_text.load(text, MOST_VALUES)
     except Unusable as error:
-        raise Refused("", error.place(error.what[:200]), "it can't be read") from None
+        remedy = f"in a copy that you import instead: {error.remedy}"
+        raise Refused("", error.place(error.what[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):
         raise Refused("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}

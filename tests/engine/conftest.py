@@ -56,7 +56,7 @@ class Rendered:
 def rendered(
     engine: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Rendered:
-    """What `sparkwright render` writes, after the image was pushed and the hub asked."""
+    """Output of `sparkwright render`, after the image was pushed and the hub asked."""
     path = tmp_path_factory.mktemp("site")
     settings = {"hardening": request.param}
     repositories.make(path / "hub", scale=0.01)

@@ -1,4 +1,4 @@
-"""What users write, as grammars: inventories, group_data, catalog entries, locks, command lines."""
+"""Grammars of users' input: inventories, group_data, catalog entries, locks, command lines."""
 
 import json
 import math

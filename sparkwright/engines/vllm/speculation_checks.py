@@ -89,7 +89,8 @@ def _config(context: Configuration) -> Iterator[Symptom]:
         yield Symptom("speculation-config", "many", tokens=tokens)
     method, mount = config.get("method"), context.drafter_mount
     model = config.get("model")
-    drafts = method in DRAFTERS
+    # A body with DSpark's draft module in it needs no other model.
+    drafts = method in DRAFTERS and (method != "dspark" or mount != model)
     if drafts and mount is None:
         yield Symptom("speculation-config", "no-drafter", method=method)
     elif drafts and model != mount:

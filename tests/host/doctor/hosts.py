@@ -56,7 +56,7 @@ def vllm() -> Iterator[Vllm]:
 
 
 def inspected(**changes: Any) -> dict[str, Any]:
-    """What ``docker inspect`` says of the service's container, as Docker 26 has it."""
+    """Output of ``docker inspect`` of the service's container, from Docker 26."""
     return {
         "Id": "c" * 64, "Name": "/sparkwright-qwen36", "RestartCount": 0, "Created": STARTED,
         "State": {"Running": True, "StartedAt": STARTED, "ExitCode": 0, "OOMKilled": False,

@@ -1,4 +1,4 @@
-"""What is collected of a host, by the program as it runs there: in a bare Python of its own."""
+"""Data that the program collects on a host: it runs in a bare Python of its own."""
 
 import json
 import subprocess

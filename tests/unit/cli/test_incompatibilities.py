@@ -1,4 +1,4 @@
-"""What the cards say does not work, through the command line: a site whose hosts each make one
+"""Incompatibilities of the cards, through the command line: a site whose hosts each make one
 mistake (tests/cards/incompatibilities.yaml), and the findings of ``sparkwright check`` on each."""
 
 import json

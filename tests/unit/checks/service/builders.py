@@ -21,7 +21,7 @@ COMMAND: list[str] = _SOUND["command"]
 
 
 def captured(version: str) -> dict[str, float]:
-    """What a real vLLM printed at /metrics."""
+    """Output of a real vLLM at /metrics."""
     text = (ROOT / f"tests/fixtures/vllm/{version}/metrics.txt").read_text()
     return metrics.totals(text, metric_names())
 
@@ -59,7 +59,7 @@ def service(**changes: Any) -> dict[str, Any]:
 
 
 def facts(answer: Mapping[str, Any]) -> Facts:
-    """What the doctor makes of a host's answer."""
+    """Findings of the doctor from a host's answer."""
     seen = decode(Facts, dict(answer))
     examination = Examination(
         **{field.name: getattr(seen, field.name) for field in fields(Examination)}

@@ -1,4 +1,4 @@
-"""What a vLLM version takes: mistakes are found with their place, and what it takes passes."""
+"""Arguments of a vLLM version: mistakes are reported with their key, valid arguments pass."""
 
 from pathlib import Path
 from typing import Any

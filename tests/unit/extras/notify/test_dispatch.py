@@ -1,4 +1,4 @@
-"""What is said to whom and when: once, folded, not too often, and not again after a restart."""
+"""Notices go out once, folded, not too often, and not again after a restart."""
 
 from pathlib import Path
 
