@@ -10,19 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import (
-    FAMILIES,
-    GPUS,
-    LEAST_SPARK_GIB,
-    SYSTEM_GIB,
-    VRAM,
-    recipes_for,
-)  # fmt: skip
+from sparkwright.catalog import Catalog, Image, Recipe
+from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, SYSTEM_GIB, VRAM, recipes_for
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.settings import HostSettings
-from sparkwright.engines import DEFAULT, engine, template_marks
-from sparkwright.engines.derivation import Derivation, Gpu, Subject
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, template_marks
+from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
+from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.gguf_files import is_chosen
@@ -104,7 +98,9 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
     service = host.settings.services[name]
     if service.model is None or service.revision or service.image:
         return None
-    recipe = recipe_for(host.catalog, service.repository, _gpu(host), service.choice)
+    recipe = recipe_for(
+        host.catalog, service.repository, _gpu(host), service.choice, program=service.engine
+    )
     return recipe.name if recipe else None
 
 
@@ -207,19 +203,15 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             services[name] = service.model_copy(update={"recipe": of_catalog})
             continue
         where = f"{host.given.origin('services')}: services.{name}"
-        image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
         reference = _reference(host, name)
-        if image is None:
-            facts = {"name": service.image}
-            facts["near"] = suggest(service.image or "", list(host.catalog.images))
-            problems.append(
-                _MESSAGES.mistake("no-image", f"{where}.image", host.given.name, **facts)
-            )
+        program, why = _engine(service, answers.get(reference.key))
+        image = host.catalog.images.get(service.image or stock_image(program))
+        if image is None or service.engine not in (None, image.engine):
+            problems.append(_misnamed(host, service, image, where))
         elif gpu is None:
-            facts = {"model": service.model, "gpus": ", ".join(sorted(GPUS))}
-            problems.append(
-                _MESSAGES.mistake("unknown-gpu", f"{where}.model", host.given.name, **facts)
-            )
+            own, named = f"{where}.model", ", ".join(sorted(GPUS))
+            texts = {"model": service.model, "gpus": named}
+            problems.append(_MESSAGES.mistake("unknown-gpu", own, host.given.name, **texts))
         elif isinstance(resolved := answers[reference.key], UserError):
             problems.append(resolved.findings[0])
         else:
@@ -233,7 +225,12 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             problems += derived.questions
             services[name] = derived.service
             reference = replace(reference, choice=reference.choice if resolved.part else "")
-            derivations[name] = replace(derived.derivation, choice=reference.choice)
+            chosen = DerivedFact("engine", engine(image.engine).title, why)
+            derivations[name] = replace(
+                derived.derivation,
+                facts=(chosen, *derived.derivation.facts),
+                choice=reference.choice,
+            )
             own_known[reference.key] = resolved
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
@@ -248,20 +245,49 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
     )
 
 
+def _engine(
+    service: ServiceSettings, resolved: ResolvedModel | UserError | None
+) -> tuple[str, str]:
+    """Name of the engine that serves a model, and why this one."""
+    if service.engine or service.image:
+        return service.engine or DEFAULT, "the service's own"
+    form = form_of(resolved.facts) if isinstance(resolved, ResolvedModel) else None
+    first, *others = serving(form)
+    also = " or ".join(f"{engine(name).title} (engine: {name})" for name in others)
+    return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
+
+
+def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
+    """The mistake in a service that names no engine or image that there is, or two that differ."""
+    message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
+    if service.engine and service.engine not in ENGINES:
+        message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
+    elif image:
+        message, setting, name = "other-engine", "engine", image.engine
+    facts = {"image": service.image, "engine": service.engine, "near": suggest(name or "", names)}
+    return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
+
+
 #: Best first; one that fails, or that another one took the place of, is for those who name it.
 _RANKS = ("recommended", "works", "expected")
 
 
 def recipe_for(
-    catalog: Catalog, repository: str, gpu: Gpu | None, choice: str = ""
+    catalog: Catalog,
+    repository: str,
+    gpu: Gpu | None,
+    choice: str = "",
+    *,
+    program: str | None = None,
 ) -> Recipe | None:
     """The best recipe whose body is this repository and that runs on this GPU; None for none.
 
-    Args:
-        choice: the quantization or the file that its body must be, where it is one of many.
-
     On a card that is named, the one made for the most memory that it has goes first; then what the
     catalog says of it, the least memory, a drafter that makes it faster, and the name.
+
+    Args:
+        choice: the quantization or the file that its body must be, where it is one of many.
+        program: the engine that must serve it; None for any.
     """
 
     def order(recipe: Recipe) -> tuple[float, int, float, bool, str]:
@@ -280,5 +306,6 @@ def recipe_for(
         and not (recipe.ranks and recipe.ranks.world > 1)
         and (body := catalog.models[recipe.body.model]).repository == repository
         and is_chosen(body.file, choice)
+        and program in (None, catalog.images[recipe.image].engine)
     ]
     return min(recipes, key=order, default=None)
