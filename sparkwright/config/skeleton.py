@@ -107,7 +107,7 @@ def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
     groups: dict[str, list[Any]] = {}
     for host in hosts:
         services = services_of(host, catalog)
-        data = {"ssh_user": host.user} if host.user else {}
+        data: dict[str, Any] = {"ssh_user": host.user} if host.user else {}
         data |= {} if services is None else {"services": services}
         groups.setdefault(group_of(host), []).append((host.name, data) if data else host.name)
     lines = [f"{group} = {pformat(members, 99)}\n" for group, members in groups.items()]
