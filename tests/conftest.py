@@ -47,7 +47,7 @@ settings.load_profile("sparkwright")
 
 
 def pytest_configure() -> None:
-    """What programs that are started inherit is the same everywhere.
+    """Give programs that tests start the same environment everywhere.
 
     Readline, which pdb imports, gives COLUMNS to every one, and Python's own view of the
     environment does not know of it. A shell that runs this in the background has SIGINT ignored.
@@ -70,7 +70,7 @@ def _parse_the_shipped_catalog_once() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What modules and tests are made of stays: looking through it again takes a sixth of a run."""
+    """Keep modules and tests out of garbage collection: scanning them takes a sixth of a run."""
     gc.collect()
     gc.freeze()
 

@@ -23,7 +23,7 @@ _Bytes = Annotated[int, Field(strict=True, ge=0, le=2**50)]
 
 
 class Gguf(data.Data):
-    """What the header of a GGUF file says of its model.
+    """Statements of a GGUF header about its model.
 
     Attributes:
         file: its path in the repository; of a split model, that of the first part.

@@ -165,7 +165,7 @@ def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
 
 
 def _name(address: str, taken: Collection[str]) -> str:
-    """What a new box is called in the inventory. Raises UserError where each name is taken."""
+    """Choose the name of a new box in the inventory. Raises UserError where each name is taken."""
     by_number = ":" in address or address.replace(".", "").isdigit()
     names = [address] if by_number else [address.partition(".")[0], address]
     for name in names:

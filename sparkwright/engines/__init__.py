@@ -8,7 +8,10 @@ from sparkwright.engines.engine import Engine
 from sparkwright.text import shipped_yaml
 
 #: Name of an engine, as images of the catalog have it -> its module.
-ENGINES = {"vllm": "sparkwright.engines.vllm.engine"}
+ENGINES = {
+    "vllm": "sparkwright.engines.vllm.engine",
+    "llamacpp": "sparkwright.engines.llamacpp.engine",
+}
 
 #: The engine of a service that names neither recipe nor image.
 DEFAULT = "vllm"

@@ -1,5 +1,5 @@
-"""What hosts do meanwhile: bars and lines that change in place where standard error is a terminal,
-lines of the log elsewhere."""
+"""Progress of hosts: bars and lines that change in place where standard error is a terminal, lines
+of the log elsewhere."""
 
 import logging
 import os

@@ -191,7 +191,7 @@ def place(services_root: str) -> str:
 
 
 def _words(journal: release.SwitchJournal, now: float) -> str:
-    """What a switch does now, and for how long.
+    """Present step of a switch, and its duration so far.
 
     Args:
         now: the host's clock, seconds since the epoch; 0 where it is not asked.

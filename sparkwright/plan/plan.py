@@ -255,7 +255,7 @@ def taken(
 
 def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Finding]:
     """Arguments and variables that repeat a setting."""
-    result = [("argument", fault) for fault in engine.misplaced(dict(service.arguments))]
+    result = [("argument", fault) for fault in engine.parser.misplaced(dict(service.arguments))]
     if service.variables:
         refused = engine.refused(service.variables, dict(service.environment))
         result += [("environment", fault) for fault in refused]

@@ -47,6 +47,7 @@ def container_command(service: ServicePlan) -> Command:
             Launch,
             service,
             model=service.body.mount,
+            projector=None,
             # Of a network of its own, Docker publishes the port at bind.
             host=service.bind if service.network == "host" else "0.0.0.0",
             socket=f"{SOCKET_MOUNT}/http.sock" if service.socket else None,

@@ -1,4 +1,4 @@
-"""What a run shows while it waits: bars of downloads, phases of a boot, the time left to watch."""
+"""Output of a run while it waits: bars of downloads, phases of a boot, the time left to watch."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ _SLOW = ("--data", "download_limit_mb=2")
 
 
 def _on_a_terminal(site: Site, *arguments: str) -> str:
-    """What a run shows on a terminal of 80 columns, without colours and movements of the cursor."""
+    """Output of a run on a terminal of 80 columns, without colours and movements of the cursor."""
     ours, its = pty.openpty()
     run = subprocess.Popen(
         site.command("--yes", *arguments), cwd=site.folder, stdin=subprocess.DEVNULL,

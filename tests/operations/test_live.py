@@ -30,7 +30,7 @@ class Terminal(StringIO):
         return self.tty
 
     def message(self) -> str:
-        """What was written since the last look."""
+        """Text that was written since the last call."""
         result = self.getvalue()
         self.seek(0)
         self.truncate()

@@ -78,7 +78,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
         model=str(data["model"]),
         revision=str(data["model_revision"]) if data.get("model_revision") else None,
         container=str(data.get("container") or "").strip() or None,
-        words=started.words,
+        arguments=started.arguments,
         environment={**environment(mapping(data, "env")), **started.environment},
         gpus=1 if solo else least,
         may_be_one=solo,

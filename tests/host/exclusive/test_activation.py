@@ -62,7 +62,7 @@ def _switch(host: Host) -> transaction.Switch:
 
 
 def _state(host: Host) -> tuple[set[str], set[str], str]:
-    """What runs, what starts at boot, and what the host says is active."""
+    """Services that run, that start at boot, and that the host reports as active."""
     return (
         {path.name.removeprefix("running-") for path in host.place.glob("running-*")},
         {

@@ -61,7 +61,7 @@ class Login:
 
 @dataclass
 class World:
-    """What the command meets.
+    """Fakes around the command.
 
     Attributes:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
@@ -98,8 +98,8 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
                           22 * GIB, 9 * GIB, 800 * GIB)  # fmt: skip
         return {host: ready}
 
-    def deploy(words: list[str], **_: Any) -> SimpleNamespace:
-        result.done.append(("deploy", words))
+    def deploy(arguments: list[str], **_: Any) -> SimpleNamespace:
+        result.done.append(("deploy", arguments))
         return SimpleNamespace(returncode=result.code)
 
     def locked(hosts: Any) -> list[LockReport]:
@@ -224,13 +224,14 @@ def test_everything_wrong_is_told_before_anything_is_done(
     assert "no recipe of the catalog fits the 7.9 GiB of rtx5080" in done.output
     assert not Path("deploy.py").exists()
     world.gpus = {}
-    wrong = ("disk", "gpu-memory-held")
+    checks = ("disk", "gpu-memory-held")
     world.findings = tuple(
-        Finding(name, Severity.ERROR, Subject("spark-1"), "x", "y", "z", "w", "s") for name in wrong
+        Finding(name, Severity.ERROR, Subject("spark-1"), "x", "y", "z", "w", "s")
+        for name in checks
     )
     done = _up("spark-1", "--yes")
     assert done.exit_code == 1
-    assert all(name in done.output for name in wrong)
+    assert all(name in done.output for name in checks)
     assert world.names() == ["readiness"]
     assert "('spark-1'" not in Path("inventory/lab.py").read_text()
 
@@ -245,11 +246,11 @@ def test_without_a_terminal_it_needs_yes(world: World) -> None:
 def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(world: World) -> None:
     options = ["--ssh-port", "2222", "--data", "keep_releases=4"]
     assert _up("me@spark-1", *options, "--yes").exit_code == 0
-    _, words = world.done[3]
-    assert words[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
+    _, arguments = world.done[3]
+    assert arguments[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
     assert _inventory()["spark-1"] == {"ssh_user": "me", "ssh_port": 2222}
     assert world.done[0][2]["password"].value == PASSWORD
-    assert PASSWORD not in json.dumps(words)
+    assert PASSWORD not in json.dumps(arguments)
     assert PASSWORD not in repr(world.done)
     assert "sudo_password" not in given()
     assert not [path for path in Path().rglob("*") if path.is_file()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines.vllm.command import CACHES, argument_words
+from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.vllm.command import CACHES
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service

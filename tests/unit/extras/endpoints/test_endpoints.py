@@ -37,7 +37,7 @@ def planned(**hosts: Any) -> dict[str, PlannedHost]:
 
 
 def exported(**hosts: Any) -> Exported:
-    """What is exported of hosts that SSH reaches by their names."""
+    """Export of hosts that SSH reaches by their names."""
     return export(planned(**hosts))
 
 

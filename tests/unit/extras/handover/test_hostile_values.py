@@ -1,4 +1,4 @@
-"""What is handed over opens nothing that was closed, and no value in it becomes anything else."""
+"""A handover opens nothing that was closed, and no value in it becomes anything else."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def given(value: str) -> dict[str, Any]:
 
 
 def kubelet(text: str) -> str:
-    """What the kubelet makes of a text; ``$(NAME)`` would be a variable's value."""
+    """Text as the kubelet expands it; ``$(NAME)`` would be a variable's value."""
     assert "$(" not in text.replace("$$", "")
     return text.replace("$$", "$")
 
