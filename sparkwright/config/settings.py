@@ -109,7 +109,10 @@ class ServiceSettings(_Settings):
         model: a Hugging Face repository, ``organisation/name``. The catalog's best recipe for it
             serves it; where there is none, what its own files say (docs/own-models.md).
         revision: branch, tag or commit of ``model``; its main branch when not set.
-        image: the image that serves ``model``: an entry of the catalog; stock vLLM when not set.
+        engine: the engine that serves ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Not set,
+            llama.cpp serves GGUF files, and vLLM everything else.
+        image: the image that serves ``model``: an entry of the catalog; the engine's stock image
+            when not set.
         port: TCP port that clients connect to.
         bind: address that clients connect to. Not set, it is every one (``0.0.0.0``) behind the
             proxy and ``127.0.0.1`` without it.
@@ -149,6 +152,7 @@ class ServiceSettings(_Settings):
     recipe: str | None = None
     model: data.Repository | None = Field(default=None, validate_default=True)
     revision: data.Revision | None = None
+    engine: data.Name | None = None
     image: data.Name | None = None
     port: values.Port = 8000
     bind: values.Address | None = None
@@ -183,7 +187,7 @@ class ServiceSettings(_Settings):
             )
         return model
 
-    @field_validator("revision", "image")
+    @field_validator("revision", "engine", "image")
     @classmethod
     def _of_the_model(cls, value: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("recipe"):

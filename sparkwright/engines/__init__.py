@@ -17,6 +17,17 @@ ENGINES = {
 DEFAULT = "vllm"
 
 
+def serving(form: str | None) -> list[str]:
+    """Engines that serve a format of weights, the one that is chosen without a word first; an
+    unknown format counts as safetensors of some kind."""
+    return [name for name in ENGINES if (form or "bf16") in engine(name).formats]
+
+
+def stock_image(name: str) -> str:
+    """The catalog's image for a model that no recipe is for; empty for an unknown engine."""
+    return engine(name).stock_image if name in ENGINES else ""
+
+
 @cache
 def engine(name: str) -> Engine:
     """The engine of this name.

@@ -40,6 +40,7 @@ class ServicePlan:
         engine: name of the engine in its image.
         version: of that engine; None where no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+        file, projector: paths of the body's GGUF files in its repository; None for other formats.
         derived: what was read from the model's own files, where no recipe says it.
         rank: its place among the hosts that serve it together; None for a service of one host.
     """
@@ -55,6 +56,8 @@ class ServicePlan:
     variables: Variables | None
     body: ModelReference
     drafter: ModelReference | None
+    file: str | None
+    projector: str | None
     arguments: tuple[tuple[str, ArgumentValue], ...]
     environment: tuple[tuple[str, str], ...]
     container: ContainerPlan
@@ -325,6 +328,8 @@ def _planned(
         entrypoint=image.entrypoint,
         variables=image.variables,
         body=body,
+        file=models[recipe.body.model].file,
+        projector=models[recipe.body.model].projector,
         drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,
         arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
         environment=tuple((key, text) for key, text in environment.items() if text is not None),

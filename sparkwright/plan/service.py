@@ -46,8 +46,8 @@ def container_command(service: ServicePlan) -> Command:
         carried(
             Launch,
             service,
-            model=service.body.mount,
-            projector=None,
+            model="/".join(filter(None, (service.body.mount, service.file))),
+            projector=service.projector and f"{service.body.mount}/{service.projector}",
             # Of a network of its own, Docker publishes the port at bind.
             host=service.bind if service.network == "host" else "0.0.0.0",
             socket=f"{SOCKET_MOUNT}/http.sock" if service.socket else None,

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from sparkwright.catalog import Catalog, Recipe
+from sparkwright.catalog import Catalog, Image, Recipe
 from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, recipes_for
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.settings import HostSettings
-from sparkwright.engines import DEFAULT, engine, template_marks
-from sparkwright.engines.derivation import Derivation, Gpu, Subject
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, template_marks
+from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
+from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
@@ -96,7 +97,7 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
     service = host.settings.services[name]
     if service.model is None or service.revision or service.image:
         return None
-    recipe = recipe_for(host.catalog, service.model, _gpu(host))
+    recipe = recipe_for(host.catalog, service.model, _gpu(host), program=service.engine)
     return recipe.name if recipe else None
 
 
@@ -176,19 +177,15 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             services[name] = service.model_copy(update={"recipe": of_catalog})
             continue
         where = f"{host.given.origin('services')}: services.{name}"
-        image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
         key = _reference(host, name).key
-        if image is None:
-            facts = {"name": service.image}
-            facts["near"] = suggest(service.image or "", list(host.catalog.images))
-            problems.append(
-                _MESSAGES.mistake("no-image", f"{where}.image", host.given.name, **facts)
-            )
+        program, why = _engine(service, answers.get(key))
+        image = host.catalog.images.get(service.image or stock_image(program))
+        if image is None or service.engine not in (None, image.engine):
+            problems.append(_misnamed(host, service, image, where))
         elif gpu is None:
-            facts = {"model": service.model, "gpus": ", ".join(sorted(GPUS))}
-            problems.append(
-                _MESSAGES.mistake("unknown-gpu", f"{where}.model", host.given.name, **facts)
-            )
+            own, named = f"{where}.model", ", ".join(sorted(GPUS))
+            texts = {"model": service.model, "gpus": named}
+            problems.append(_MESSAGES.mistake("unknown-gpu", own, host.given.name, **texts))
         elif isinstance(resolved := answers[key], UserError):
             problems.append(resolved.findings[0])
         else:
@@ -201,7 +198,9 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             derived = engine(image.engine).derive(subject, advice(subject))
             problems += derived.questions
             services[name] = derived.service
-            derivations[name] = derived.derivation
+            chosen = DerivedFact("engine", engine(image.engine).title, why)
+            listed = (chosen, *derived.derivation.facts)
+            derivations[name] = replace(derived.derivation, facts=listed)
             own_known[key] = resolved
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
@@ -216,11 +215,36 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
     )
 
 
+def _engine(
+    service: ServiceSettings, resolved: ResolvedModel | UserError | None
+) -> tuple[str, str]:
+    """Name of the engine that serves a model, and why this one."""
+    if service.engine or service.image:
+        return service.engine or DEFAULT, "the service's own"
+    form = form_of(resolved.facts) if isinstance(resolved, ResolvedModel) else None
+    first, *others = serving(form)
+    also = " or ".join(f"{engine(name).title} (engine: {name})" for name in others)
+    return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
+
+
+def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
+    """The mistake in a service that names no engine or image that there is, or two that differ."""
+    message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
+    if service.engine and service.engine not in ENGINES:
+        message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
+    elif image:
+        message, setting, name = "other-engine", "engine", image.engine
+    facts = {"image": service.image, "engine": service.engine, "near": suggest(name or "", names)}
+    return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
+
+
 #: Best first; one that fails, or that another one took the place of, is for those who name it.
 _RANKS = ("recommended", "works", "expected")
 
 
-def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | None:
+def recipe_for(
+    catalog: Catalog, repository: str, gpu: Gpu | None, *, program: str | None = None
+) -> Recipe | None:
     """The best recipe whose body is this repository and that runs on this GPU; None for none.
 
     On a card that is named, the one made for the most memory that it has goes first; then what the
@@ -242,5 +266,6 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
         if recipe.status not in ("superseded", "fails")
         and not (recipe.ranks and recipe.ranks.world > 1)
         and catalog.models[recipe.body.model].repository == repository
+        and program in (None, catalog.images[recipe.image].engine)
     ]
     return min(recipes, key=order, default=None)

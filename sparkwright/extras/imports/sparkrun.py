@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.extras.imports.command_line import Command, command, filled, formatted
+from sparkwright.extras.imports.serve_command import Command, command, filled, formatted
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive
 

@@ -342,7 +342,7 @@ def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
 def test_what_is_no_host_name_is_refused(world: World, target: str) -> None:
     done = _up("--yes", "--", target)
     assert done.exit_code == 2
-    assert "this is no box" in done.output
+    assert "is not the name or address of a box" in done.output
     assert not Path("inventory").exists()
 
 

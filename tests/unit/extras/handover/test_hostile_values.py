@@ -78,7 +78,7 @@ def test_what_podmans_generator_hands_systemd_is_one_command(value: str, tmp_pat
 def test_a_word_that_would_end_the_command_is_refused(word: str) -> None:
     """A bare semicolon is systemd's end of a command: the next word would be run on the host."""
     evil = {"allowed_origins": [word, "/bin/sh", "-c", "id"]}
-    with pytest.raises(UserError, match="can't hand on the word"):
+    with pytest.raises(UserError, match="can't pass on the argument"):
         quadlet(arguments=evil)
     assert word in container(arguments=evil)["args"]
 
