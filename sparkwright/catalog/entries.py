@@ -403,7 +403,7 @@ class Model(data.Data):
     @property
     def choice(self) -> str:
         """The GGUF files that are served, as a reference names them; empty for other formats."""
-        return ",".join(filter(None, (self.file, self.projector)))
+        return f"{self.file},{self.projector or 'none'}" if self.file else ""
 
 
 class Mounted(data.Data):
