@@ -75,9 +75,16 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB
     if on_gpu + cache + OVERHEAD_GIB > pool:
         fits = fitting_context(context.body, arguments, pool) or 0
-        symptom = Symptom("llamacpp-memory", "shorter" if fits else "", engine=OVERHEAD_GIB)
-        symptom.values.update(weights=on_gpu, cache=cache, tokens=tokens, pool=pool, fits=fits)
-        yield symptom
+        yield Symptom(
+            "llamacpp-memory",
+            "shorter" if fits else "",
+            weights=on_gpu,
+            cache=cache,
+            tokens=tokens,
+            engine=OVERHEAD_GIB,
+            pool=pool,
+            fits=fits,
+        )
     whole = weights_gib(context.body, {}) or 0.0
     if (ram := whole - on_gpu) > WORTH_A_WORD:
         yield Symptom("llamacpp-layers-in-ram", ram=ram, whole=whole, share=ram / whole)
