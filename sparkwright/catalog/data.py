@@ -1,8 +1,8 @@
 """Types that all catalog entries share."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 #: A size in GiB.
@@ -57,8 +57,3 @@ class Data(BaseModel):
     """Read-only, and nothing unknown in it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
-
-
-def renamed(key: str, former: str) -> Any:
-    """Field of a key that files may still write by its former name."""
-    return Field(validation_alias=AliasChoices(key, former))

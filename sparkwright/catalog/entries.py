@@ -95,7 +95,7 @@ class OtherImage(data.Data):
     """
 
     reference: str
-    remark: str = data.renamed("remark", "what")
+    remark: str
     source: str = data.OWN
 
 
@@ -111,7 +111,7 @@ class Ran(data.Data):
 
     gpu: str
     date: dt.date
-    outcome: str = data.renamed("outcome", "what")
+    outcome: str
     source: str = data.OWN
 
 
