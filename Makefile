@@ -9,7 +9,7 @@ WORKERS = $(shell expr $$(nproc) + 2)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down check unit test test-faults test-fuzz test-real-engine test-bench clients \
+.PHONY: help setup demo demo-down check unit test test-without-fleet test-on-fleet test-faults test-fuzz test-real-engine test-bench clients \
 	bench bench-tools bench-fetching bench-switching bench-starting \
 	bench-networks bench-commands bench-report picture pins wheel release-check gpu gpu-pack
 
@@ -55,9 +55,19 @@ check: setup ## format, lint, directions of imports, the budget of code, types
 unit: setup ## what needs neither a host nor root, under a minute
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/unit tests/operations
 
-test: check ## everything: format, lint, types, unit tests, the page in a browser, and end to end on the virtual fleet
+# Both halves at once: hosts mostly wait for each other, and what needs no host takes only the CPU
+# that they leave. Its output comes when it ends, so that the lines of two programs never mix.
+test: setup ## everything: format, lint, types, unit tests, the page in a browser, and end to end on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab packages --browser
-	$(SUDO) $(BIN)/python -m pytest -n auto --dist loadgroup -m "not fleet and not faults and not real_engine and not bench"
+	@$(MAKE) --no-print-directory -j2 test-without-fleet test-on-fleet
+
+test-without-fleet: setup ## the half of `make test` that needs no virtual fleet, at the lowest priority
+	@log=$$(mktemp) && { nice -n 19 $(MAKE) --no-print-directory check && \
+		$(SUDO) nice -n 19 $(BIN)/python -m pytest -n auto --dist loadgroup \
+		-m "not fleet and not faults and not real_engine and not bench"; } >"$$log" 2>&1; \
+		result=$$?; cat "$$log"; rm "$$log"; exit $$result
+
+test-on-fleet: setup ## the half of `make test` that needs it
 	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults and not real_engine"
 
 test-faults: setup ## faults one by one, sharing, proxies and taking over, on the virtual fleet

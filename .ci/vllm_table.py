@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.engines.vllm.table import release
+from sparkwright.engines.tables import release
 
 #: What a parser's type means for a value; everything else is not checked.
 _KINDS = {
@@ -58,7 +58,7 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
             _default(flag["default"]),
         ]
     return {
-        "vllm": dump["vllm"],
+        "version": dump["vllm"],
         "arguments": dict(sorted(arguments.items())),
         "names": {
             "tool_call_parser": sorted(dump["tool_parsers"]),

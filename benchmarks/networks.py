@@ -86,8 +86,15 @@ def _inside(*arguments: str) -> str:
 def _start_by_hand() -> None:
     compose = yaml.safe_load(_inside("cat", f"{HOME}/current/compose.yaml"))
     service = compose["services"]["engine"]
-    words, at = service["command"], service["command"].index("--uds")
-    service["command"] = [*words[:at], "--host", "127.0.0.1", "--port", "18000", *words[at + 2 :]]
+    command, at = service["command"], service["command"].index("--uds")
+    service["command"] = [
+        *command[:at],
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "18000",
+        *command[at + 2 :],
+    ]
     _inside(*switching.docker_run(service))
     until = "until curl -fs http://127.0.0.1:18000/health; do sleep 0.2; done"
     _inside("timeout", "60", "sh", "-c", until)

@@ -54,7 +54,7 @@ gc.disable()  # until all tests are collected
 
 
 def pytest_configure() -> None:
-    """What programs that are started inherit is the same everywhere.
+    """Give programs that tests start the same environment everywhere.
 
     Readline, which pdb imports, gives COLUMNS to every one, and Python's own view of the
     environment does not know of it. A shell that runs this in the background has SIGINT ignored.
@@ -88,7 +88,7 @@ def _read_the_shipped_catalog_once() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What modules and tests are made of stays: looking through it again takes a sixth of a run."""
+    """Keep modules and tests out of garbage collection: scanning them takes a sixth of a run."""
     gc.freeze()
     gc.enable()
 

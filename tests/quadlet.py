@@ -46,7 +46,7 @@ def arguments(value: str) -> list[str]:
 
 
 def literal(text: str) -> str:
-    """What systemd makes of a word of a command line without specifiers and variables."""
+    """Argument that systemd passes for a word without specifiers and variables."""
     plain = re.sub("%%", "", text)
     assert "%" not in plain, f"a specifier: {text}"
     assert "$" not in re.sub(r"\$\$", "", text), f"a variable: {text}"
@@ -88,7 +88,7 @@ def _unescaped(text: str) -> tuple[str, int]:
 
 
 def generated(folder: Path, files: Mapping[str, str]) -> str:
-    """What Podman's generator makes of quadlets, and says of them."""
+    """Units and messages of Podman's generator for quadlets."""
     own = os.environ.get("QUADLET", "")
     generator = next(
         (generator for generator in (own, *GENERATORS) if generator and Path(generator).exists()),

@@ -14,7 +14,7 @@ NAMES = {item.partition("=")[0] for item in sandbox.SET}
 
 
 def settings(text: str) -> dict[str, list[str]]:
-    """What a unit's text sets, by name."""
+    """Settings of a unit's text, by name."""
     result: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, is_setting, value = line.partition("=")
@@ -24,7 +24,7 @@ def settings(text: str) -> dict[str, list[str]]:
 
 
 def exposure(folder: Path, name: str, text: str) -> float:
-    """What `systemd-analyze security` gives a unit: 0 is none, 10 everything."""
+    """Exposure of a unit by `systemd-analyze security`: from 0, none, to 10."""
     message = _analyze("security", "--offline=true", "--no-pager", _written(folder, name, text))
     match = re.search(r"Overall exposure level for \S+: ([\d.]+)", message.stdout)
     assert match, message.stdout + message.stderr
@@ -32,7 +32,7 @@ def exposure(folder: Path, name: str, text: str) -> float:
 
 
 def faults(folder: Path, name: str, text: str) -> list[str]:
-    """What `systemd-analyze verify` says of a unit, but for programs and units of other hosts."""
+    """Output of `systemd-analyze verify` for a unit, without programs and units of other hosts."""
     message = _analyze("verify", "--man=no", "--recursive-errors=no", _written(folder, name, text))
     return [
         line

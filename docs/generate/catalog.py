@@ -86,7 +86,7 @@ def page(catalog: Catalog, not_ours: Path) -> str:
         table(
             ("image", "of it", "source"),
             (
-                (f"`{item.reference}`", item.what, item.source)
+                (f"`{item.reference}`", item.remark, item.source)
                 for image in catalog.images.values()
                 for item in image.beside
             ),

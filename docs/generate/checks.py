@@ -93,11 +93,11 @@ def _of_settings(catalog: Catalog) -> Iterable[Sequence[str]]:
         yield f"`{rule.id}`", str(rule.severity), rule.title, shown(rule.reason), rule.source
     for image in catalog.images.values():
         for issue in image.issues:
-            where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"
+            where = f"{issue.problem} ({image.name}: {', '.join(issue.tags) or 'every tag'})"
             yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
     for model in catalog.models.values():
         for issue in model.issues:
-            where = f"{issue.what} ({model.name})"
+            where = f"{issue.problem} ({model.name})"
             yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
 
 

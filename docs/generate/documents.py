@@ -268,10 +268,8 @@ PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 def documents() -> dict[str, Any]:
     """Types of the documents of every command: those above, and ``DOCUMENT`` of its module."""
     modules = {
-        arguments: import_module(command.module.partition(":")[0])
-        for arguments, command in all_commands().items()
+        name: import_module(command.module.partition(":")[0])
+        for name, command in all_commands().items()
     }
-    own = {
-        arguments: each.DOCUMENT for arguments, each in modules.items() if hasattr(each, "DOCUMENT")
-    }
-    return {**DOCUMENTS, **own}
+    declared = {name: each.DOCUMENT for name, each in modules.items() if hasattr(each, "DOCUMENT")}
+    return {**DOCUMENTS, **declared}

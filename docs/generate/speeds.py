@@ -107,7 +107,7 @@ def speed_of(row: Row) -> Value | None:
 
 def hardware(recipes: Iterable[Recipe]) -> str:
     """On what, and when, recipes ran for real with this tool."""
-    runs = [f"{ran.gpu}, {ran.date}: {ran.what}" for recipe in recipes for ran in recipe.ran]
+    runs = [f"{ran.gpu}, {ran.date}: {ran.outcome}" for recipe in recipes for ran in recipe.ran]
     return "; ".join(runs) or "not yet"
 
 

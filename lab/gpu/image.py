@@ -85,7 +85,7 @@ def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
     parts = {"system": system, "torch": torch, "engine": engine}
     with ThreadPoolExecutor(len(parts)) as pool:
         jobs = [
-            pool.submit(_layer, scratch / f"{name}.tar", words) for name, words in parts.items()
+            pool.submit(_layer, scratch / f"{name}.tar", paths) for name, paths in parts.items()
         ]
         layers = [job.result() for job in jobs]
     RESULT.write_text(json.dumps([asdict(layer) for layer in layers]))
@@ -139,9 +139,9 @@ def _without(names: Iterable[str]) -> list[str]:
     return [f"--exclude={name}" for name in names]
 
 
-def _layer(target: Path, words: list[str]) -> Layer:
+def _layer(target: Path, paths: list[str]) -> Layer:
     command = ["tar", "--create", "--owner=0", "--group=0", "--numeric-owner", "--sort=name",
-               "--warning=none", "--ignore-failed-read", "--file", str(target), *words]  # fmt: skip
+               "--warning=none", "--ignore-failed-read", "--file", str(target), *paths]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode > 1:  # 1: a file changed while it was read
         raise SystemExit(f"tar of {target.name}: {done.stderr[-1500:]}")

@@ -1,4 +1,4 @@
-"""What the engine's own lines say of a start: seconds by phase, and memory.
+"""Measure an engine's start by its log: seconds of each phase, and memory.
 
 Lines are those of `journalctl -o short-unix`: seconds since 1970 first. `python -m lab.gpu.logs
 FILE` prints the start in a file that holds one.
@@ -45,10 +45,10 @@ def phases(lines: list[str]) -> dict[str, float]:
 def memory(lines: list[str]) -> dict[str, float]:
     """GiB of weights, KV cache and CUDA graphs, and the cache's tokens."""
     text = "\n".join(lines)
-    found = {name: re.findall(pattern, text) for name, pattern in _MEMORY.items()}
-    return {name: float(values[-1].replace(",", "")) for name, values in found.items() if values}
+    matches = {name: re.findall(pattern, text) for name, pattern in _MEMORY.items()}
+    return {name: float(values[-1].replace(",", "")) for name, values in matches.items() if values}
 
 
 if __name__ == "__main__":
-    own = [line for line in Path(sys.argv[1]).read_text().splitlines() if line[:1].isdigit()]
-    print(json.dumps({"phases": phases(own), "memory": memory(own)}, indent=1))
+    lines = [line for line in Path(sys.argv[1]).read_text().splitlines() if line[:1].isdigit()]
+    print(json.dumps({"phases": phases(lines), "memory": memory(lines)}, indent=1))

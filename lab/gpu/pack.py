@@ -122,8 +122,8 @@ def _archive(name: str, key: str, tree: Path, without: Iterable[str] = ()) -> Pa
     if not target.exists() or _made_of(name) != _key(key):
         CACHE.mkdir(parents=True, exist_ok=True)
         print(f"packing {name}", flush=True)
-        words = " ".join(f"--exclude='{path}'" for path in without)
-        pack = f"tar -C {tree} {words} -c . | xz -2 -T+1 --block-size=24MiB >{target}"
+        exclusions = " ".join(f"--exclude='{path}'" for path in without)
+        pack = f"tar -C {tree} {exclusions} -c . | xz -2 -T+1 --block-size=24MiB >{target}"
         _run("bash", "-o", "pipefail", "-c", pack)
         (CACHE / f"{name}.key").write_text(_key(key))
     return target
@@ -142,10 +142,10 @@ def _pairs(option: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
-def _run(*words: str | Path) -> None:
-    done = subprocess.run([*_NICE, *map(str, words)], capture_output=True, text=True, check=False)
+def _run(*command: str | Path) -> None:
+    done = subprocess.run([*_NICE, *map(str, command)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{words[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
+        raise SystemExit(f"{command[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
 
 
 if __name__ == "__main__":

@@ -51,18 +51,19 @@ LEVELS = ((1, 40, 2, 3), (1, 6, 128, 3), (8, 4, 128, 3), (64, 3, 128, 3), (256, 
 
 def ssh(command: str, *, stdin: str | None = None, seconds: float = 300) -> str:
     """Run a command on the host as root; returns all that it prints."""
-    words = [*fleet.ssh_command(HOST), f"sudo sh -c '{command}'"]
-    done = subprocess.run(words, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    arguments = [*fleet.ssh_command(HOST), f"sudo sh -c '{command}'"]
+    done = subprocess.run(arguments, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=seconds, check=False)  # fmt: skip
     return done.stdout
 
 
-def control(*words: str, timed: bool = False, **variables: str) -> tuple[int, str, float]:
+def control(*arguments: str, timed: bool = False, **variables: str) -> tuple[int, str, float]:
     """Run a command of the controller: exit code, output, seconds. Timed: those of each line."""
     started, lines = time.monotonic(), []
     record = {"SPARKWRIGHT_RECORD": str(RECORD.resolve()), **variables}
-    with subprocess.Popen(words, env={**os.environ, **record}, stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:  # fmt: skip
+    with subprocess.Popen(arguments, env={**os.environ, **record}, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:  # fmt: skip
         assert process.stdout
         for line in process.stdout:
             lines.append(f"{time.monotonic() - started:6.1f} {line}" if timed else line)
@@ -107,12 +108,12 @@ def _captures(kind: str) -> dict[str, Any]:
     for name, command in SMI.items():
         text(f"smi-{kind}-{name}.txt", ssh(command))
     result: dict[str, Any] = {}
-    for name, words in {
+    for name, arguments in {
         "status": ["sparkwright", "status", INVENTORY, "--json"],
         "doctor": ["sparkwright", "doctor", INVENTORY, "--json"],
         "top": ["sparkwright", "top", INVENTORY, "--once"],
     }.items():
-        code, output, seconds = control(*words)
+        code, output, seconds = control(*arguments)
         text(f"{name}-{kind}.txt", output)
         result[name] = {"code": code, "seconds": seconds}
     ssh("systemctl start sparkwright-watch.service")
@@ -121,7 +122,7 @@ def _captures(kind: str) -> dict[str, Any]:
 
 
 def captures() -> dict[str, Any]:
-    """What nvidia-smi and our commands say of an idle host and of one with 64 streams."""
+    """Outputs of nvidia-smi and our commands, for an idle host and for a host with 64 streams."""
     idle = _captures("idle")
     load = subprocess.Popen([*fleet.ssh_command(HOST), _streams(SOCKET, 64, 4, 512)],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
@@ -150,8 +151,8 @@ def proxy() -> dict[str, Any]:
     for streams, rounds, tokens, turns in LEVELS:
         for turn in range(turns):
             for way, target in (("engine", SOCKET), ("proxy", f"127.0.0.1:{PORT}")):
-                words = [*fleet.ssh_command(HOST), _streams(target, streams, rounds, tokens)]
-                done = subprocess.run(words, input=program, capture_output=True, text=True,
+                arguments = [*fleet.ssh_command(HOST), _streams(target, streams, rounds, tokens)]
+                done = subprocess.run(arguments, input=program, capture_output=True, text=True,
                                       timeout=300, check=False)  # fmt: skip
                 if done.returncode != 0:
                     raise SystemExit(f"{way}: {done.stdout}{done.stderr}"[-1500:])

@@ -43,9 +43,9 @@ def receive(folder: Path, home: Path = HOME) -> list[str]:
             with stream.open("rb") as source:
                 source.seek(start)
                 # In a session of its own it outlives the call that brought the part.
-                words = ["bash", "-o", "pipefail", "-c", _UNPACK.format(home=home, **archive)]
+                command = ["bash", "-o", "pipefail", "-c", _UNPACK.format(home=home, **archive)]
                 log = (home / f"{archive['name']}.log").open("w")
-                subprocess.Popen(words, start_new_session=True, stdin=source,
+                subprocess.Popen(command, start_new_session=True, stdin=source,
                                  stdout=subprocess.DEVNULL, stderr=log)  # fmt: skip
             begun.append(archive["name"])
         start += archive["size"]

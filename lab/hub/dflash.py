@@ -1,4 +1,4 @@
-"""What the DFlash drafters have in common: a few Qwen3 layers over a body's hidden states.
+"""Common parts of the DFlash drafters: a few Qwen3 layers over a body's hidden states.
 
 `fc` takes the hidden states after some of the body's layers together. A drafter has neither
 embeddings nor a head of its own: it uses those of its body.

@@ -130,7 +130,7 @@ def _check(key: str, value: object, kind: type) -> None:
 
 @dataclass
 class Counters:
-    """What was asked for and sent since the start or the last reset."""
+    """Requests and bytes since the start or the last reset."""
 
     requests: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)

@@ -13,7 +13,7 @@ Content = bytes | Callable[[], Iterator[bytes]]
 Files = dict[str, Content]
 
 # What the real repositories' .gitattributes hand to Git LFS, among the files made here.
-LFS_SUFFIXES = (".safetensors", "tokenizer.json")
+LFS_SUFFIXES = (".safetensors", ".gguf", "tokenizer.json")
 GIT_ATTRIBUTES = b"""\
 *.safetensors filter=lfs diff=lfs merge=lfs -text
 tokenizer.json filter=lfs diff=lfs merge=lfs -text

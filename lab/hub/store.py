@@ -1,4 +1,4 @@
-"""What a hub keeps on its disk: blobs named by their sha256, and one JSON file per repository.
+"""Files of a hub on its disk: blobs named by their sha256, and one JSON file per repository.
 
     DIR/blobs/ab/abcd...                  the bytes of every file, shared by all revisions
     DIR/repositories/ORG/NAME.json        commits with their listings, branches, tags

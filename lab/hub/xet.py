@@ -28,7 +28,7 @@ XORB_CHUNKS = 32
 
 
 def file_hash(file: File) -> str:
-    """What the hub calls a large file in Xet storage: 64 hex digits."""
+    """Name of a large file in the hub's Xet storage: 64 hex digits."""
     return hashlib.sha256(f"xet {file.sha256}".encode()).hexdigest()
 
 

@@ -1,6 +1,10 @@
-"""The real engine: vLLM for the CPU as an image of the lab, computing a model that fits anywhere.
+"""Real engines: vLLM and llama-server for the CPU as images of the lab, with a model for each.
 
-The other images of the lab are a fake that computes nothing. This one is vLLM 0.32.0 itself
+What follows is said of vLLM. `--engine llama-server` builds and pushes `lab/llama.cpp:server`, of
+Debian's unstable: 33 MB packed, 112 MB of disk, a start of a second. Its model is the same body as
+GGUF files (`lab/hub/tiny_gguf.py`).
+
+The other images of the lab are a fake that computes nothing. vLLM's is vLLM 0.32.0 itself
 with the lab's own pair (`lab/hub/tiny_qwen3.py`), so that compose file, unit, key, gate, smoke,
 metrics and speculation are tried against what answers on a real host.
 
@@ -10,8 +14,8 @@ metrics and speculation are tried against what answers on a real host.
 
 1. `python -m lab.real_engine push --registry http://10.213.77.2:5000`: builds what the cache lacks
    and pushes `lab/vllm-cpu:0.32.0` to the depot. In Python: `image.push_to(address,
-   build.ensure().layers)`. A second call sends nothing. Run it after `up`, which pushes the
-   fakes alone, and with an interpreter that has `venv`.
+   VLLM, build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes
+   the fakes alone, and with an interpreter that has `venv`.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
    `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, where the catalog
    says that the image comes from.

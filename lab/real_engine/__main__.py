@@ -8,16 +8,21 @@ import sys
 
 from lab.holding import held
 from lab.real_engine import build, image
-from lab.real_engine.layout import REPOSITORY, VERSION
+from lab.real_engine.llama_server import LLAMA_SERVER
+from lab.real_engine.vllm import VLLM
+
+KINDS = {"vllm": VLLM, "llama-server": LLAMA_SERVER}
 
 
 def main() -> int:
     """Parse and run one command."""
     parser = argparse.ArgumentParser(prog="python -m lab.real_engine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", help="make tree and layers, unless they are there")
+    make = commands.add_parser("build", help="make tree and layers, unless they are there")
     push = commands.add_parser("push", help="build, and push what a registry lacks")
     push.add_argument("--registry", required=True, metavar="http://HOST:PORT")
+    for command in (make, push):
+        command.add_argument("--engine", choices=sorted(KINDS), default="vllm")
     commands.add_parser("remove", help="remove what was made")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
@@ -30,10 +35,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "remove":
         build.remove()
         return 0
-    engine = build.ensure()
+    engine = build.ensure(KINDS[arguments.engine])
+    tag = engine.kind.tag
     if arguments.command == "push":
-        digest, sent = image.push_to(arguments.registry, engine.layers)
-        print(f"{REPOSITORY}:{VERSION} {digest} sent {sent} bytes", flush=True)
+        digest, sent = image.push_to(arguments.registry, engine.kind, engine.layers)
+        print(f"{tag.repository}:{tag.names[0]} {digest} sent {sent} bytes", flush=True)
         return 0
     for layer in engine.layers:
         print(f"{layer.path} {layer.digest} {layer.size} bytes", flush=True)

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lab import packages
-from lab.real_engine import debian, image, modules, wheels
-from lab.real_engine.layout import CACHE, HERE, PACKAGES, REQUIREMENTS
+from lab.real_engine import image
+from lab.real_engine.kind import Kind
+from lab.real_engine.layout import CACHE
 from lab.serving.layers import Layer
 
 
@@ -23,20 +24,22 @@ from lab.serving.layers import Layer
 class Engine:
     """Result of a build: the tree, to be run from here, and its layers, to be pushed."""
 
+    kind: Kind
     root: Path
     layers: list[Layer]
 
 
-def ensure(cache: Path = CACHE) -> Engine:
-    """The engine, made when the cache has none for these versions."""
+def ensure(kind: Kind, cache: Path = CACHE) -> Engine:
+    """An engine, made when the cache has none for these versions."""
     cache.mkdir(parents=True, exist_ok=True)
-    home = cache / f"engine-{_key()}"
+    home = cache / f"{kind.name}-{_key(kind)}"
     with _only_one(cache):
         if not home.is_dir():
             packages.install((*packages.NEEDED, "binutils"))
-            _build(cache, home)
+            _build(kind, cache, home)
     facts = json.loads((home / "layers.json").read_text(encoding="utf-8"))
-    return Engine(home / "root", [Layer(**{**fact, "path": home / fact["path"]}) for fact in facts])
+    layers = [Layer(**{**fact, "path": home / fact["path"]}) for fact in facts]
+    return Engine(kind, home / "root", layers)
 
 
 def remove(cache: Path = CACHE) -> None:
@@ -44,22 +47,20 @@ def remove(cache: Path = CACHE) -> None:
     shutil.rmtree(cache, ignore_errors=True)
 
 
-def _build(cache: Path, home: Path) -> None:
+def _build(kind: Kind, cache: Path, home: Path) -> None:
     started = time.monotonic()
-    print("building the real engine: 4 minutes, 2 GB", flush=True)
-    for stale in cache.glob("engine-*"):  # of other versions, or of a build that was killed
+    print(f"building {kind.title}: {kind.cost}", flush=True)
+    for stale in cache.glob(f"{kind.name}-*"):  # of other versions, or of a build that was killed
         shutil.rmtree(stale, ignore_errors=True)
     # A name of its own: what a killed build had started may still write under the old one.
     building = home.with_suffix(f".{os.getpid()}.new")
     root, scratch = building / "root", building / "scratch"
     scratch.mkdir(parents=True)
     try:
-        debian.unpack(root, scratch)
-        wheels.install(root, scratch)
-        modules.compile_imported(root)
+        kind.make(root, scratch)
         layers = [
-            image.pack(root, f"!{PACKAGES}", building / "debian.tar.gz"),
-            image.pack(root, PACKAGES, building / "vllm.tar.gz"),
+            image.pack(root, below, building / f"layer-{number}.tar.gz")
+            for number, below in enumerate(kind.layers)
         ]
         shutil.rmtree(scratch)
         facts = [{**asdict(layer), "path": Path(layer.path).name} for layer in layers]
@@ -72,11 +73,11 @@ def _build(cache: Path, home: Path) -> None:
     print(f"engine built in {time.monotonic() - started:.0f} s, {size:.0f} MB packed", flush=True)
 
 
-def _key() -> str:
+def _key(kind: Kind) -> str:
     """Names the versions, and the code that makes a tree of them."""
-    digest = hashlib.sha256(REQUIREMENTS.read_bytes())
-    for name in ("layout.py", "debian.py", "wheels.py", "modules.py", "image.py"):
-        digest.update((HERE / name).read_bytes())
+    digest = hashlib.sha256()
+    for path in kind.sources:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 

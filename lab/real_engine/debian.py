@@ -1,13 +1,12 @@
-"""The Debian that the engine runs on: unpacked, not configured, as for the fake's image."""
+"""The Debian that an engine runs on: unpacked, not configured, as for the fake's image."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-
-from lab.real_engine.layout import DEBIAN, SUITE
 
 _GCC = "usr/lib/gcc/x86_64-linux-gnu/12"
 _UNUSED = (
@@ -28,12 +27,16 @@ _UNUSED = (
 )  # fmt: skip
 
 
-def unpack(root: Path, scratch: Path) -> None:
-    """Make the tree at `root`; what takes room on the way lies in `scratch`."""
+def unpack(root: Path, scratch: Path, suite: str, packages: Sequence[str], *mirror: str) -> None:
+    """Make the tree at `root`; what takes room on the way lies in `scratch`.
+
+    mirror: the one to take another suite from than this machine's; it may be a snapshot.
+    """
     archive = scratch / "debian.tar"
     command = [
         "mmdebstrap", "--quiet", "--variant=extract", "--components=main",
-        "--keyring=/usr/share/keyrings", f"--include={','.join(DEBIAN)}", SUITE, str(archive),
+        "--keyring=/usr/share/keyrings", '--aptopt=Acquire::Check-Valid-Until "false"',
+        f"--include={','.join(packages)}", suite, str(archive), *mirror,
     ]  # fmt: skip
     done = subprocess.run(
         command,

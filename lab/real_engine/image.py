@@ -7,22 +7,11 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab.real_engine.layout import REPOSITORY, VERSION
+from lab.real_engine.kind import Kind
 from lab.serving.build import CREATED, Image, manifest_of, push
 from lab.serving.documents import OCI, document
 from lab.serving.layers import MTIME, Layer, described
 from lab.serving.push import Registry
-from lab.serving.tags import Tag
-
-TAG = Tag(
-    (VERSION,),
-    VERSION,
-    repository=REPOSITORY,
-    architectures=("amd64",),
-    flavour="cpu",
-    entrypoint=("/usr/local/bin/vllm",),
-)
-NOTE = "the real vLLM for the CPU, packed by sparkwright's lab"
 
 
 def pack(root: Path, below: str, target: Path) -> Layer:
@@ -49,7 +38,7 @@ def pack(root: Path, below: str, target: Path) -> Layer:
     return described(target, target)
 
 
-def image_of(layers: list[Layer]) -> Image:
+def image_of(kind: Kind, layers: list[Layer]) -> Image:
     """The documents: one index with one architecture."""
     config = document(
         {
@@ -57,18 +46,17 @@ def image_of(layers: list[Layer]) -> Image:
             "os": "linux",
             "created": CREATED,
             "config": {
-                "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"],
-                "Entrypoint": list(TAG.entrypoint),
-                "WorkingDir": "/",
+                **kind.config,
+                "Entrypoint": list(kind.tag.entrypoint),
                 "Labels": {
-                    "org.opencontainers.image.title": NOTE,
-                    "org.opencontainers.image.version": VERSION,
+                    "org.opencontainers.image.title": kind.title,
+                    "org.opencontainers.image.version": kind.tag.version,
                 },
             },
             "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
             "history": [
                 {"created": CREATED, "created_by": "sparkwright lab", "comment": comment}
-                for comment in ("Debian's Python", "vLLM and what it needs")
+                for comment in kind.layers.values()
             ],
         },
         OCI["config"],
@@ -79,12 +67,12 @@ def image_of(layers: list[Layer]) -> Image:
     return Image(document(index, OCI["index"]), [manifest], [config])
 
 
-def push_to(address: str, layers: list[Layer]) -> tuple[str, int]:
+def push_to(address: str, kind: Kind, layers: list[Layer]) -> tuple[str, int]:
     """Push what the registry at `http://HOST:PORT` lacks; returns digest and bytes sent."""
-    image = image_of(layers)
-    registry = Registry(address, REPOSITORY)
+    image = image_of(kind, layers)
+    registry = Registry(address, kind.tag.repository)
     try:
-        return image.index.digest, push(registry, TAG, image, layers)
+        return image.index.digest, push(registry, kind.tag, image, layers)
     finally:
         registry.close()
 

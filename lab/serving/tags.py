@@ -35,6 +35,10 @@ class Tag:
     environment: tuple[str, ...] = ()
 
 
+def _stock(names: tuple[str, ...], version: str) -> Tag:
+    return Tag(names, version, repository=STOCK, flavour="stock", entrypoint=("vllm", "serve"))
+
+
 # For vLLM before 0.23 there is no table of arguments: its fakes go by 0.23's, and 0.28.0's by
 # 0.24's.
 TAGS = (
@@ -67,32 +71,8 @@ TAGS = (
         repository=OMNI,
         environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
     ),
-    Tag(
-        ("qwen38",),
-        "0.27.1",
-        repository=STOCK,
-        flavour="stock",
-        entrypoint=("vllm", "serve"),
-    ),
-    Tag(
-        ("v0.32.0",),
-        "0.32.0",
-        repository=STOCK,
-        flavour="stock",
-        entrypoint=("vllm", "serve"),
-    ),
-    Tag(
-        ("v0.28.0", "v0.24.0"),
-        "0.24.0",
-        repository=STOCK,
-        flavour="stock",
-        entrypoint=("vllm", "serve"),
-    ),
-    Tag(
-        ("v0.20.1", "latest"),
-        "0.23.0",
-        repository=STOCK,
-        flavour="stock",
-        entrypoint=("vllm", "serve"),
-    ),
+    _stock(("qwen38",), "0.27.1"),
+    _stock(("v0.32.0",), "0.32.0"),
+    _stock(("v0.28.0", "v0.24.0"), "0.24.0"),
+    _stock(("v0.20.1", "latest"), "0.23.0"),
 )

@@ -11,9 +11,9 @@ from sparkwright.plan.plan import HostPlan
 
 @dataclass(frozen=True)
 class Opening:
-    """A firewall rule: commands that make it and take it away."""
+    """A firewall rule: a line about it, and commands that make it and take it away."""
 
-    words: str
+    summary: str
     open: tuple[tuple[str, ...], ...]
     close: tuple[tuple[str, ...], ...]
 

@@ -154,7 +154,7 @@ class Judged:
         if rules := openings(firewall, network, ports_of(self.plan)):
             close = tuple(dict.fromkeys(command for rule in rules for command in rule.close))
             commands = tuple(command for rule in rules for command in rule.open)
-            yield StepPlan("firewall", tuple(rule.words for rule in rules), commands=commands,
+            yield StepPlan("firewall", tuple(rule.summary for rule in rules), commands=commands,
                            undo=Undo(commands=close))  # fmt: skip
 
     def _writing(

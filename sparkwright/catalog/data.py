@@ -22,19 +22,19 @@ ArgumentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]*[A-Za-z][A
 ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
 
 
-def _repository(name: str) -> str:
+def repository(name: str) -> str:
+    """The name of a repository. Raises ValueError for one that no hub has."""
     if ".." in name or "--" in name:
         raise ValueError("a repository's name has neither '..' nor '--' in it, as on the hub")
     return name
 
 
+REPOSITORY = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}"
 #: A Hugging Face repository: it becomes part of addresses, paths and commands.
 Repository = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$"
-    ),
-    AfterValidator(_repository),
+    StringConstraints(pattern=rf"^{REPOSITORY}$"),
+    AfterValidator(repository),
 ]
 #: A branch, a tag or a commit: part of addresses too.
 Revision = Annotated[

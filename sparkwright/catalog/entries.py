@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
+from sparkwright.catalog.gguf import Gguf, GgufFile
 from sparkwright.catalog.issues import Issue
 from sparkwright.text.shipped_yaml import beside
 
@@ -90,11 +91,11 @@ class OtherImage(data.Data):
 
     Attributes:
         reference: with its tag.
-        what: what the card says of it.
+        remark: the card's remark on it.
     """
 
     reference: str
-    what: str
+    remark: str
     source: str = data.OWN
 
 
@@ -104,13 +105,13 @@ class Ran(data.Data):
     Attributes:
         gpu: what it ran on.
         date: the day.
-        what: what was tried, and what came of it.
+        outcome: the steps that were tried, and their outcome.
         source: who ran it, and where that can be read.
     """
 
     gpu: str
     date: dt.date
-    what: str
+    outcome: str
     source: str = data.OWN
 
 
@@ -250,9 +251,9 @@ class Image(data.Data):
         return self
 
 
-#: How weights are quantized; ``bf16`` is not at all.
+#: How weights are quantized; ``bf16`` is not at all, and ``gguf`` is a file with its own header.
 Format = Literal[
-    "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16"
+    "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16", "gguf"
 ]
 
 #: What a model can do beside text; ``thinking-only`` thinks first, whatever a request says.
@@ -330,6 +331,10 @@ class Model(data.Data):
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
         format: how it is quantized; None where no card says it.
+        file: of a repository of GGUF files, the path of the file that is served. The other parts
+            of a split file (``-00001-of-00003.gguf``) come with it, and nothing else.
+        projector: path of the GGUF file that reads images for it (mmproj).
+        gguf: what the header of that file says. A run reads it, and replaces what is written here.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
             leaves that unchecked.
         size_gib: of all files together, from the card's GB; None where nobody gives it.
@@ -360,6 +365,9 @@ class Model(data.Data):
     not_before: dt.date | None = None
     role: Literal["body", "drafter"]
     format: Format | None
+    file: GgufFile | None = None
+    projector: GgufFile | None = None
+    gguf: Gguf | None = None
     architecture: str | None = None
     size_gib: data.Gib | None = None
     loaded_gib: data.Gib | None = None
@@ -381,6 +389,21 @@ class Model(data.Data):
     issues: tuple[Issue, ...] = ()
     source: str = data.OWN
     date: dt.date | None = None
+
+    @model_validator(mode="after")
+    def _gguf_names_its_file(self) -> Model:
+        if (self.format == "gguf") is (self.file is None):
+            raise ValueError(
+                "a model with 'format: gguf' names its 'file', and no other model does"
+            )
+        if self.projector and self.file is None:
+            raise ValueError("a 'projector' goes with 'format: gguf' and its 'file'")
+        return self
+
+    @property
+    def choice(self) -> str:
+        """The GGUF files that are served, as a reference names them; empty for other formats."""
+        return f"{self.file},{self.projector or 'none'}" if self.file else ""
 
 
 class Mounted(data.Data):

@@ -89,7 +89,7 @@ class Issue(Data):
             ``speculative.<key>``, ``environment.<NAME>`` (``true`` is 1 and ``false`` is 0),
             ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
             ``vram_gib`` (of a card of its own), ``architecture``, ``image``, ``tag``.
-        what: what is wrong, of a service that meets all conditions.
+        problem: of a service that meets all conditions.
         instead: what to write.
     """
 
@@ -104,7 +104,7 @@ class Issue(Data):
         ),
         Field(min_length=1),
     ]
-    what: str
+    problem: str
     why: str
     instead: str
     source: str = OWN

@@ -32,7 +32,7 @@ def sections() -> dict[str, dict[str, str]]:
     shown: dict[str, dict[str, str]] = {}
     for command in all_commands().values():
         if command.section:
-            shown.setdefault(command.section, {})[command.words] = command.help
+            shown.setdefault(command.section, {})[command.name] = command.help
     return shown
 
 

@@ -71,7 +71,7 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
         ],
         "rules": [
             *((rule.id, str(rule.severity), rule.title) for rule in RULES.texts.values()),
-            *((name, each.severity, each.what) for name, each in all_issues(catalog).items()),
+            *((name, each.severity, each.problem) for name, each in all_issues(catalog).items()),
         ],
     }
 

@@ -188,15 +188,16 @@ def _end(
 ) -> NoReturn:
     """Print every answer, or a document instead, and end: with 0 only when every host did what was
     asked."""
+    each = answers.answers
     if document:
         options.print_json(document)
-    for host, answer in answers.answers.items() if document is None else ():
+    for host, answer in each.items() if document is None else ():
         show(host, answer)
         for line in answer.faults:
             complain(host, visible(line))
-    each = answers.answers.values()
-    unknown = misspelt(services, (answer.service_names for answer in each)) if services else []
-    failed = any(answer.faults for answer in answers.answers.values())
+    named = (answer.service_names for answer in each.values())
+    unknown = misspelt(services, named) if services else []
+    failed = any(answer.faults for answer in each.values())
     # Where a host has some of them, something was done.
     finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))
 

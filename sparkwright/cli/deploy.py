@@ -36,6 +36,6 @@ def command(arguments: tuple[str, ...]) -> None:
     hosts = selection(Selection, (*inventory[:1], *names), whole=True)
     limit = [word for name in hosts.limit for word in ("--limit", name)]
     before = [] if inventory else [str(hosts.inventory)]
-    from sparkwright.run import command_line
+    from sparkwright.run import pyinfra_cli
 
-    command_line.main([*before, *limit, *options, _DEPLOY])
+    pyinfra_cli.main([*before, *limit, *options, _DEPLOY])

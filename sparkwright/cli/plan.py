@@ -112,7 +112,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "derived": [vars(fact) for fact in service.derived],
         "arguments": _values(service, "argument", service.arguments),
         "environment": _values(service, "environment", service.environment),
-        "command": command.words,
+        "command": command.arguments,
         "container_environment": command.environment,
         "models": [
             {"repository": model.repository, "revision": model.revision,

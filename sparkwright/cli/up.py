@@ -36,7 +36,7 @@ from sparkwright.config.bootstrap_settings import Step
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, overrides_by_key, site_inventory, ssh_address
 from sparkwright.config.inventory_line import hosts_of, with_host
-from sparkwright.config.secrets import VARIABLE, shown
+from sparkwright.config.secrets import VARIABLE, pasted
 from sparkwright.config.templates import template
 from sparkwright.documents import text_files
 from sparkwright.findings.finding import errors
@@ -165,7 +165,7 @@ def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
 
 
 def _name(address: str, taken: Collection[str]) -> str:
-    """What a new box is called in the inventory. Raises UserError where each name is taken."""
+    """Choose the name of a new box in the inventory. Raises UserError where each name is taken."""
     by_number = ":" in address or address.replace(".", "").isdigit()
     names = [address] if by_number else [address.partition(".")[0], address]
     for name in names:
@@ -178,7 +178,7 @@ def _logged_in(
     targets: Sequence[str], inventory: Path | None, overrides: Sequence[str], ask: Ask | None
 ) -> list[_Box]:
     """The boxes, once each can be logged in to and its user becomes root. Raises UserError."""
-    hosts = hosts_of(inventory) if inventory else []
+    hosts = hosts_of(inventory) if inventory and not skeleton.is_example(inventory) else []
     # A group's name means every host of it.
     taken = {"all", *(family.group for family in FAMILIES.values())}
     taken |= {inventory.stem.lower()} if inventory else {"lab"}
@@ -270,6 +270,9 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     """Show the plan of each box, which is in the inventory from now on; not if nobody agrees."""
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
+    if skeleton.is_example(inventory):
+        echo(f"{inventory}: the example's hosts are taken out", err=True)
+        after = skeleton.empty_inventory()
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
@@ -297,25 +300,23 @@ def _ready(box: _Box, hosts: Hosts) -> bool:
     """Look at a box that is in the inventory, and print everything that is wrong with it."""
     from sparkwright.run.bootstrap import readiness
 
-    configured = hosts.read()[0].data.get("bootstrap") or ()
-    steps = [step for step in get_args(Step) if step in (*_STEPS, *configured)]
+    data = hosts.read()[0].data
+    wanted = (*_STEPS, *(data.get("bootstrap") or ()))
+    steps = [step for step in get_args(Step) if step in wanted]
     box.steps = f"bootstrap={json.dumps(steps)}"
     chosen = Hosts(hosts.inventory, (*hosts.overrides, box.steps), hosts.limit)
     box.readiness = chosen.ask(readiness, password=box.login.password).answers.get(box.name)
     if box.readiness is None:
         return False
     desired = box.readiness.desired
-    box.endpoints = _endpoints(
-        PlannedHost(desired.plan, desired.catalog, data=chosen.read()[0].data)
-    )
+    box.endpoints = _endpoints(PlannedHost(desired.plan, desired.catalog, data=data))
     if box.readiness.findings:
         echo(text(box.readiness.findings, paint=paint), err=True)
     return not errors(box.readiness.findings)
 
 
 def _endpoints(planned: PlannedHost) -> list[Endpoint]:
-    source = planned.plan.settings.api_key_source
-    key = Key(VARIABLE, str(Path(source).absolute()) if isinstance(source, str) else source)
+    key = Key(VARIABLE, planned.plan.settings.api_key_source)
     return [
         endpoint_of(planned.plan, service, planned.catalog, planned.address, key)
         for service in planned.plan.services
@@ -330,9 +331,8 @@ def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     asks = next(offered("question"), None) if chats else None
     echo(f"{click.style(host, fg='green')} serves.{f' You ask: {_PROMPT}' if asks else ''}")
     ok = asks is None or asks({host: planned}, _PROMPT)
-    variable = f"${VARIABLE}" if VARIABLE in os.environ else None
-    keys = {item.service: variable or shown(item.key.source) for item in endpoints}
-    facts = {"keys": keys, "folder": str(Path.cwd()) if moved else "", "quote": shlex.quote}
+    key, folder = pasted(planned.plan.settings.api_key_source), str(Path.cwd()) if moved else ""
+    facts = {"key": key, "folder": folder, "quote": shlex.quote}
     page = template("plan/answer.txt.j2")
     click.echo(page.render(host=host, endpoints=endpoints, **facts), nl=False)
     return ok

@@ -59,6 +59,13 @@ def shown(source: Source) -> str:
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
 
 
+def pasted(source: Source) -> str:
+    """How a shell of the controller puts the API key in, in any folder."""
+    if os.environ.get(VARIABLE):
+        return f"${VARIABLE}"
+    return shown(str(Path(source).absolute()) if isinstance(source, str) else source)
+
+
 def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool = False) -> Secret:
     """The key from the environment, else from the command or file; a missing file is made.
 

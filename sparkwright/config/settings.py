@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
 from sparkwright.config import values
 from sparkwright.config.bootstrap_settings import Packaged, PackageSource, Step
@@ -107,9 +108,14 @@ class ServiceSettings(_Settings):
     Attributes:
         recipe: a recipe's name in the catalog; either this or ``model`` is set.
         model: a Hugging Face repository, ``organisation/name``. The catalog's best recipe for it
-            serves it; where there is none, what its own files say (docs/own-models.md).
+            serves it; where there is none, what its own files say (docs/own-models.md). Of a
+            repository of GGUF files ``organisation/name:Q4_K_M`` or ``organisation/name/file.gguf``
+            names one; without that, it is the largest that fits the GPU.
         revision: branch, tag or commit of ``model``; its main branch when not set.
-        image: the image that serves ``model``: an entry of the catalog; stock vLLM when not set.
+        engine: the engine that serves ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Not set,
+            llama.cpp serves GGUF files, and vLLM everything else.
+        image: the image that serves ``model``: an entry of the catalog; the engine's stock image
+            when not set.
         port: TCP port that clients connect to.
         bind: address that clients connect to. Not set, it is every one (``0.0.0.0``) behind the
             proxy and ``127.0.0.1`` without it.
@@ -147,8 +153,9 @@ class ServiceSettings(_Settings):
     """
 
     recipe: str | None = None
-    model: data.Repository | None = Field(default=None, validate_default=True)
+    model: ModelName | None = Field(default=None, validate_default=True)
     revision: data.Revision | None = None
+    engine: data.Name | None = None
     image: data.Name | None = None
     port: values.Port = 8000
     bind: values.Address | None = None
@@ -183,12 +190,22 @@ class ServiceSettings(_Settings):
             )
         return model
 
-    @field_validator("revision", "image")
+    @field_validator("revision", "engine", "image")
     @classmethod
     def _of_the_model(cls, value: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("recipe"):
             raise ValueError("this goes with 'model'; a recipe has its own")
         return value
+
+    @property
+    def repository(self) -> str:
+        """The repository of ``model``."""
+        return split(self.model or "/")[0]
+
+    @property
+    def choice(self) -> str:
+        """The quantization or file that ``model`` names; empty where it names none."""
+        return split(self.model or "/")[1]
 
     @property
     def address(self) -> str:

@@ -8,10 +8,24 @@ from sparkwright.engines.engine import Engine
 from sparkwright.text import shipped_yaml
 
 #: Name of an engine, as images of the catalog have it -> its module.
-ENGINES = {"vllm": "sparkwright.engines.vllm.engine"}
+ENGINES = {
+    "vllm": "sparkwright.engines.vllm.engine",
+    "llamacpp": "sparkwright.engines.llamacpp.engine",
+}
 
 #: The engine of a service that names neither recipe nor image.
 DEFAULT = "vllm"
+
+
+def serving(form: str | None) -> list[str]:
+    """Engines that serve a format of weights, the one that is chosen without a word first; an
+    unknown format counts as safetensors of some kind."""
+    return [name for name in ENGINES if (form or "bf16") in engine(name).formats]
+
+
+def stock_image(name: str) -> str:
+    """The catalog's image for a model that no recipe is for; empty for an unknown engine."""
+    return engine(name).stock_image if name in ENGINES else ""
 
 
 @cache

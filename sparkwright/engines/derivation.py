@@ -53,10 +53,12 @@ class Derivation:
     Attributes:
         arguments: argument -> the file or the recipe that gives its value.
         facts: everything else, for people.
+        choice: of GGUF files, as ``ModelReference`` has it.
     """
 
     arguments: Mapping[str, str] = field(default_factory=dict)
     facts: tuple[DerivedFact, ...] = ()
+    choice: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,17 @@ class Subject:
     @property
     def form(self) -> Format | None:
         """The catalog's name of the weights' format; None for an unknown format."""
-        method = self.facts.quantization
-        if method is None:
-            return "bf16" if self.facts.dtype in (None, "bfloat16") else None
-        name = _FORMATS.get(method, method)
-        return cast("Format", name) if name in get_args(Format) else None
+        return form_of(self.facts)
+
+
+def form_of(facts: ModelFacts | None) -> Format | None:
+    """The catalog's name of the format of a model's weights; None for an unknown format."""
+    if facts is None or facts.gguf:
+        return "gguf" if facts else None
+    if (method := facts.quantization) is None:
+        return "bf16" if facts.dtype in (None, "bfloat16") else None
+    name = _FORMATS.get(method, method)
+    return cast("Format", name) if name in get_args(Format) else None
 
 
 @dataclass(frozen=True)

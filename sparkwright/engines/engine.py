@@ -7,7 +7,7 @@ table of this package.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.engines.allowlist import Allowlist
+from sparkwright.engines.arguments import Parser, amount
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
@@ -70,7 +71,9 @@ class Launch:
     A type of its own, since engines stand below the plan.
 
     Attributes:
-        model: path of the body in the container.
+        model: path of the body in the container: the directory of its files, or the file that
+            is served of a repository of GGUF files, the first of a split one.
+        projector: path of the GGUF file that reads images for it; None without one.
         host, port: where the engine listens in the container.
         socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
@@ -81,6 +84,7 @@ class Launch:
     """
 
     model: str
+    projector: str | None
     served_names: tuple[str, ...]
     host: str
     port: int
@@ -98,7 +102,7 @@ class Launch:
 class Command:
     """Command line, after the entry point, and environment of a container."""
 
-    words: list[str]
+    arguments: list[str]
     environment: dict[str, str]
 
 
@@ -115,6 +119,15 @@ class Routes:
     clients: tuple[tuple[str, str], ...]
     inference: tuple[tuple[str, str], ...]
     guarded: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: Mapping[str, Sequence[str]]) -> Routes:
+        """Routes of engine.yaml, where each is a text such as ``GET /metrics``."""
+
+        def split(kind: str) -> tuple[tuple[str, str], ...]:
+            return tuple((text.split()[0], text.split()[1]) for text in data[kind])
+
+        return cls(split("clients"), split("inference"), tuple(data["guarded"]))
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -219,12 +232,12 @@ class Configuration:
         own = self.image.variables.defaults if self.image.variables else {}
         if self.version is None:
             return own
-        return {**self.engine.defaults(self.version, self.body.hybrid), **own}
+        return {**self.engine.parser.tables.defaults(self.version, self.body.hybrid), **own}
 
     @cached_property
     def written(self) -> Arguments:
         """Arguments as written, by the names that the engine's tables have."""
-        spelling = self.engine.spelling
+        spelling = self.engine.parser.spelling
         return {spelling(key, self.version): value for key, value in self.arguments.items()}
 
     @cached_property
@@ -248,7 +261,7 @@ class Configuration:
 
     def number(self, argument: str) -> float | None:
         """An argument's number, written or by default, ``"32k"`` too; None where it has none."""
-        return self.engine.amount(self.effective.get(argument))
+        return amount(self.effective.get(argument))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,20 +285,16 @@ class Engine:
         probes: what host programs ask of its server beside OpenAI's routes.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory that it takes beside weights and KV cache.
-        spellings: argument, as rules call it -> other facts that set it, each with the values that
-            it stands for; without values, the value itself.
+        parser: arguments and variables that it takes, by version.
+        gpu_counts: arguments whose product is the GPUs that it asks for.
+        formats: formats of weights that it serves.
+        unproven: why nothing of it counts as tried; empty once the real engine ran.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
-        spelling: returns an argument's name as tables have it, in a version: ``--max-num-seqs`` and
-            a second name as ``max_num_seqs``.
-        amount: returns a value as a number; None where it is none. ``"32k"`` may be one.
-        defaults: returns the values that a version takes for arguments that are not written; for a
-            hybrid model (some of its layers keep a state instead of keys and values) or another.
         kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None where a
             model's geometry is not known.
         command: returns command line and environment of a service's container.
         read_words: returns the arguments of a command line, each with its values as texts.
-        misplaced: yields arguments that are settings of the service.
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
@@ -314,15 +323,14 @@ class Engine:
     probes: Probes
     limit_names: Mapping[str, str]
     overhead_gib: float
-    spellings: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    spelling: Callable[[str, str | None], str]
+    parser: Parser
+    gpu_counts: Sequence[str]
+    formats: Collection[str]
+    unproven: str = ""
     limits: Callable[[Mapping[str, Any]], Limits]
-    amount: Callable[[object], float | None]
-    defaults: Callable[[str, bool], Arguments]
     kv_bytes: Callable[[Model, Arguments, int], float | None]
     command: Callable[[Launch], Command]
     read_words: Callable[[Sequence[str]], dict[str, list[str]]]
-    misplaced: Callable[[Iterable[str]], Iterator[Fault]]
     refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]]
     read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None]
     rank_environment: Callable[[Rank], dict[str, str]]

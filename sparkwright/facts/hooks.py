@@ -153,7 +153,7 @@ def hide_frames() -> None:
     Reason: its command line prints them at every verbosity.
 
     Worth: the reason is the first line of a deploy that fails
-    (`test_a_deploy_begins_and_ends_with_its_only_problem`).
+    (`test_a_command_begins_and_ends_with_its_only_problem`).
     """
     logging.getLogger("pyinfra").addFilter(_Frames())
     wrapped = own("exceptions").WrappedError

@@ -61,14 +61,14 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSeen(Container):
-    """A container as Docker has it; ``words`` are entry point and command."""
+    """A container as Docker has it; ``command`` is its entry point and arguments."""
 
     name: str = ""
     exit_code: int = 0
     oom_killed: bool = False
     restarts: int = 0
     restart_policy: str = "no"
-    words: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
     gpu: bool = True
     mounts: tuple[Mount, ...] = ()
 
@@ -224,7 +224,7 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
     return replace(
         stranger(seen),
         release=docker.release_of(seen),
-        words=(*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])),
+        command=(*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])),
         gpu=any(
             "gpu" in group
             for item in host.get("DeviceRequests") or []

@@ -81,7 +81,7 @@ class SwitchRequest:
 
 @dataclass(frozen=True)
 class Phase:
-    """What a service does before a switch ends: a phase of its engine's boot, or ``watching``.
+    """Phase of a service before its switch ends: of its engine's boot, or ``watching``.
 
     Attributes:
         began: seconds since the epoch.

@@ -1,10 +1,11 @@
-"""What hosts do meanwhile: bars and lines that change in place where standard error is a terminal,
-lines of the log elsewhere."""
+"""Progress of hosts: bars and lines that change in place where standard error is a terminal, lines
+of the log elsewhere."""
 
 import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pyinfra.api.host import Host
@@ -15,8 +16,12 @@ from sparkwright.text.visible import visible
 
 #: Seconds after which a line of the log says again what a host still does.
 _SILENCE = 30
-#: Name of the last bar, where there are several.
+#: Seconds between two lines of the log with the sum of all fetches.
+_SUM_EVERY = 10
+#: Name of the last bar, where there are several, and of such a line.
 _SUM = "sum"
+#: Below pyinfra's own: filters of its lines pass over it.
+_LOG = logging.getLogger("pyinfra.sum")
 
 
 class Live:
@@ -24,9 +29,12 @@ class Live:
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        #: Takes what a host does, where the command shows it by itself instead of the log.
+        self.notice: Callable[[str, str], None] | None = None
         self._fetches: dict[str, FetchProgress] = {}
         self._rows: dict[str, Any] = {}
         self._logged: dict[str, tuple[object, float]] = {}
+        self._summed = float("-inf")
         self._bars: Any = None
 
     def tell(self, host: Host, text: str, of: object) -> None:
@@ -36,22 +44,29 @@ class Live:
             of: without a terminal a line is logged when this is another thing than before.
         """
         before, at = self._logged.get(host.name, (None, 0.0))
-        if self.on and not _elsewhere():
+        if self.on and not self.notice:
             self._draw(f"[{host.name}]", text)
-        elif of != before or time.monotonic() - at >= _SILENCE:
-            host.log(visible(text))
+        elif self.on or of != before or time.monotonic() - at >= _SILENCE:
+            if self.notice:
+                self.notice(host.name, visible(text))
+            else:
+                host.log(visible(text))
             self._logged[host.name] = of, time.monotonic()
 
     def fetching(self, host: Host, seen: FetchProgress) -> None:
         """Show how far a host's fetches are."""
-        if not self.on:
-            host.log(line(seen))
-            return
         self._fetches[host.name] = seen
-        self._remove(_SUM)
         rows = {f"[{host.name}]": seen}
         if len(self._fetches) > 1:
             rows[_SUM] = added(self._fetches.values())
+        if not self.on:
+            host.log(line(seen))
+            total = figures(rows[_SUM]) if _SUM in rows else ""
+            if total and time.monotonic() - self._summed >= _SUM_EVERY:
+                self._summed = time.monotonic()
+                _LOG.info("%s: %s", _SUM, total)
+            return
+        self._remove(_SUM)
         for name, each in rows.items():
             text = figures(each) or each.message
             self._draw(name, text, completed=each.bytes_done, total=each.bytes_total or None)
@@ -98,12 +113,6 @@ class Live:
         if self._bars:
             self._bars.stop()
         return True
-
-
-def _elsewhere() -> bool:
-    """Whether the command shows by itself who has answered, and nothing of what hosts log."""
-    handlers = logging.getLogger("pyinfra").handlers
-    return any(isinstance(handler, logging.NullHandler) for handler in handlers)
 
 
 #: Of this run.

@@ -14,7 +14,7 @@ from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import fetching, jobs, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, Sources, defaults
-from sparkwright.resolve.hub import resolve_model
+from sparkwright.resolve.hub import directory_of, resolve_model
 from sparkwright.resolve.pickles import is_pickle
 from sparkwright.text.sizes import GIB
 
@@ -25,6 +25,7 @@ def present(
     commit: str,
     files: Sequence[FetchFile] | None = None,
     *,
+    part: str = "",
     root: str = MODELS_ROOT,
     endpoint: str = "https://huggingface.co",
     expected: ExpectedContents | None = None,
@@ -34,13 +35,15 @@ def present(
 ) -> Commands:
     """Have a model's files on the host: complete, verified, at this commit.
 
-    They lie in ``<root>/<org>--<name>/<commit>``, with a receipt of sizes and hashes. A systemd job
-    on the host fetches them: it goes on when the connection ends, and resumes after a cut.
+    They lie in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and hashes. A
+    systemd job on the host fetches them: it goes on when the connection ends, and resumes after a
+    cut.
 
     Args:
         repository: ``org/name`` of the hub.
         commit: 40 hex digits: a branch or tag can move.
         files: their paths, sizes and hashes; None to ask the hub, from the controller.
+        part: name of these files, where they are some of a repository's (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
         sources: peers, token, limits; the hub alone without.
         pickles: whether files that run code when they are loaded are fetched, too.
@@ -56,7 +59,7 @@ def present(
             repository="Qwen/Qwen3-0.6B", commit="c1899de289a04d12100db370d81485cdf75e47ca"
         )
     """
-    directory = directory_of(root, repository, commit)
+    directory = f"{root}/{directory_of(repository, commit, part)}"
     how = sources or defaults(ctx_host.get())
     request = ObservationRequest(
         models_root=root, services_root=how.services_root, models=(ModelAt(directory, commit),)
@@ -100,11 +103,6 @@ def present(
         [f"fetch {named}{size}: {directory} {fault}"] if fault is not None else [],
         act, otherwise=f"{named} is complete", forget=wait,
     )  # fmt: skip
-
-
-def directory_of(root: str, repository: str, commit: str) -> str:
-    """Where a model's files lie on a host."""
-    return f"{root}/{repository.replace('/', '--')}/{commit}"
 
 
 def watched_job(directory: str, root: str, services_root: str) -> WatchedJob:

@@ -37,6 +37,7 @@ class DesiredModel:
         setting names."""
         return {
             "repository": self.resolved.repository, "commit": self.resolved.commit,
+            "part": self.resolved.part,
             "files": self.resolved.to_fetch,
             "root": self.directory.removesuffix(f"/{self.resolved.directory}"),
             "endpoint": self.endpoint, "expected": self.expected, "pickles": True,
@@ -45,7 +46,8 @@ class DesiredModel:
     @property
     def shared_name(self) -> str:
         """Name of the model among hosts that take it from each other."""
-        return f"{self.resolved.repository}@{self.resolved.commit}"
+        part = self.resolved.part
+        return f"{self.resolved.repository}{part and ':'}{part}@{self.resolved.commit}"
 
 
 @dataclass(frozen=True)

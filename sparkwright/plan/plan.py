@@ -40,6 +40,7 @@ class ServicePlan:
         engine: name of the engine in its image.
         version: of that engine; None where no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+        file, projector: paths of the body's GGUF files in its repository; None for other formats.
         derived: what was read from the model's own files, where no recipe says it.
         rank: its place among the hosts that serve it together; None for a service of one host.
     """
@@ -55,6 +56,8 @@ class ServicePlan:
     variables: Variables | None
     body: ModelReference
     drafter: ModelReference | None
+    file: str | None
+    projector: str | None
     arguments: tuple[tuple[str, ArgumentValue], ...]
     environment: tuple[tuple[str, str], ...]
     container: ContainerPlan
@@ -255,7 +258,7 @@ def taken(
 
 def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Finding]:
     """Arguments and variables that repeat a setting."""
-    result = [("argument", fault) for fault in engine.misplaced(dict(service.arguments))]
+    result = [("argument", fault) for fault in engine.parser.misplaced(dict(service.arguments))]
     if service.variables:
         refused = engine.refused(service.variables, dict(service.environment))
         result += [("environment", fault) for fault in refused]
@@ -312,7 +315,7 @@ def _planned(
 ) -> ServicePlan:
     service, drafter, models = settings.services[name], recipe.drafter, catalog.models
     image, (arguments, environment, origins) = catalog.images[recipe.image], layers
-    body = _model_reference(models[recipe.body.model], recipe.body.mount, facts=bool(derivation))
+    body = _model_reference(models[recipe.body.model], recipe.body.mount, derivation)
     exceptions = [item for item in (recipe.exceptions, service.exceptions) if item]
     return ServicePlan(
         name=name,
@@ -325,6 +328,8 @@ def _planned(
         entrypoint=image.entrypoint,
         variables=image.variables,
         body=body,
+        file=models[recipe.body.model].file,
+        projector=models[recipe.body.model].projector,
         drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,
         arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
         environment=tuple((key, text) for key, text in environment.items() if text is not None),
@@ -366,9 +371,14 @@ def image_reference(
     )
 
 
-def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelReference:
+def _model_reference(
+    model: Model, mount: str, derivation: Derivation | None = None
+) -> ModelReference:
     code = tuple(f"{model.repository}/{path}" for path in model.code)
-    return ModelReference(model.name, model.repository, model.revision, mount, facts, code)
+    choice = (derivation and derivation.choice) or model.choice
+    return ModelReference(
+        model.name, model.repository, model.revision, mount, bool(derivation), code, choice
+    )
 
 
 def _listeners(

@@ -46,7 +46,8 @@ def container_command(service: ServicePlan) -> Command:
         carried(
             Launch,
             service,
-            model=service.body.mount,
+            model="/".join(filter(None, (service.body.mount, service.file))),
+            projector=service.projector and f"{service.body.mount}/{service.projector}",
             # Of a network of its own, Docker publishes the port at bind.
             host=service.bind if service.network == "host" else "0.0.0.0",
             socket=f"{SOCKET_MOUNT}/http.sock" if service.socket else None,
@@ -200,7 +201,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,
-        "command": command.words,
+        "command": command.arguments,
         "environment": command.environment,
         "weights": [
             (f"{settings.models_root}/{resolution.model(model).directory}", model.mount)

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.catalog.gpus import card_of
+from sparkwright.engines import engine
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
-from sparkwright.engines.vllm.data import PARALLEL
-from sparkwright.engines.vllm.table import release
+from sparkwright.engines.tables import release
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.carried_over import settled, variables
 from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Refused, Text, texts_of_registry
@@ -32,7 +32,7 @@ _INSTALLATION = ("dependencies", "install", "docker_source")
 #: vLLM's own image, of a version.
 _STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
 #: Sized by the host that serves it.
-_SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *PARALLEL)
+_SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *engine("vllm").gpu_counts)
 
 
 def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | None:
@@ -60,7 +60,7 @@ def advice(subject: Subject) -> Advice:
     try:
         foreign = _foreign(subject, recipe)
         remarks, model, version = foreign.remarks, subject.repository, subject.version
-        values = read_arguments(foreign.words, version, remarks).values
+        values = read_arguments(foreign.arguments, version, remarks).values
         arguments = settled(foreign, values, model, version, _options(subject))
     except Refused as refused:
         observed = f"not taken: {refused.observed} ({refused.reason})"

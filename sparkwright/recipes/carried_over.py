@@ -6,11 +6,8 @@ from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
 from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, MOST_ON_GB10, VRAM, unified
-from sparkwright.engines.vllm.arguments import known_variables
-from sparkwright.engines.vllm.data import PARALLEL
-from sparkwright.engines.vllm.table import release
+from sparkwright.engines.tables import release
 from sparkwright.recipes.recipe import Foreign, Options
-from sparkwright.recipes.serve_arguments import known_to
 from sparkwright.recipes.yaml_mapping import line
 
 #: The share of a Spark where a recipe says none.
@@ -28,14 +25,14 @@ _DFLASH = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 
 
 def settled(
-    foreign: Foreign, values: dict[str, Any], model: str, vllm: str | None,
+    foreign: Foreign, values: dict[str, Any], model: str, version: str | None,
     options: Options,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments that the recipe gets, with mappings as they were read.
 
     Args:
         model: the repository that is served.
-        vllm: the version that its image holds; None where nobody says it.
+        version: of the engine that its image holds; None where nobody says it.
     """
     remarks, code = foreign.remarks, {"trust_remote_code"} if options.remote_code else set()
     if _TEMPLATE.fullmatch(template := str(values.get("chat_template"))):
@@ -51,7 +48,8 @@ def settled(
         key = "arguments.trust_remote_code"
         remarks.note("remote-code-kept", key, "trust_remote_code is kept")
     for name, plugin in _PLUGINS.items():
-        parsers = {parser for table in known_to(vllm) for parser in table.names.get(name, ())}
+        tables = foreign.engine.parser.tables.known_to(version)
+        parsers = {parser for table in tables for parser in table.names.get(name, ())}
         if plugin in values and name in kept and kept[name] not in parsers:
             shown = f"{name}: {line(kept.pop(name))}"
             remarks.note("of-a-plugin", f"arguments.{name}", shown, plugin=plugin)
@@ -68,15 +66,16 @@ def settled(
     return kept
 
 
-def variables(foreign: Foreign, vllm: str | None, options: Options) -> dict[str, str]:
+def variables(foreign: Foreign, version: str | None, options: Options) -> dict[str, str]:
     """The environment that the recipe gets."""
-    note, described = foreign.remarks.note, known_variables()
+    note, parser = foreign.remarks.note, foreign.engine.parser
     kept: dict[str, str] = {}
     for name, value in foreign.environment.items():
-        entry = described.get(name, {})
+        entry = parser.variables.get(name, {})
         until = entry.get("until")
-        if vllm and until and release(vllm) >= release(until):
-            facts = {"until": until, "vllm": vllm, "instead": entry["instead"]}
+        if version and until and release(version) >= release(until):
+            facts = {"until": until, "version": version, "instead": entry["instead"]}
+            facts["engine"] = parser.title
             note("removed-variable", f"env.{name}", f"{name}={line(value)}", **facts)
         elif foreign.remarks.listed("env", name, value, options.allowed) is not ...:
             kept[name] = value
@@ -85,7 +84,8 @@ def variables(foreign: Foreign, vllm: str | None, options: Options) -> dict[str,
 
 def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
     """Set how many GPUs it takes: as the recipe says, else as many as its size needs."""
-    sizes = {name: kept[name] for name in PARALLEL if isinstance(kept.get(name), int)}
+    counts = foreign.engine.gpu_counts
+    sizes = {name: kept[name] for name in counts if isinstance(kept.get(name), int)}
     wanted = math.prod(sizes.values())
     note, spark = foreign.remarks.note, unified(GPUS[options.gpu])
     if foreign.may_be_one and not options.cluster and 1 < wanted <= 2:
@@ -97,8 +97,8 @@ def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
     least = max(foreign.gpus, _by_size(foreign.vram_gib, options))
     if wanted < least:
         why = "needs-memory" if foreign.vram_gib and least > foreign.gpus else "needs-gpus"
-        wanted, name = least, "tensor_parallel_size"
-        kept[name] = least // max(1, sizes.get("pipeline_parallel_size", 1))
+        wanted, (name, *others) = least, foreign.engine.parallel or ("tensor_parallel_size",)
+        kept[name] = least // max(1, math.prod(sizes.get(other, 1) for other in others))
         facts = {"least": least, "gib": foreign.vram_gib}
         note(why, f"arguments.{name}", f"{name}: {kept[name]}", **facts)
     if wanted > 1 and options.cluster:
@@ -108,9 +108,10 @@ def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
         note(remark, "min_nodes", f"{wanted} GPUs ({options.gpu})")
 
 
-def ranks(arguments: dict[str, ArgumentValue]) -> dict[str, int]:
+def ranks(foreign: Foreign, arguments: dict[str, ArgumentValue]) -> dict[str, int]:
     """How a recipe is spread over a cluster's hosts; its sizes are no arguments any more."""
-    sizes = {name: arguments.pop(f"{name}_parallel_size", 1) for name in ("tensor", "pipeline")}
+    parallel = foreign.engine.parallel
+    sizes = {part: arguments.pop(argument, 1) for argument, part in parallel.items()}
     return {name: size for name, size in sizes.items() if isinstance(size, int) and size > 1}
 
 
@@ -124,10 +125,13 @@ def _by_size(needed: float | None, options: Options) -> int:
 
 def _share(foreign: Foreign, kept: dict[str, Any]) -> None:
     """Set a share of memory that a Spark, whose pool is one, can give."""
-    name = "gpu_memory_utilization"
+    program = foreign.engine
+    title, usual, name = program.title, program.limits({}).share, program.limit_names.get("share")
+    if name is None:
+        return
     share = kept[name] if isinstance(kept.get(name), int | float) else None
     if share is None or share > MOST_ON_GB10:
         kept[name] = MOST_ON_GB10 if share else _SHARE
-        before = f"{share:g}" if share else "not set, so that vLLM takes 0.92"
+        before = f"{share:g}" if share else f"not set, so that {title} takes {usual:g}"
         shown = f"{before}; here {kept[name]:g}"
         foreign.remarks.note("share-of-a-spark", f"arguments.{name}", shown)

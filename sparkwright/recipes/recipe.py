@@ -10,6 +10,7 @@ from typing import Any
 
 from sparkwright.engines import engine
 from sparkwright.engines.allowlist import LeftOut
+from sparkwright.engines.engine import Engine
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.resolve.recipe_registry import Snapshot
 from sparkwright.text.shipped_yaml import beside
@@ -47,9 +48,11 @@ class Remarks:
 
     Attributes:
         source: the recipe's file, as messages name it.
+        engine: name of the engine that it is for.
     """
 
     source: str
+    engine: str = "vllm"
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, remark: str, key: str, observed: str, **facts: Any) -> None:
@@ -60,10 +63,10 @@ class Remarks:
         self._add(name, key, observed, needed=needed, reason=reason, remedy=remedy)
 
     def listed(self, kind: str, name: str, value: Any, allowed: Collection[str]) -> Any:
-        """A value without the parts that are not on vLLM's list, which are noted; ``...`` where
-        nothing is left."""
+        """A value without the parts that are not on the engine's list, which are noted; ``...``
+        where nothing is left."""
         left_out: list[LeftOut] = []
-        kept = engine("vllm").allowlist.kept(kind, name, value, allowed, left_out)
+        kept = engine(self.engine).allowlist.kept(kind, name, value, allowed, left_out)
         for key, part, reason in left_out:
             text = f"{key}{'=' if kind == 'env' else ': '}{' '.join(str(part).split())[:200]}"
             shown = key if _SECRETS.search(key) else text
@@ -151,7 +154,7 @@ class Foreign:
         title: one line of its own words.
         model: the repository that its key names; the command line goes before it.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
-        words: of the command line, after ``vllm serve``.
+        arguments: of the command line, after ``vllm serve``.
         environment: as text.
         gpus: that it needs at least, one in each Spark.
         may_be_one: whether one GPU does, although its defaults name two.
@@ -168,7 +171,7 @@ class Foreign:
     remarks: Remarks
     model: str
     container: str | None
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     environment: dict[str, str]
     revision: str | None = None
     least_vllm: str | None = None
@@ -180,3 +183,8 @@ class Foreign:
     shm_gib: float | None = None
     memlock: bool = False
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that it is for."""
+        return engine(self.remarks.engine)

@@ -1,4 +1,4 @@
-"""Words of a command line as arguments of ``vllm serve``, by what a version takes."""
+"""Words of a command line as arguments of an engine, by what a version takes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.engines.vllm.data import own_setting
-from sparkwright.engines.vllm.table import Argument, Table, table, versions
-from sparkwright.recipes.recipe import Remarks, texts
+from sparkwright.engines import engine
+from sparkwright.engines.arguments import Parser
+from sparkwright.engines.tables import Argument, Table
+from sparkwright.recipes.recipe import Remarks
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: What a service is without being told.
@@ -21,20 +22,16 @@ _NUMBER = re.compile(r"-\d+(\.\d+)?")
 _INT, _FLOAT = re.compile(r"-?\d{1,18}", re.ASCII), re.compile(r"-?\d{0,18}\.\d{1,18}", re.ASCII)
 
 
-def known_to(vllm: str | None) -> Sequence[Table]:
-    """The table of a version; all of them, the newest first, where there is none of it."""
-    return [table(vllm)] if vllm in versions() else [table(name) for name in reversed(versions())]
-
-
-def read_arguments(arguments: Sequence[str], vllm: str | None, remarks: Remarks) -> Arguments:
+def read_arguments(arguments: Sequence[str], version: str | None, remarks: Remarks) -> Arguments:
     """The arguments; what can't be carried over is said.
 
     Args:
-        vllm: the version that judges; None where nobody says it.
+        version: of the engine, which judges; None where nobody says it.
     """
-    tables, left = known_to(vllm), list(arguments)
-    version = vllm if len(tables) == 1 else "any version that there is a table of"
-    read = Arguments(tables, version, remarks)
+    parser = engine(remarks.engine).parser
+    tables, left = parser.tables.known_to(version), list(arguments)
+    version = version if len(tables) == 1 else "any version that there is a table of"
+    read = Arguments(parser, tables, version, remarks)
     while left:
         word = left.pop(0)
         if _is_option(word):
@@ -52,6 +49,7 @@ class Arguments:
     """Arguments that a command line sets.
 
     Attributes:
+        parser: of the engine.
         tables: of the version that judges, or of all.
         version: as messages name it.
         values: argument, with underscores -> value.
@@ -60,6 +58,7 @@ class Arguments:
         served_names: of ``--served-model-name``.
     """
 
+    parser: Parser
     tables: Sequence[Table]
     version: str | None
     remarks: Remarks
@@ -76,7 +75,7 @@ class Arguments:
         if not option.startswith("--"):
             if option.startswith("-O") and len(option) == 3:  # -O3
                 name, given = "O", [option[2:]]
-            name = texts()["short"].get(name, name)
+            name = self.parser.data.get("short", {}).get(name, name)
         name, argument = self._known(name.replace("-", "_"))
         negated = False
         if argument is None and name.startswith("no_"):
@@ -116,12 +115,13 @@ class Arguments:
             self.model = given[0]
         elif name == "served_model_name":
             self.served_names = tuple(given)
-        elif setting := own_setting(name):
+        elif setting := self.parser.own_setting(name):
             if (name, *given) not in _USUAL:
                 hidden = option if "key" in name else f"{option} {' '.join(given)}"
                 note("service-setting", key, hidden, setting=setting)
         elif argument is None:
-            note("unknown-argument", key, shown, version=self.version)
+            facts = {"engine": self.parser.title, "version": self.version}
+            note("unknown-argument", key, shown, **facts)
         elif path:
             self._nest(name, path, given)
         elif argument.kind == "flag":

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, VRAM
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
-from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, words
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
 #: What they key by beside it, the nearest first: the generation, then the brand.
@@ -54,19 +54,19 @@ def _variant(
     spread = mapping(mapping(data, "strategy_hardware"), _SPREAD).get(box) in _GRANTED
     strategy = mapping(mapping(data, "strategy_overrides"), _SPREAD if spread else _STRATEGY)
     container = _image(model.get("docker_image"))
-    given, variables = words(model, "base_args"), environment(mapping(model, "base_env"))
+    given, variables = strings(model, "base_args"), environment(mapping(model, "base_env"))
     part = _by_kind(strategy)
     kinds = [part] if part else [_by_kind(data), _by_kind(variant)]
     exact = [mapping(mapping(part, "hardware_overrides"), box) for part in (variant, strategy)]
     for layer in (variant, strategy, *kinds, *exact):
-        given += [*words(layer, "extra_args"), *words(layer, "vllm_args")]
+        given += [*strings(layer, "extra_args"), *strings(layer, "vllm_args")]
         variables |= environment(mapping(layer, "extra_env") or mapping(layer, "env"))
         container = _image(layer.get("docker_image")) or container
     for variable in [name for name, value in variables.items() if value in _NETWORK]:
         shown = f"{variable}={variables.pop(variable)}"
         remarks.note("network", f"env.{variable}", shown)
-    given += _features(data, variant, remarks)
-    if words(about, "tasks") == ["embedding"]:  # theirs for every model that pools
+    given += _features(data, variant, box, remarks)
+    if strings(about, "tasks") == ["embedding"]:  # theirs for every model that pools
         given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"
@@ -91,7 +91,7 @@ def _variant(
         remarks=remarks,
         model=str(variant.get("model_id") or model.get("model_id")),
         container=container,
-        words=tuple(given),
+        arguments=tuple(given),
         environment=variables,
         least_vllm=str(variant.get("min_vllm_version") or model.get("min_vllm_version") or "0"),
         gpus=tp if isinstance(tp, int) and tp > 0 else 1,
@@ -102,7 +102,7 @@ def _variant(
 
 
 def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
-    listed = words(variant, "supported_hardware")
+    listed = strings(variant, "supported_hardware")
     if listed and box not in listed:
         observed = f"for {', '.join(map(line, listed))}"
         raise Refused(f"{key}.supported_hardware", observed, f"{box} is not among them")
@@ -117,21 +117,25 @@ def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
     return next((mapping(overrides, kind) for kind in _KINDS if overrides.get(kind)), {})
 
 
-def _features(data: dict[str, Any], variant: dict[str, Any], remarks: Remarks) -> list[str]:
-    """Arguments of every feature that has not to be asked for."""
-    opt_in, chosen = words(data, "opt_in_features"), mapping(variant, "default_modes")
+def _features(
+    data: dict[str, Any], variant: dict[str, Any], box: str, remarks: Remarks
+) -> list[str]:
+    """Arguments of every feature that is on unless a user turns it off: one that is not opt-in, or
+    that the variant turns on by naming its mode."""
+    opt_in, chosen = strings(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
     for name, feature in mapping(data, "features").items():
         part = feature if isinstance(feature, dict) else {}
         modes = mapping(part, "modes")
-        if name in opt_in:
-            shown = " ".join(words(part, "args")) or f"one of {', '.join(modes)}"
+        if name in opt_in and name not in chosen:
+            shown = " ".join(strings(part, "args")) or f"one of {', '.join(modes)}"
             remarks.note("opt-in", f"features.{name}", f"{name}: {line(shown)}")
             continue
         if modes:
             names = (str(chosen.get(name)), str(part.get("default_mode")), *modes)
             part = mapping(modes, next(mode for mode in names if mode in modes))
-        given += words(_by_kind(part), "args") or words(part, "args")
+        exact = mapping(mapping(part, "hardware_overrides"), box)
+        given += strings(exact, "args") or strings(_by_kind(part), "args") or strings(part, "args")
     return given
 
 

@@ -26,7 +26,8 @@ def read_yaml(text: str) -> dict[str, Any]:
     try:
         data = yaml_text.load(text, MOST_VALUES)
     except Unusable as error:
-        raise Refused("", error.place(error.what[:200]), "it can't be read") from None
+        remedy = f"in a copy that you import instead: {error.remedy}"
+        raise Refused("", error.place(error.what[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):
         raise Refused("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}
@@ -51,8 +52,8 @@ def environment(given: dict[str, Any]) -> dict[str, str]:
     return {name: "" if value is None else str(value) for name, value in given.items()}
 
 
-def words(data: dict[str, Any], key: str) -> list[str]:
-    """A key's list, as text; empty where it is missing, or says nothing. An item such as
+def strings(data: dict[str, Any], key: str) -> list[str]:
+    """Strings of a key's list; none where it is missing or null. An item such as
     ``--max-model-len auto`` is an option and its value."""
     value = data.get(key)
     items = value if isinstance(value, list) else [] if value is None else [value]

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from sparkwright.catalog.data import Data
+from sparkwright.catalog.gguf import Gguf
 from sparkwright.resolve.kv_cache import MOST, whole
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
@@ -43,6 +44,7 @@ class ModelFacts(Data):
         template: texts by which parsers are chosen, of those that the template has.
         sampling: temperature, top_p and top_k of generation_config.json.
         license: as its card names it to the hub.
+        gguf: the header of its GGUF file; None for other formats.
     """
 
     architecture: Word | None = None
@@ -57,6 +59,7 @@ class ModelFacts(Data):
     template: tuple[str, ...] = ()
     sampling: dict[str, float] = Field(default_factory=dict)
     license: Word | None = None
+    gguf: Gguf | None = None
 
 
 class ModelRecipe(Data):

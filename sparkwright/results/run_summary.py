@@ -1,8 +1,10 @@
 """The table at the end of a run: hosts, what they serve, where, from which bytes, and the proof."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
@@ -99,8 +101,12 @@ class Outcome:
     smoke: Smoke | None = None
 
 
-def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:
-    """The whole report as text."""
+def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str, str]) -> str:
+    """The whole report as text.
+
+    Args:
+        keys: host -> how a shell puts its API key in.
+    """
     each = [(row, service) for row in rows for service in row.services]
     table: list[Sequence[str]] = [
         ("HOST", "SERVICE", "STATE", "ADDRESS", "SMOKE", "RELEASE", "IMAGE")
@@ -119,10 +125,10 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
     details.append(f"{counted}, {seconds:.1f} s, remote executions: {executions}")
     lines = ["", *columns(table), "", *(fitted(f"  {line}") for line in dict.fromkeys(details))]
-    proved = [service for _, service in each
+    proved = [(row.host, service) for row, service in each
               if service.smoke and not service.smoke.failures and service.head is None]  # fmt: skip
-    if proved:
-        lines += ["", "Ask it:", f"  {_curl(proved[0], key_hint)}"]
+    for host, service in proved[:1]:
+        lines += ["", "Ask it:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
         # The report's last line has the reason where there is one.
         first = visible((failed[0].refused or "").partition("\n")[0])
@@ -188,16 +194,18 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-def _curl(service: ServiceRow, key_hint: str) -> str:
+def _curl(service: ServiceRow, key: str) -> str:
+    """A request that works when it is pasted into a shell of the controller, in any folder."""
     route = "/v1/chat/completions"
     rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
     if service.rerank:
         route = service.rerank
         rest = '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]'
     body = f'{{"model": "{service.served_names[0]}", {rest}}}'
-    trusted = f"--cacert {service.ca} " if service.ca else ""
+    ca = Path(service.ca).expanduser().absolute() if service.ca else None
+    trusted = f"--cacert {shlex.quote(str(ca))} " if ca else ""
     return (
-        f"curl -s {trusted}{service.url}{route} "
-        f'-H "Authorization: Bearer {key_hint}" '
-        f"-H 'Content-Type: application/json' -d '{body}'"
+        f"curl -s {trusted}{shlex.quote(f'{service.url}{route}')} "
+        f'-H "Authorization: Bearer {key}" '
+        f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
     )

@@ -247,7 +247,7 @@ def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
     up, health = "stopped", _health(service.health)
     mark = service.stopped if service.stopped and service.stopped.holds(service.unit) else None
     if mark:
-        up, health = "stopped", f"by {visible(mark.by, 40)}"
+        health = f"by {visible(mark.by, 40)}"
     elif _up(service) and container:
         up = age(seen.now - epoch(container.started))
     elif service.unit.get("ActiveState") == "failed":

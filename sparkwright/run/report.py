@@ -13,7 +13,7 @@ from typing import Any
 import click
 from pyinfra.context import ctx_state
 
-from sparkwright.config.secrets import shown
+from sparkwright.config.secrets import pasted
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.documents.text_files import write
@@ -48,9 +48,8 @@ def report(run: Run, *, as_json: bool) -> None:
     if named or (seen and not run.dry):
         others = [] if named else _others(record, run.everyone - {row.host for row in seen})
         write(record, table.as_json(seen, dry=run.dry, others=others))
-    text = table.render(
-        rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
-    )
+    keys = {name: pasted(item.settings.api_key_source) for name, item in run.hosts.items()}
+    text = table.render(rows, dry=run.dry, seconds=time.monotonic() - run.started, keys=keys)
     click.echo(text, err=as_json)
 
 
@@ -106,10 +105,11 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
 def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
     """Row of a service as planned, or as it runs where the host runs something else."""
     outcome = host_run.outcomes.get(service.name)
+    # One that only the host itself reaches is not at the host's address.
+    at = service.bind if is_loopback(service.bind) else host_run.address
     row = table.ServiceRow(
         name=service.name,
-        # One that only the host itself reaches is not at the host's address.
-        address=f"{service.bind if is_loopback(service.bind) else host_run.address}:{service.port}",
+        address=f"[{at}]:{service.port}" if ":" in at else f"{at}:{service.port}",
         served_names=service.served_names,
         tag=service.image.tag,
         image=rendered.image,
@@ -128,10 +128,3 @@ def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> t
         tag="", models={}, image=outcome.image or "", release=outcome.release or "?",
         smoke=outcome.smoke, outcome=outcome.state,
     )  # fmt: skip
-
-
-def _key_hint(run: Run) -> str:
-    if os.environ.get("SPARKWRIGHT_API_KEY"):
-        return "$SPARKWRIGHT_API_KEY"
-    first = next(iter(run.hosts.values()))
-    return shown(first.settings.api_key_source)

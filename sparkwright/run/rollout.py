@@ -284,26 +284,27 @@ def targets_of(
 def _targets(
     host_run: HostRun, answer: HostStatus, to: str | None, only: Collection[str] | None
 ) -> list[ServiceSwitch]:
-    services = services_of(host_run, answer)
-    problems: list[str] = []
-    if not host_run.plan_known:
-        problems += [
-            f"service {name} was never started here"
-            for name in only or ()
-            if name not in answer.services
-        ]
-        problems += [
-            f"the record of service {name} is damaged or of another version of sparkwright"
-            for name in unreadable(host_run, answer)
-            if only is None or name in only
-        ]
+    def meant(name: str) -> bool:
+        return only is None or name in only
+
+    services = {
+        name: service
+        for name, service in services_of(host_run, answer).items()
+        if meant(name) and not service.follower
+    }
+    problems = [
+        f"service {name} was never started here"
+        for name in (services if host_run.plan_known else only or ())
+        if name not in answer.services
+    ]
+    problems += [
+        f"the record of service {name} is damaged or of another version of sparkwright"
+        for name in ([] if host_run.plan_known else unreadable(host_run, answer))
+        if meant(name)
+    ]
     service_switches = []
     for name, now in services.items():
-        if (only is not None and name not in only) or now.follower:
-            continue
-        seen = answer.services.get(name)
-        if seen is None:
-            problems.append(f"service {name} was never started here")
+        if (seen := answer.services.get(name)) is None:
             continue
         kept = {release: release_record.at for release, release_record in seen.releases.items()}
         history = [entry for entry in answer.history if entry.service == name]

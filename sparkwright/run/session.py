@@ -30,6 +30,7 @@ from sparkwright.config.inventory import limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
+from sparkwright.operations.live import LIVE
 from sparkwright.results.answers import Answers
 from sparkwright.run import report, site
 from sparkwright.run.state import HostRun, Run
@@ -206,27 +207,31 @@ def session(
     *,
     notice: Notice = lambda _host, _event: None,
     shown: bool = False,
+    frames: bool = False,
 ) -> Iterator[Session]:
     """Plan a run over the site in the current folder; connections end with the session.
 
     Args:
         connection: pyinfra's options of connection and sudo, by name.
-        notice: told of each host that is asked, and how that ends.
+        notice: told of each host that is asked, what it does meanwhile, and how that ends.
         shown: whether standard error has what pyinfra says of every host.
+        frames: whether pyinfra's own frames are around it.
 
     Raises:
         UserError: for what is wrong with the user's input, before any host is connected to.
         click.ClickException: for what pyinfra can't use of it.
     """
-    _set_output(shown=shown)
+    _set_output(shown=shown, frames=frames)
     try:
         opened = _opened(invocation, dict(connection or {}), notice)
     except PyinfraError as error:
         raise click.ClickException(str(error)) from error
     state = opened.inventory.state
+    LIVE.notice = None if shown else notice
     try:
         yield opened
     finally:
+        LIVE.notice = None
         state.current_stage = StateStage.Disconnect
         disconnect_all(state)
 
@@ -278,7 +283,7 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
     return [inventory.get_host(chosen.name) for chosen in limited(site.named(inventory), limit)]
 
 
-def _set_output(*, shown: bool) -> None:
+def _set_output(*, shown: bool, frames: bool) -> None:
     """Have pyinfra print as its command line does, or nothing at all."""
     pyinfra.is_cli = True  # its own command line's output, and no other's
     set_formatter(click.style)
@@ -291,5 +296,7 @@ def _set_output(*, shown: bool) -> None:
         log.propagate = False
     if shown:
         hooks.own("log").setup_logging(logging.INFO)
+        if not frames:
+            hooks.hide_frames()
     else:
         os.environ["PYINFRA_PROGRESS"] = "off"

@@ -23,7 +23,7 @@ from pyinfra.context import ctx_state
 
 from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
-from sparkwright.config.inventory import HostInput, check_inventory, ssh_address
+from sparkwright.config.inventory import HostInput, check_inventory, lan_address
 from sparkwright.config.secrets import api_key
 from sparkwright.documents import caches
 from sparkwright.facts import hooks, others
@@ -288,7 +288,7 @@ def _run(
             name: HostRun(
                 name=name,
                 memory=memory(hosts[name]),
-                address=ssh_address(name, hosts[name].data.dict()),
+                address=lan_address(name, hosts[name].data.dict()),
                 plan_known=broken is None,
                 **vars(desired),
             )

@@ -43,7 +43,7 @@ class HostRun(DesiredHost):
     """A host in this run.
 
     Attributes:
-        address: where the controller reaches it.
+        address: where clients reach it.
         findings: preflight's.
         outcomes: what services run where that is not what was planned, by name.
         connection: addresses of controller and host, as far as they see each other directly.

@@ -43,13 +43,13 @@ class ServedName:
         return self.advice.thinking if self.advice else None
 
     @property
-    def words(self) -> str:
-        """The advice as a line for people."""
+    def summary(self) -> str:
+        """The advice and its source, on a line for people."""
         return f"{self.sampling} ({self.advice.source})" if self.advice else self.sampling
 
     @property
     def sampling(self) -> str:
-        """The same without who says so."""
+        """The advice without its source."""
         if self.advice is None:
             return "no advice in the catalog"
         parts = [f"{key} {value:g}" for key, value in self.figures.items()]

@@ -10,16 +10,18 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, recipes_for
+from sparkwright.catalog import Catalog, Image, Recipe
+from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, SYSTEM_GIB, VRAM, recipes_for
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.settings import HostSettings
-from sparkwright.engines import DEFAULT, engine, template_marks
-from sparkwright.engines.derivation import Derivation, Gpu, Subject
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, template_marks
+from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
+from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.resolve.credentials import hub_token
+from sparkwright.resolve.gguf_files import is_chosen
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
-from sparkwright.resolve.lock import locked_model, read_lock
+from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
 
@@ -96,17 +98,29 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
     service = host.settings.services[name]
     if service.model is None or service.revision or service.image:
         return None
-    recipe = recipe_for(host.catalog, service.model, _gpu(host))
+    recipe = recipe_for(
+        host.catalog, service.repository, _gpu(host), service.choice, program=service.engine
+    )
     return recipe.name if recipe else None
 
 
 def _reference(host: ReadHost, name: str) -> ModelReference:
     """Reference to a service's model; its revision is the service's, the catalog's, or ``main``."""
     service = host.settings.services[name]
-    repository = service.model or ""
+    repository = service.repository
     own = [model for model in host.catalog.models.values() if model.repository == repository]
     revision = service.revision or (own[0].revision if own else "main")
-    return ModelReference(name, repository, revision, "", facts=True)
+    choice = service.choice or _room(host)
+    return ModelReference(name, repository, revision, "", facts=True, choice=choice)
+
+
+def _room(host: ReadHost) -> str:
+    """The memory for a service that names a model: of the card, among all that do."""
+    if (gpu := _gpu(host)) is None:
+        return ""
+    pool = LEAST_SPARK_GIB - SYSTEM_GIB if gpu.unified else gpu.vram_gib
+    services = sum(service.model is not None for service in host.settings.services.values())
+    return f"{pool / services:.1f}GiB" if pool else ""
 
 
 def _known(
@@ -122,7 +136,7 @@ def _known(
             settings = host.settings
             try:
                 lock = lock_of(settings.lock_file)
-                if lock and (pin := locked_model(lock, model)):
+                if lock and (pin := _pin(lock, model)):
                     result[key] = pin
                     continue
                 token = hub_token(settings.hub_token_source)
@@ -135,10 +149,11 @@ def _known(
                 resolve_model,
                 settings.hub_endpoint,
                 model.repository,
-                lock.models[key].commit if lock and key in lock.models else model.revision,
+                _revision(lock, model),
                 None if clear or token is None else token.value,
                 marks=template_marks(),
                 private=settings.private_servers,
+                choice=model.choice,
             )
         for key, job in jobs.items():
             settings = wanted[key][0].settings
@@ -155,6 +170,18 @@ def _known(
             except UserError as error:
                 result[key] = error
     return result
+
+
+def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
+    """A model's pin. One that is no GGUF file is pinned without the memory that it may take."""
+    whole = replace(model, choice="") if model.choice.endswith("GiB") else model
+    return locked_model(lock, model) or locked_model(lock, whole)
+
+
+def _revision(lock: Lock | None, model: ModelReference) -> str:
+    """The commit of a pin that lacks facts, else the revision."""
+    pin = lock and (lock.models.get(model.key) or lock.models.get(model.whole))
+    return pin.commit if pin else model.revision
 
 
 def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserError]) -> ReadHost:
@@ -176,20 +203,16 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             services[name] = service.model_copy(update={"recipe": of_catalog})
             continue
         where = f"{host.given.origin('services')}: services.{name}"
-        image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
-        key = _reference(host, name).key
-        if image is None:
-            facts = {"name": service.image}
-            facts["near"] = suggest(service.image or "", list(host.catalog.images))
-            problems.append(
-                _MESSAGES.mistake("no-image", f"{where}.image", host.given.name, **facts)
-            )
+        reference = _reference(host, name)
+        program, why = _engine(service, answers.get(reference.key))
+        image = host.catalog.images.get(service.image or stock_image(program))
+        if image is None or service.engine not in (None, image.engine):
+            problems.append(_misnamed(host, service, image, where))
         elif gpu is None:
-            facts = {"model": service.model, "gpus": ", ".join(sorted(GPUS))}
-            problems.append(
-                _MESSAGES.mistake("unknown-gpu", f"{where}.model", host.given.name, **facts)
-            )
-        elif isinstance(resolved := answers[key], UserError):
+            own, named = f"{where}.model", ", ".join(sorted(GPUS))
+            texts = {"model": service.model, "gpus": named}
+            problems.append(_MESSAGES.mistake("unknown-gpu", own, host.given.name, **texts))
+        elif isinstance(resolved := answers[reference.key], UserError):
             problems.append(resolved.findings[0])
         else:
             subject = Subject(
@@ -201,8 +224,14 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             derived = engine(image.engine).derive(subject, advice(subject))
             problems += derived.questions
             services[name] = derived.service
-            derivations[name] = derived.derivation
-            own_known[key] = resolved
+            reference = replace(reference, choice=reference.choice if resolved.part else "")
+            chosen = DerivedFact("engine", engine(image.engine).title, why)
+            derivations[name] = replace(
+                derived.derivation,
+                facts=(chosen, *derived.derivation.facts),
+                choice=reference.choice,
+            )
+            own_known[reference.key] = resolved
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
                 recipes[derived.recipe.name] = derived.recipe
@@ -216,15 +245,49 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
     )
 
 
+def _engine(
+    service: ServiceSettings, resolved: ResolvedModel | UserError | None
+) -> tuple[str, str]:
+    """Name of the engine that serves a model, and why this one."""
+    if service.engine or service.image:
+        return service.engine or DEFAULT, "the service's own"
+    form = form_of(resolved.facts) if isinstance(resolved, ResolvedModel) else None
+    first, *others = serving(form)
+    also = " or ".join(f"{engine(name).title} (engine: {name})" for name in others)
+    return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
+
+
+def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
+    """The mistake in a service that names no engine or image that there is, or two that differ."""
+    message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
+    if service.engine and service.engine not in ENGINES:
+        message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
+    elif image:
+        message, setting, name = "other-engine", "engine", image.engine
+    facts = {"image": service.image, "engine": service.engine, "near": suggest(name or "", names)}
+    return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
+
+
 #: Best first; one that fails, or that another one took the place of, is for those who name it.
 _RANKS = ("recommended", "works", "expected")
 
 
-def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | None:
+def recipe_for(
+    catalog: Catalog,
+    repository: str,
+    gpu: Gpu | None,
+    choice: str = "",
+    *,
+    program: str | None = None,
+) -> Recipe | None:
     """The best recipe whose body is this repository and that runs on this GPU; None for none.
 
     On a card that is named, the one made for the most memory that it has goes first; then what the
     catalog says of it, the least memory, a drafter that makes it faster, and the name.
+
+    Args:
+        choice: the quantization or the file that its body must be, where it is one of many.
+        program: the engine that must serve it; None for any.
     """
 
     def order(recipe: Recipe) -> tuple[float, int, float, bool, str]:
@@ -241,6 +304,8 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
         for recipe in map(catalog.recipes.__getitem__, fitting)
         if recipe.status not in ("superseded", "fails")
         and not (recipe.ranks and recipe.ranks.world > 1)
-        and catalog.models[recipe.body.model].repository == repository
+        and (body := catalog.models[recipe.body.model]).repository == repository
+        and is_chosen(body.file, choice)
+        and program in (None, catalog.images[recipe.image].engine)
     ]
     return min(recipes, key=order, default=None)

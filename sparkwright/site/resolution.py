@@ -73,15 +73,17 @@ def with_geometry(
     hosts: Mapping[str, PlannedHost], resolution: Resolution
 ) -> dict[str, PlannedHost]:
     """The hosts with what the models' own files are: the KV cache that their configurations say,
-    and the Python files among them. Rules are judged by these."""
+    headers of GGUF files, and the Python files among them. Rules are judged by these."""
     planned_hosts = {}
     for name, host in hosts.items():
         resolved = {model.name: resolution.model(model) for model in host.plan.references.models}
         python = {key: model.python_files for key, model in resolved.items()}
         models = dict(host.catalog.models)
         for key, model in resolved.items():
-            if model.kv:
-                models[key] = models[key].model_copy(update={"kv": model.kv})
+            header = model.facts and model.facts.gguf
+            update = {"kv": model.kv, "gguf": header}
+            if any(update.values()):
+                models[key] = models[key].model_copy(update=update)
         planned_hosts[name] = replace(
             host,
             plan=replace(host.plan, python_files=python),

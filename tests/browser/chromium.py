@@ -23,7 +23,7 @@ _POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsa
 
 @dataclass(frozen=True)
 class Look:
-    """What a page was seen to do.
+    """Observations of a page in the browser.
 
     Attributes:
         width, scroll_width: of its window and of its contents, in CSS pixels.

@@ -19,7 +19,7 @@ WIDTHS = (320, 390, 768, 769, 1280)
 
 @cache
 def seen(width: int, scheme: Scheme = "light") -> Look:
-    """What the example's page does, with everything opened."""
+    """Observations of the example's page, with everything opened."""
     return look(example(), width=width, scheme=scheme)
 
 
@@ -39,7 +39,7 @@ def test_no_table_needs_to_be_pushed_sideways_on_a_phone_or_desktop(width: int) 
 
 @pytest.mark.parametrize("hosts", [3, 12])
 def test_the_whole_story_is_on_three_screens_of_a_phone(hosts: int) -> None:
-    """What is wrong, every finding and the fleet, without opening anything."""
+    """Faults, every finding and the fleet are visible without opening anything."""
     page = look(example(hosts), width=360, opened=False)
     assert page.scroll_width == 360
     assert page.sticking_out == []

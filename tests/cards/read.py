@@ -143,7 +143,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 def facts(directory: Path) -> dict[str, Any]:
-    """What figures.yaml holds."""
+    """Contents of figures.yaml."""
     result: dict[str, Any] = {}
     for card, text in texts(directory).items():
         result[card] = {
@@ -176,7 +176,7 @@ def compared() -> dict[str, Any]:
 
 
 def cells(directory: Path) -> list[dict[str, Any]]:
-    """What tables.yaml holds: tables with figures; of names and versions the first two columns."""
+    """Contents of tables.yaml: figures; of names and versions the first two columns."""
     kept = {tuple(item["at"]): item for item in compared()["tables"] if "because" not in item}
     result = []
     for table in all_tables(directory):

@@ -1,4 +1,4 @@
-"""What the real engine printed, kept as files: the fake is compared with them.
+"""Captured output of the real engine: the fake is compared with it.
 
 `SPARKWRIGHT_WRITE_CAPTURES=1` writes them anew; otherwise the engine must still print the same.
 """

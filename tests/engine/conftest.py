@@ -18,6 +18,7 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
+from lab.real_engine.vllm import VLLM
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection
 from sparkwright.host.lib.http import NoAnswer, Server
@@ -38,7 +39,7 @@ def engine() -> Iterator[build.Engine]:
     if os.geteuid() != 0:
         pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
     with held_for_tests():  # the tree is the lab's, and another checkout may make it anew
-        yield build.ensure()
+        yield build.ensure(VLLM)
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,14 @@ class Rendered:
 def rendered(
     engine: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Rendered:
-    """What `sparkwright render` writes, after the image was pushed and the hub asked."""
+    """Output of `sparkwright render`, after the image was pushed and the hub asked."""
     path = tmp_path_factory.mktemp("site")
     settings = {"hardening": request.param}
     repositories.make(path / "hub", scale=0.01)
     with registry.serving() as images, hub_running(path / "hub") as hub:
-        digest, sent = image.push_to(images, engine.layers)
+        digest, sent = image.push_to(images, VLLM, engine.layers)
         assert sent > sum(layer.size for layer in engine.layers)
-        assert image.push_to(images, engine.layers) == (digest, 0)
+        assert image.push_to(images, VLLM, engine.layers) == (digest, 0)
         host = {
             "image_mirrors": {"lab.invalid": images},
             "hub_endpoint": hub,

@@ -43,7 +43,7 @@ def test_a_request_sends_no_engine_to_a_neighbour(
 ) -> None:
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": domains}}).services
     command = container_command(service)
-    _, _, rest = " ".join(command.words).partition(" --allowed-media-domains ")
+    _, _, rest = " ".join(command.arguments).partition(" --allowed-media-domains ")
     allowed: Any = rest.split(" --")[0].split() or None
     program = inside(engine.root, ["/usr/bin/python3", "-c", READ, json.dumps(allowed), PICTURE])
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", **command.environment}

@@ -67,7 +67,7 @@ class Pair:
         return serving.pop() if len(serving) == 1 else None
 
     def release(self, host: str) -> str:
-        """What `current` leads to."""
+        """Release that `current` points at."""
         path = f"/opt/sparkwright/services/{self.name}/current"
         return inside(host, "readlink", path).rpartition("/")[2]
 

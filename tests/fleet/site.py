@@ -76,8 +76,8 @@ class Site:
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
     def _hurry(self) -> None:
-        """What is looked on for a minute by default is looked on for two seconds, and nobody in
-        front of a proxy has to notice that a service leaves."""
+        """Watch a release for two seconds instead of a minute, and leave nobody in front of a proxy
+        time to notice that a service leaves."""
         with (self.folder / "group_data/all.py").open("a") as settings:
             settings.write('rollout = {"soak_seconds": 2, "notice_seconds": 1, "batch": "100%"}\n')
 
@@ -223,7 +223,7 @@ class Site:
 
 
 def ssh(host: str, command: str, seconds: float = 60) -> str:
-    """What a command prints on a host; it must succeed."""
+    """Output of a command on a host; it must succeed."""
     done = subprocess.run(
         [*fleet.ssh_command(MACHINES[host]), command],
         capture_output=True,
@@ -287,7 +287,7 @@ def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None
 
 
 def release(host: str) -> str:
-    """What runs, by Docker."""
+    """Running containers, by Docker."""
     form = '{{if .State.Running}}{{index .Config.Labels "sparkwright.release"}}{{end}}'
     return ssh(host, f"docker inspect -f '{form}' sparkwright-qwen36")
 
@@ -328,7 +328,7 @@ def fingerprint(host: str) -> str:
 
 
 def units(host: str) -> str:
-    """What of sparkwright is at work on a host, by systemd."""
+    """Units of sparkwright that are active on a host, by systemd."""
     return machines.inside(
         MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
     ).stdout

@@ -1,4 +1,4 @@
-"""What an engine compiled at its first start is there at its next; a bad cache is dropped."""
+"""Caches that an engine compiled at its first start are kept; a bad cache is dropped."""
 
 import time
 

@@ -35,7 +35,7 @@ def broken(site: Site) -> Iterator[Site]:
 
 
 def output_of(site: Site, *arguments: str, code: int = 1) -> str:
-    """What a command prints: one line says that the plan is broken, and there is no traceback."""
+    """Output of a command: a line says that the plan is broken, and there is no traceback."""
     text = site.sparkwright(*arguments, code=code)
     assert text.count("the plan is broken: ") == 1, text
     assert text.count(FOLLOWS) == 1

@@ -43,7 +43,7 @@ def addresses(host: str) -> list[str]:
 
 
 def timers(host: str) -> str:
-    """What would still take a change back."""
+    """Units that would still take a change back."""
     units = "ls /etc/systemd/system /etc/systemd/system/*.wants; systemctl list-timers --all"
     return inside(host, "sh", "-c", f"({units}) | grep fabric; true")
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the way: each ends converged or with one clear error, never a bad file."""
+"""Faults of downloads: each ends converged or with one clear error, never a bad file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ SHARD = "*/model-00003-of-00009.safetensors"
 
 
 def final_names() -> str:
-    """What lies under final names."""
+    """Paths of files under final names."""
     return inside(
         HOST, "sh", "-c", "find /opt/models -path '*/.staging-*' -prune -o -type f -print"
     )

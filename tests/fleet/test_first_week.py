@@ -144,7 +144,7 @@ def _nightly() -> None:
 
 
 def _empty(host: str) -> None:
-    """What a box had before its first deploy, it has again."""
+    """A box has again everything that it had before its first deploy."""
     assert ssh(host, "docker ps -aq") == ""
     assert ssh(host, "ls /etc/systemd/system | grep -c sparkwright || true") == "0"
     assert ssh(host, "sudo find /opt/models -name '*.safetensors' 2>/dev/null | head -1") == ""

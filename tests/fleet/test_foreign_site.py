@@ -42,7 +42,7 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _pyinfra(user: User, folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """What pyinfra prints as JSON, and nothing beside it."""
+    """JSON that pyinfra prints, and nothing beside it."""
     done = user.run("pyinfra", "--json", *arguments, folder=folder)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -147,6 +147,6 @@ def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:
 
 
 def _state(host: str) -> str:
-    """What a run could have touched, but for what the watch writes by itself."""
+    """Files that a run could have touched, but for files that the watch writes by itself."""
     listing = "sudo find /srv /opt/sparkwright /opt/models -maxdepth 4 -printf '%p %m %u %s %T@\\n'"
     return ssh(host, f"{listing} | grep -vE '/state |watch' | sort; cat /var/log/dpkg.log | wc -c")

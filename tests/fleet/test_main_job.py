@@ -61,7 +61,7 @@ class TestFirstRuns:
             text.strip() for text in run.output.splitlines() if text.strip().startswith("curl")
         ]
         done = subprocess.run(
-            line, shell=True, cwd=site.folder, capture_output=True, text=True, check=False
+            line, shell=True, cwd="/", capture_output=True, text=True, check=False
         )
         answer = json.loads(done.stdout)
         message = answer["choices"][0]["message"]

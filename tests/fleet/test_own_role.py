@@ -17,7 +17,7 @@ BOB = {"token": "b0b", "by": "bob@desk", "machine": "another", "pid": 7, "since"
 
 
 def _block(file: str) -> str:
-    """What the page shows as a file."""
+    """File that the page shows."""
     (text,) = re.findall(rf"```python\n# {re.escape(file)}\n(.*?)```", PAGE, re.S)
     return str(text)
 
@@ -104,7 +104,7 @@ def test_one_that_fails_is_told_in_the_report(hello: Site) -> None:
 
 
 def test_a_change_of_theirs_is_seen_by_ours_after_it(hello: Site) -> None:
-    """What is known of a host is asked anew after it, in the same run."""
+    """Facts of a host are collected again after it, in the same run."""
     text = (hello.folder / "deploy.py").read_text()
     theirs = (
         "from pyinfra.operations import server\n"

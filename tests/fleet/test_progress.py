@@ -1,4 +1,4 @@
-"""What a run shows while it waits: bars of downloads, phases of a boot, the time left to watch."""
+"""Output of a run while it waits: bars of downloads, phases of a boot, the time left to watch."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ _SLOW = ("--data", "download_limit_mb=2")
 
 
 def _on_a_terminal(site: Site, *arguments: str) -> str:
-    """What a run shows on a terminal of 80 columns, without colours and movements of the cursor."""
+    """Output of a run on a terminal of 80 columns, without colours and movements of the cursor."""
     ours, its = pty.openpty()
     run = subprocess.Popen(
         site.command("--yes", *arguments), cwd=site.folder, stdin=subprocess.DEVNULL,
@@ -47,10 +47,12 @@ def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
         # Without a terminal: a line where something else begins, with what the boot before took.
         site.rollout(soak_seconds=12)
         run = site.deploy("--limit", HOST, "--data", f"image_tag={NEW}")
+        restarted = site.sparkwright("restart", HOST, "--yes")
     finally:
         site.reset()
-    phase = rf"\[{HOST}\] +qwen36: capturing graphs for \d+ s \(\d+ s last time\)"
-    assert re.search(phase, run.output), run.output
+    phase = r"qwen36: capturing graphs for \d+ s \(\d+ s last time\)"
+    assert re.search(rf"\[{HOST}\] +{phase}", run.output), run.output
+    assert re.search(rf"{HOST}: {phase}", restarted), restarted
     assert re.search(rf"\[{HOST}\] +watching for another \d+ s", run.output), run.output
     # Nothing of that is asked of a host that has nothing to do.
     site.deploy("--limit", HOST)

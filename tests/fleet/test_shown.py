@@ -1,4 +1,4 @@
-"""What a run shows before it changes anything, and that showing changes nothing."""
+"""Output of a run before it changes anything; showing it changes nothing."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What users write, as grammars: inventories, group_data, catalog entries, locks, command lines."""
+"""Grammars of users' input: inventories, group_data, catalog entries, locks, command lines."""
 
 import json
 import math
@@ -179,6 +179,6 @@ up = st.tuples(
     st.sampled_from((["--yes"], ["--yes"], ["--yes"], [])),
 ).map(
     lambda parts: [
-        word.replace("\0", "") for words in (parts[0], *parts[1], parts[2]) for word in words
+        word.replace("\0", "") for part in (parts[0], *parts[1], parts[2]) for word in part
     ]
 )

@@ -45,7 +45,7 @@ class Seed:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
-        """What it answers to a signed request."""
+        """Its answer to a signed request."""
         connection = self.connect()
         try:
             return signed(connection, path, **headers)
@@ -53,7 +53,7 @@ class Seed:
             connection.close()
 
     def plain(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
-        """What it answers to a request as it is."""
+        """Its answer to a request as it is."""
         connection = self.connect()
         try:
             connection.request("GET", path, headers=headers)

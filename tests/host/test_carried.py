@@ -96,7 +96,7 @@ def _module(folder: Path, text: str) -> ModuleType:
 
 
 def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> None:
-    """What fetches has libraries of its own, which are brought with it."""
+    """The downloader has libraries of its own, which are brought with it."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):

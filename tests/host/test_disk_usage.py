@@ -1,4 +1,4 @@
-"""What is not needed is removed, and what can't be is not called removed."""
+"""Unneeded files are removed, and a failed removal is not called removed."""
 
 from pathlib import Path
 

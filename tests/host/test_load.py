@@ -1,4 +1,4 @@
-"""What a host does now, read from a fake vLLM, /proc and nvidia-smi."""
+"""Present load of a host, read from a fake vLLM, /proc and nvidia-smi."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a user installs and what development needs are pinned apart, by hash, without an index."""
+"""Packages of users and of development are pinned apart, by hash, without an index."""
 
 import re
 import tomllib

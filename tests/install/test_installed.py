@@ -29,7 +29,7 @@ def lab(user: User) -> Path:
 
 
 def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `sparkwright lock` writes where registry and hub can be asked."""
+    """Output of `sparkwright lock` where registry and hub can be asked."""
     monkeypatch.chdir(site)
     hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
     (site / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))

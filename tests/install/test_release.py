@@ -1,4 +1,4 @@
-"""What a package index would judge of a release: metadata, the README's rendering, the contents."""
+"""A release as a package index judges it: metadata, the README's rendering, the contents."""
 
 import io
 import json

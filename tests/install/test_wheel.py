@@ -1,4 +1,4 @@
-"""What the wheel carries: the library and its data once, nothing of tests and lab."""
+"""The wheel carries the library and its data once, and nothing of tests and lab."""
 
 import email
 import tarfile

@@ -37,7 +37,7 @@ site.install()
 
 
 def program(name: str) -> str:
-    """What a program of ours is called in its command on the host."""
+    """Name of a program of ours in its command on the host."""
     return f"sparkwright-{name.replace('_', '-')}"
 
 

@@ -31,7 +31,7 @@ ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
 @dataclass(frozen=True)
 class Said:
-    """What a program prints, where that is no answer; ``bare`` is all there is, without marks."""
+    """Output of a program that is no answer; ``bare`` has no marks around it."""
 
     out: str = ""
     err: str = ""
@@ -104,7 +104,7 @@ class FakeHost:
 
     @property
     def memory(self) -> HostMemory:
-        """What is remembered of the host."""
+        """The host's remembered data."""
         return memory(self)  # type: ignore[arg-type]
 
     @property
@@ -151,7 +151,7 @@ class FakeHost:
 
 @dataclass
 class Ran:
-    """What an operation did: its commands, and after ``execute`` whether all of them went well."""
+    """Commands of an operation, and after ``execute`` whether all of them succeeded."""
 
     host: FakeHost
     commands: list[Any]
@@ -159,7 +159,7 @@ class Ran:
 
     @property
     def memory(self) -> HostMemory:
-        """What is remembered of the host."""
+        """The host's remembered data."""
         return self.host.memory
 
 
@@ -243,7 +243,7 @@ class Case:
 
 
 def check(operation: Any, case: Case, seen: Observation, request: ObservationRequest) -> None:
-    """What a case says is what happens: looked at only, executed, and where another run is."""
+    """Each case happens as it says: observed only, executed, and where another run is."""
     dry = run(fake(seen, request, **case.answers), operation, **case.arguments)
     if case.noop is not None:
         assert (dry.commands, dry.host.lines) == ([], [])

@@ -69,7 +69,7 @@ def looked_at(host: FakeHost, row: HostRun, **changes: Any) -> Observation:
 
 
 def running(run: HostRun, release: str | None = None) -> dict[str, Any]:
-    """What is seen of services that run as desired, or of an earlier release."""
+    """Observation of services that run as desired, or of an earlier release."""
     states, units = {}, {}
     for service in run.services:
         runs = release or service.release
@@ -96,7 +96,7 @@ def running(run: HostRun, release: str | None = None) -> dict[str, Any]:
 
 
 def written(files: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """What is seen of files that are there as they must be."""
+    """Observation of files that are as desired."""
     return {
         path: {"sha256": digest(text), "mode": mode, "uid": 0}
         for path, (text, mode) in files.items()
@@ -104,7 +104,7 @@ def written(files: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
 
 
 def proxied(row: HostRun) -> dict[str, Any]:
-    """What is seen of proxies that are in place."""
+    """Observation of proxies that are in place."""
     units = {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
     return {"files": written(row.proxy_files), "units": units, "unit_files": [UNIT]}
 

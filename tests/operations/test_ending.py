@@ -60,7 +60,7 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 changes, " in text
     assert "remote executions: spark-1 2, spark-2 2, spark-3 0" in text
     assert "NOT as planned: spark-2, spark-3" in text
-    key = run.hosts["spark-1"].settings.api_key_file
+    key = Path(run.hosts["spark-1"].settings.api_key_file).absolute()
     assert f'Authorization: Bearer $(cat {key})"' in text
     record = json.loads(Path(".sparkwright/last-run.json").read_text())
     first = record["hosts"][0]
@@ -107,8 +107,9 @@ def test_a_declined_run_leaves_the_record_alone() -> None:
 
 
 @pytest.mark.parametrize("verbose", [(), ("-v",)], ids=["quiet", "verbose"])
-def test_a_deploy_begins_and_ends_with_its_only_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verbose: tuple[str, ...]
+@pytest.mark.parametrize("command", ["deploy", "rollback"])
+def test_a_command_begins_and_ends_with_its_only_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, verbose: tuple[str, ...]
 ) -> None:
     """Without pyinfra's stages, connections and results around it, which -v shows."""
     for folder in ("site", ".ssh"):
@@ -119,7 +120,7 @@ def test_a_deploy_begins_and_ends_with_its_only_problem(
     inventory = read_inventory(tmp_path / "site/inventory/lab.py")
     plans = [host.plan for host in plan_fleet(inventory).or_raise().values()]
     (tmp_path / "site/fleet.lock").write_text(locked(*plans))
-    done = sparkwright(tmp_path / "site", "deploy", "--yes", *verbose)
+    done = sparkwright(tmp_path / "site", command, "--yes", *verbose)
     assert done.returncode == 1
     first, *others = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     reason = "Could not connect ([Errno None] Unable to connect to port 9 on 127.0.0.1)"

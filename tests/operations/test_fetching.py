@@ -239,7 +239,7 @@ SERVED = "AEON-7/Qwen3.6@cccc"
 
 
 def test_a_host_that_others_ask_serves_them() -> None:
-    """What others ask for is known only after all hosts were looked at: not while preparing."""
+    """Requests of peers are known only after all hosts were observed: not while preparing."""
     asked: list[str] = []
 
     def contents() -> list[str]:

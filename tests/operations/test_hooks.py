@@ -170,7 +170,7 @@ def _ssh_state(**data: Any) -> State:
 
 
 def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
-    """What paramiko is told when pyinfra connects, with our tuning of connections."""
+    """Arguments that paramiko gets when pyinfra connects, with our tuning of connections."""
     texts: list[Any] = []
 
     class Client:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.facts.hooks import _Frames
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.operations import live
 from sparkwright.operations.live import Live
@@ -29,7 +30,7 @@ class Terminal(StringIO):
         return self.tty
 
     def message(self) -> str:
-        """What was written since the last look."""
+        """Text that was written since the last call."""
         result = self.getvalue()
         self.seek(0)
         self.truncate()
@@ -91,10 +92,12 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
         erased, _, rest = terminal.message().partition("a line of the log\n")
         assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
-        # A command that shows its own progress has hosts log nothing.
-        logger.addHandler(logging.NullHandler())
-        shown.tell(SimpleNamespace(name="a", log=print), "x", None)  # type: ignore[arg-type]
-        assert terminal.message() == ""
+        # A command that shows its own progress is told, and hosts log nothing.
+        events: list[tuple[str, str]] = []
+        shown.notice = lambda *event: events.append(event)
+        for _ in range(2):
+            shown.tell(SimpleNamespace(name="a", log=print), "x", None)  # type: ignore[arg-type]
+        assert (terminal.message(), events) == ("", [("a", "x")] * 2)
     finally:
         logger.handlers.clear()
 
@@ -118,6 +121,25 @@ def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     shown.fetching(host, HALF)
     assert lines[-1] == FIGURES
     assert terminal.message() == ""
+
+
+def test_without_a_terminal_the_sum_is_a_line_each_ten_seconds(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.tty = False
+    logger, handler = logging.getLogger("pyinfra"), logging.StreamHandler(terminal)
+    monkeypatch.setattr(logger, "filters", [_Frames()])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    logger.addHandler(handler)
+    shown: Any = Live()
+    for now in range(1000, 1025, 2):
+        monkeypatch.setattr("time.monotonic", partial(float, now))
+        for name in ("a", "b") if now < 1022 else ("a",):
+            shown.fetching(SimpleNamespace(name=name, log=bool), HALF)
+        if now == 1020:
+            shown.remove("b")
+    total = "sum: 2.00 of 4.00 GB at 200 MB/s, 10 s left"
+    assert terminal.message().splitlines() == [total] * 3
 
 
 @pytest.mark.parametrize(("term", "on"), [("xterm", True), ("dumb", False), ("", False)])

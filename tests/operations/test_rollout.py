@@ -1,4 +1,4 @@
-"""What the report says of hosts whose switch did not end as planned, and going back."""
+"""Report on hosts whose switch did not end as planned, and rollback."""
 
 from typing import Any
 

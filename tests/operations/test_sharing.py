@@ -28,7 +28,7 @@ IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:2026-08-17-v0.27.1-slim {DIGEST} aar
 
 
 def _seen(run: Run, host: FakeHost, *, models: bool, image: bool, parts: bool = True) -> None:
-    """What a host has of what it is to have."""
+    """Observe a host with all, some or none of its models and images."""
     item = run.hosts[host.name]
     fault = None if models else "is not there"
     looked_at(

@@ -90,7 +90,7 @@ def locked(*plans: HostPlan) -> str:
 
 
 def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
-    """What the checks are given."""
+    """Desired state of a host, as the checks take it."""
     resolved = resolution(host_plan, **keywords)
     return Desired(host_plan, catalog(), resolved, rendered(host_plan, resolved))
 
@@ -113,7 +113,7 @@ def kept_service(
 
 
 def gpus(text: str) -> dict[str, Any]:
-    """What a host reports where nvidia-smi prints this."""
+    """Report of a host where nvidia-smi prints this."""
     result: dict[str, Any] = encode(Gpus(True, 0, "", parse(text)))
     return result
 

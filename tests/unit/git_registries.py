@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says in a folder."""
+    """Output of git in a folder."""
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
     done = subprocess.run(
         ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True

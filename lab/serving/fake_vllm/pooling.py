@@ -50,7 +50,7 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
     if not isinstance(documents, list) or "query" not in body:
         raise bad_request("query and documents are required", "documents")
     await backend.faults.before_generation()
-    scores = _scores(backend, str(body["query"]), documents, wrong=backend.faults.wrong_order)
+    scores = _scores(backend, str(body["query"]), documents, inverted=backend.faults.wrong_order)
     results = [
         {"index": index, "document": {"text": documents[index], "multi_modal": None},
          "relevance_score": scores[index]}
@@ -67,17 +67,17 @@ async def score(backend: Backend, body: dict[str, Any]) -> Response:
     if not isinstance(first, str) or not isinstance(others, list):
         raise bad_request("text_1 and text_2 are required", "text_1")
     await backend.faults.before_generation()
-    scores = _scores(backend, first, others, wrong=backend.faults.wrong_scores)
+    scores = _scores(backend, first, others, inverted=backend.faults.wrong_scores)
     data = [{"index": n, "object": "score", "score": score} for n, score in enumerate(scores)]
     head = {"id": f"embd-{new_id()}", "object": "list", "created": int(time.time())}
     answer = {**head, "model": model, "data": data, "usage": _usage(backend, [first, *others])}
     return Response(200, compact(answer).encode())
 
 
-def _scores(backend: Backend, query: str, texts: list[Any], *, wrong: bool) -> list[float]:
-    own = _vector(backend, query)
-    scores = [math.fsum(map(operator.mul, own, _vector(backend, str(text)))) for text in texts]
-    return [-score for score in scores] if wrong else scores
+def _scores(backend: Backend, query: str, texts: list[Any], *, inverted: bool) -> list[float]:
+    vector = _vector(backend, query)
+    scores = [math.fsum(map(operator.mul, vector, _vector(backend, str(text)))) for text in texts]
+    return [-score for score in scores] if inverted else scores
 
 
 def _vector(backend: Backend, text: str) -> list[float]:

@@ -9,6 +9,7 @@ from sparkwright.checks.configuration import issues, memory_budget, whole_servic
 from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines import ENGINES, engine
+from sparkwright.engines.arguments import TEXTS as ARGUMENT_TEXTS
 from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding, Subject, errors_first
 from sparkwright.findings.user_error import mistake, suggest
@@ -17,9 +18,9 @@ from sparkwright.plan.plan import HostPlan
 
 def _rules(*names: str) -> Checks[Context]:
     """The rules of these engines, and those of every service."""
-    engines = [engine(name) for name in names]
+    engines, own = [engine(name) for name in names], Path(__file__).with_name("checks.yaml")
     return Checks[Context](
-        [*(each.check_texts for each in engines), Path(__file__).with_name("checks.yaml")],
+        [ARGUMENT_TEXTS, *(each.check_texts for each in engines), own],
         [
             *(module for each in engines for module in each.checks),
             *(memory_budget, whole_service, issues),

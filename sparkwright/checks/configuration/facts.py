@@ -8,6 +8,7 @@ from sparkwright.catalog import Catalog, Recipe, Scalar
 from sparkwright.catalog.gpus import FAMILIES, unified
 from sparkwright.catalog.issues import folded
 from sparkwright.engines import engine
+from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
@@ -92,7 +93,7 @@ class Context(Configuration):
         scalars: dict[str, Scalar | None] = {}
         for key, value in self.parts.items():
             if not isinstance(value, list | dict):
-                number = self.engine.amount(value) if isinstance(value, str) else None
+                number = amount(value) if isinstance(value, str) else None
                 scalars[f"argument.{key}"] = value if number is None else number
         speculative = self.limits.speculative or {}
         scalars |= {f"speculative.{key}": value for key, value in speculative.items()}
@@ -102,7 +103,7 @@ class Context(Configuration):
     def spelt(self) -> dict[str, str]:
         """Arguments that another argument or a variable sets -> that other fact."""
         written, result = self._scalars, {}
-        for fact, spellings in self.engine.spellings.items():
+        for fact, spellings in self.engine.parser.spellings.items():
             if str(written.get(fact, "auto")).lower() in ("auto", "false"):
                 for other, values in reversed(list(spellings.items())):
                     if other in written and (not values or folded(str(written[other])) in values):
@@ -114,7 +115,7 @@ class Context(Configuration):
         """Facts that the conditions of the catalog's issues refer to."""
         scalars, drafter = dict(self._scalars), self.drafter
         for fact, other in self.spelt.items():
-            value, values = scalars[other], self.engine.spellings[fact][other]
+            value, values = scalars[other], self.engine.parser.spellings[fact][other]
             scalars[fact] = values.get(folded(str(value)), value)
         return scalars | {
             "body.family": self.body.family,

@@ -26,7 +26,7 @@ def known_issues(context: Context) -> Iterator[Symptom]:
             yield Symptom(
                 issue.id,
                 severity=Severity(issue.severity),
-                observed=f"{issue.what}{context.defaulted(facts)}",
+                observed=f"{issue.problem}{context.defaulted(facts)}",
                 key=_key(spelt, context.engine.limit_names.get("speculative", "")),
                 remedy=_as_spelt(issue.instead, zip(facts, spelt, strict=True)),
                 reason=issue.why,

@@ -99,7 +99,7 @@ class Serving:
     @property
     def arguments(self) -> dict[str, str]:
         """Arguments of its container's command line."""
-        parts = self.seen.container.words if self.seen.container else ()
+        parts = self.seen.container.command if self.seen.container else ()
         read = self.engine.read_words(parts)
         return {name: " ".join(values) for name, values in read.items()}
 

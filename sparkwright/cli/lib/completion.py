@@ -125,6 +125,6 @@ def _catalogued(host: HostInput) -> HostInput:
 
 
 def _inputs(context: click.Context) -> list[HostInput]:
-    words = [context.params.get("inventory"), *(context.params.get("names") or ())]
-    files = [Path(word) for word in words if word and str(word).endswith(".py")]
+    arguments = [context.params.get("inventory"), *(context.params.get("names") or ())]
+    files = [Path(word) for word in arguments if word and str(word).endswith(".py")]
     return read_inventory(files[0] if files else site_inventory())

@@ -23,7 +23,7 @@ class Command:
     """A command of the core or of an extra.
 
     Attributes:
-        words: such as ``bench``, or ``fabric test`` for a command that an extra adds to a group.
+        name: such as ``bench``, or ``fabric test`` for a command that an extra adds to a group.
         help: its line in the help.
         module: it has the click command as ``command``, or as another object after a colon, and
             may have the type of its JSON document as ``DOCUMENT``.
@@ -31,7 +31,7 @@ class Command:
         asks_hosts: whether it asks hosts in its own process.
     """
 
-    words: str
+    name: str
     help: str
     module: str
     section: str = ""
@@ -57,11 +57,11 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def all_commands() -> dict[str, Command]:
-    """Every command by its words, the core's first: none of their modules is loaded."""
+    """Every command by its name, the core's first: none of their modules is loaded."""
     return {
-        arguments: Command(arguments, **{**entry, "module": f"{package}.{entry['module']}"})
+        name: Command(name, **{**entry, "module": f"{package}.{entry['module']}"})
         for package, table in _tables().items()
-        for arguments, entry in table["commands"].items()
+        for name, entry in table["commands"].items()
     }
 
 

@@ -75,11 +75,13 @@ class Hosts(Selection):
         if password := run.pop("password", None):
             connection["sudo_password"] = password.value
         invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
-        shown = shown or "verbose" in progress.given()
+        verbose = "verbose" in progress.given()
         notices = progress.shown() if waiting else nullcontext(lambda *_: None)
         with (
             notices as notice,
-            session(invocation, connection, shown=shown, notice=notice) as opened,
+            session(
+                invocation, connection, shown=shown or verbose, frames=verbose, notice=notice
+            ) as opened,
         ):
             yield opened
 

@@ -100,9 +100,9 @@ class Selection:
 
 
 def selection(
-    kind: type[Selection], words: Sequence[str], *, whole: bool, **options: Any
+    kind: type[Selection], arguments: Sequence[str], *, whole: bool, **options: Any
 ) -> Selection:
-    """Hosts and services of a command line; a word that ends in .py is the inventory.
+    """Hosts and services of a command line; an argument that ends in .py is the inventory.
 
     Args:
         whole: whether only whole hosts may be named.
@@ -111,11 +111,11 @@ def selection(
     Raises:
         UserError: for each name that means nothing.
     """
-    files = [word for word in words if word.endswith(".py")]
+    files = [word for word in arguments if word.endswith(".py")]
     if len(files) > 1:
         raise click.UsageError(f"name one inventory, not {' and '.join(files)}")
     chosen = kind(Path(*files) if files else None, **options)
-    names = [word for word in words if word not in files]
+    names = [word for word in arguments if word not in files]
     return chosen.naming(names, services=not whole) if names else chosen
 
 
@@ -133,10 +133,10 @@ def names_argument(
         def with_hosts(
             *, names: tuple[str, ...], limit: tuple[str, ...], host: tuple[str, ...], **more: Any
         ) -> Any:
-            own = {key: more.pop(key) for key in ("overrides", "services") if key in more}
+            attributes = {key: more.pop(key) for key in ("overrides", "services") if key in more}
             limit += host
             return command(
-                hosts=selection(kind, names, whole=not services, limit=limit, **own), **more
+                hosts=selection(kind, names, whole=not services, limit=limit, **attributes), **more
             )
 
         metavar = "[HOST|HOST/SERVICE|GROUP|SERVICE]..." if services else "[HOST|GROUP]..."

@@ -4,15 +4,15 @@ An image is driven by ``vllm serve`` arguments, or by variables that its own ent
 arguments from. Settings and rules always speak of arguments; only here they become variables.
 """
 
-import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.engines.command_line import argument_words
 from sparkwright.engines.engine import Command, Launch, Rank
+from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.data import DATA
-from sparkwright.engines.vllm.table import release
 from sparkwright.findings.user_error import Fault
 
 #: Variable -> folder below the directory of boot caches.
@@ -100,45 +100,6 @@ def _listening(launch: Launch, defaults: Mapping[str, str]) -> list[str]:
         return ["--uds", launch.socket]
     wanted = {"--host": launch.host, "--port": str(launch.port)}
     return [word for pair in wanted.items() if pair not in defaults.items() for word in pair]
-
-
-def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
-    ``max_model_len: [8192]``. Also of a command that is one word after ``bash -lc``."""
-    if any(" --" in word for word in arguments):
-        arguments = [part for word in arguments for part in split(word)]
-    result: dict[str, list[str]] = {}
-    name = ""
-    for word in arguments:
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            name = name.replace("-", "_")
-            result[name] = [value] if equals else []
-        elif name:
-            result[name].append(word)
-    return result
-
-
-def split(text: str) -> list[str]:
-    """Words as a shell has them; of an endless or an unfinished text what blanks part."""
-    try:
-        return shlex.split(text) if len(text) < 20_000 else text.split()
-    except ValueError:
-        return text.split()
-
-
-def argument_words(key: str, value: ArgumentValue) -> list[str]:
-    """Words of an argument: ``max_model_len: 8192`` -> ``--max-model-len 8192``, True -> a flag."""
-    flag = f"--{key.replace('_', '-')}"
-    if value is True:
-        return [flag]
-    if value is False:
-        return [f"--no-{flag[2:]}"]
-    if isinstance(value, dict):
-        return [flag, json.dumps(value, separators=(",", ":"))]
-    if isinstance(value, list):
-        return [flag, *map(str, value)]
-    return [flag, str(value)]
 
 
 def _rank_words(rank: Rank) -> list[str]:

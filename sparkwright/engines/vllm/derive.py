@@ -7,9 +7,9 @@ from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Rec
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.entries import Capability, License, Sampling
 from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
+from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
 from sparkwright.engines.vllm import memory
-from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 from sparkwright.engines.vllm.questions import questions

@@ -1,7 +1,10 @@
 """vLLM's OpenAI server, started by ``vllm serve``, as an engine of sparkwright."""
 
 from pathlib import Path
+from typing import get_args
 
+from sparkwright.catalog.entries import Format
+from sparkwright.engines import command_line
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.vllm import (
@@ -14,24 +17,17 @@ from sparkwright.engines.vllm import (
     memory,
     model_checks,
     speculation_checks,
-    table,
     unified_memory,
 )
-from sparkwright.engines.vllm.data import DATA
+from sparkwright.engines.vllm.data import DATA, PARALLEL
 from sparkwright.text.shipped_yaml import beside
-
-
-def _routes(name: str) -> tuple[tuple[str, str], ...]:
-    split = (route.split() for route in DATA["routes"][name])
-    return tuple((method, path) for method, path in split)
-
 
 ENGINE = Engine(
     name="vllm",
     title="vLLM",
     program="vllm",
     key_variable="VLLM_API_KEY",
-    routes=Routes(_routes("clients"), _routes("inference"), tuple(DATA["routes"]["guarded"])),
+    routes=Routes.of(DATA["routes"]),
     caches=DATA["caches"],
     parallel=DATA["parallel"],
     metrics=DATA["metrics"],
@@ -43,15 +39,13 @@ ENGINE = Engine(
     probes=Probes(**DATA["probes"]),
     limit_names=DATA["limits"],
     overhead_gib=memory.OVERHEAD_GIB,
-    spellings=DATA["spellings"],
-    spelling=arguments.spelling,
+    parser=arguments.PARSER,
+    gpu_counts=PARALLEL,
+    formats=[name for name in get_args(Format) if name != "gguf"],
     limits=limits.limits,
-    amount=arguments.amount,
-    defaults=table.defaults,
     kv_bytes=memory.kv_bytes,
     command=command.command,
-    read_words=command.read_words,
-    misplaced=image_variables.misplaced,
+    read_words=command_line.read_words,
     refused=image_variables.refused,
     read_back=image_variables.read_back,
     rank_environment=command.rank_environment,

@@ -4,11 +4,11 @@ Rules, plan and endpoints speak of arguments. A variable of a site becomes an ar
 that repeats a setting is refused.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.engines.vllm.command import read_words, split
-from sparkwright.engines.vllm.data import own_setting
+from sparkwright.engines.command_line import read_words, split
+from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.findings.user_error import Fault
 
 
@@ -32,13 +32,6 @@ def read_back(
         origins["argument.speculative_config"] = origins[
             f"environment.{names.num_speculative_tokens}"
         ]
-
-
-def misplaced(arguments: Iterable[str]) -> Iterator[Fault]:
-    """Arguments that are settings of the service."""
-    for argument in arguments:
-        if setting := own_setting(argument):
-            yield argument, "this is a setting of its own, not an argument", f"write {setting}"
 
 
 def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]:
@@ -74,7 +67,7 @@ def _remedy(extra: str) -> str:
     """Extra arguments as settings."""
     lines = []
     for name, values in read_words(split(extra)).items():
-        own = own_setting(name)
+        own = PARSER.own_setting(name)
         if own:
             lines.append(f"{own} instead of --{name.replace('_', '-')}")
         elif not values:

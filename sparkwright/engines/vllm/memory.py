@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from sparkwright.catalog import ArgumentValue, Catalog, Model
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Gpu
-from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.text.sizes import GIB
 

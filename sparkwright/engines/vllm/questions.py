@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkwright.engines.derivation import Advice, Subject
-from sparkwright.engines.vllm.table import nearest, release, table
+from sparkwright.engines.tables import release
+from sparkwright.engines.vllm.table import nearest, table
 from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake

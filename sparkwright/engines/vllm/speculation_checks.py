@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog.data import Scalar
 from sparkwright.engines.engine import Configuration
-from sparkwright.engines.vllm.table import release
+from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
@@ -89,7 +89,8 @@ def _config(context: Configuration) -> Iterator[Symptom]:
         yield Symptom("speculation-config", "many", tokens=tokens)
     method, mount = config.get("method"), context.drafter_mount
     model = config.get("model")
-    drafts = method in DRAFTERS
+    # A body with DSpark's draft module in it needs no other model.
+    drafts = method in DRAFTERS and (method != "dspark" or mount != model)
     if drafts and mount is None:
         yield Symptom("speculation-config", "no-drafter", method=method)
     elif drafts and model != mount:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog.gpus import MOST_ON_GB10
+from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
-from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.limits import limits
 from sparkwright.engines.vllm.speculation_checks import LIMITS
 from sparkwright.findings import thresholds

@@ -61,7 +61,7 @@ class Endpoints(TypedDict):
 
 def render(form: str, endpoints: Sequence[Endpoint]) -> str:
     """The configuration of a client, with keys by name, file or command."""
-    advice = [f"{name.name}: {name.words}" for endpoint in endpoints for name in endpoint.names]
+    advice = [f"{name.name}: {name.summary}" for endpoint in endpoints for name in endpoint.names]
     text = template(f"clients/{form}.j2").render(
         endpoints=endpoints,
         keys=keys(endpoints),

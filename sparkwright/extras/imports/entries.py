@@ -60,7 +60,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     """
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
-    read = read_arguments(foreign.words, image.vllm, remarks)
+    read = read_arguments(foreign.arguments, image.vllm, remarks)
     named = repository(read.model or foreign.model)
     if read.model and read.model != foreign.model:
         remarks.note("another-model", "model", f"{foreign.model}; the command serves {named}")
@@ -80,7 +80,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
             drafter = models.drafter(drafts, revision, named, body)
         arguments["speculative_config"] = {**config, "model": (drafter or mounted)["mount"]}
     name = _free(foreign, catalog, options)
-    spread = ranks(arguments) if options.cluster else {}
+    spread = ranks(foreign, arguments) if options.cluster else {}
     cap, spark = GPUS[options.gpu], unified(GPUS[options.gpu])
     recipe = {
         "kind": "recipe", "name": name, "title": foreign.title, "system": f"Imported: {named}",

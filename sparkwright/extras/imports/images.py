@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS
-from sparkwright.engines.vllm.table import release
+from sparkwright.engines.tables import release
 from sparkwright.extras.imports.names import distinct, slug
 from sparkwright.recipes.recipe import Foreign, Options, Refused
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.extras.imports.command_line import Command, command, filled, formatted
+from sparkwright.extras.imports.serve_command import Command, command, filled, formatted
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive
 
@@ -78,7 +78,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
         model=str(data["model"]),
         revision=str(data["model_revision"]) if data.get("model_revision") else None,
         container=str(data.get("container") or "").strip() or None,
-        words=started.words,
+        arguments=started.arguments,
         environment={**environment(mapping(data, "env")), **started.environment},
         gpus=1 if solo else least,
         may_be_one=solo,

@@ -1,4 +1,4 @@
-"""Notices: what is new for each address, as text, and the record of what it was told.
+"""Notices: what is new for each address, as text, and the record of its notices.
 
 Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
 """
@@ -36,12 +36,12 @@ _LINES, _HOSTS, _LONGEST = 10, 6, 300
 Send = Callable[[Address, str, str], str | None]
 
 
-class Told(BaseModel):
-    """A finding that was told.
+class Reported(BaseModel):
+    """A finding that an address has had a notice of.
 
     Attributes:
         finding: without its texts.
-        since: when it was told first, seconds since the epoch.
+        since: time of the first notice, seconds since the epoch.
         gone: since when it is not seen any more.
     """
 
@@ -52,7 +52,7 @@ class Told(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """A finding that is ``worse``, ``new`` or ``over`` for an address; told since then."""
+    """A finding that is ``worse``, ``new`` or ``over`` for an address; reported since then."""
 
     kind: str
     finding: Finding
@@ -60,7 +60,7 @@ class News:
 
 
 class Recipient(BaseModel):
-    """An address: what it was told, when notices went out, and how often sending failed since.
+    """An address: findings that it had notices of, times of notices, and failures to send since.
 
     Attributes:
         sent: of the last hour.
@@ -68,7 +68,7 @@ class Recipient(BaseModel):
         why: why sending failed.
     """
 
-    told: dict[str, Told] = {}
+    reported: dict[str, Reported] = {}
     sent: list[float] = []
     failures: int = 0
     retry: float = 0.0
@@ -89,10 +89,10 @@ class Recipient(BaseModel):
         for each in notice:
             finding = each.finding
             if each.kind == "over":
-                del self.told[_key(finding)]
+                del self.reported[_key(finding)]
             else:
                 bare = Finding(finding.id, finding.severity, finding.subject)
-                self.told[_key(finding)] = Told(finding=bare, since=each.since)
+                self.reported[_key(finding)] = Reported(finding=bare, since=each.since)
         self.sent.append(now)
         self.failures, self.retry, self.why = 0, 0.0, ""
 
@@ -223,12 +223,12 @@ def news(
     for finding in findings:
         by_key.setdefault(_key(finding), finding)
     for key, finding in by_key.items():
-        entry = recipient.told.get(key)
+        entry = recipient.reported.get(key)
         if entry is None:
             new.append(News("new", finding, now))
         elif finding.severity is Severity.ERROR is not entry.finding.severity:
             worse.append(News("worse", finding, entry.since))
-    for key, entry in recipient.told.items():
+    for key, entry in recipient.reported.items():
         if key in by_key:
             entry.gone = None
         elif entry.gone is None and entry.finding.subject.host not in unknown:

@@ -21,7 +21,7 @@ from sparkwright.host.lib import documents, processes
 from sparkwright.host.lib.records import dataclass, replace
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
+_DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
 #: No separator, no control character; "." and ".." are refused apart.
 _NAME = re.compile(r"[^/\\\x00-\x1f\x7f-\x9f]{1,255}")
 _DEEPEST = 16

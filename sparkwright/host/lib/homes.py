@@ -47,7 +47,7 @@ class Maintenance:
 
 @dataclass(frozen=True)
 class Action:
-    """What somebody did to a service or its host beside switches: a line of state/actions.jsonl.
+    """An action on a service or its host that is no switch: a line of state/actions.jsonl.
 
     Attributes:
         at: seconds since the epoch.

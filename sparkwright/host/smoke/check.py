@@ -207,9 +207,11 @@ def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
     ]
 
 
-def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:
+def without_proxy(
+    name: str, gate: SmokeRequest, look: Callable[[], object] = lambda: None
+) -> tuple[list[str], tuple[str, ...]]:
     """Failures of a service that is tested at its own port, as lines, and its journal then."""
-    answer = run(replace(gate, proxy=None, warm_ups=0))
+    answer = run(replace(gate, proxy=None, warm_ups=0), look)
     return answer.failures(name), answer.journal
 
 

@@ -47,7 +47,7 @@ def _run(site: Site, *arguments: str, code: int = 0, deploy: str = "deploy.py") 
 
 @contextlib.contextmanager
 def _firmware() -> Iterator[None]:
-    """What boots a machine that has gone down: systemd-nspawn leaves that to its caller."""
+    """Boot a machine that has gone down: systemd-nspawn leaves that to its caller."""
 
     def boot() -> None:
         until(lambda: machines.running(BARE) is None, "down", 120)

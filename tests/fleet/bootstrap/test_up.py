@@ -99,8 +99,7 @@ def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> 
     assert PASSWORD.encode() not in (BARE.root / "root/seen").read_bytes()
     assert not [path for path in mine.rglob("*") if path.is_file()
                 and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
-    # The deploy prints one, too: with the key's file as seen from the site.
-    curl = [line for line in shown.got.splitlines() if line.startswith("  curl ")][-1]
+    (curl,) = [line for line in shown.got.splitlines() if line.startswith("  curl ")]
     assert '"content"' in subprocess.run(["bash", "-c", curl], capture_output=True, text=True,
                                          check=True, timeout=60).stdout  # fmt: skip
     before = (mine / "inventory/lab.py").read_text()

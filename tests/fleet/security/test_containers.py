@@ -50,7 +50,7 @@ def hardening(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def within(program: str) -> str:
-    """What Python says in the container, and how it ended."""
+    """Output of Python in the container, and its exit code."""
     quoted = program.replace("'", "'\\''")
     return ssh(HOST, f"docker exec {NAME} python3 -c '{quoted}' 2>&1; echo ended $?")
 

@@ -1,4 +1,4 @@
-"""What a neighbour on the LAN and the controller get of a host: every port, and every route."""
+"""Ports and routes of a host that a neighbour on the LAN and the controller reach: all of them."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a host is before its bootstrap, read from files as real hosts have them."""
+"""State of a host before its bootstrap, read from files as real hosts have them."""
 
 import os
 import shutil

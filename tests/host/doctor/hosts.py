@@ -12,7 +12,7 @@ from lab.fakes import GPUS
 from tests import docker_api
 from tests.host.programs import program
 from tests.host.serving import Handler, listening
-from tests.unit.checks.service.builders import STARTED, WORDS
+from tests.unit.checks.service.builders import COMMAND, STARTED
 
 KEY = "sk-a-key-of-this-fleet"
 
@@ -56,7 +56,7 @@ def vllm() -> Iterator[Vllm]:
 
 
 def inspected(**changes: Any) -> dict[str, Any]:
-    """What ``docker inspect`` says of the service's container, as Docker 26 has it."""
+    """Output of ``docker inspect`` of the service's container, from Docker 26."""
     return {
         "Id": "c" * 64, "Name": "/sparkwright-qwen36", "RestartCount": 0, "Created": STARTED,
         "State": {"Running": True, "StartedAt": STARTED, "ExitCode": 0, "OOMKilled": False,
@@ -64,7 +64,7 @@ def inspected(**changes: Any) -> dict[str, Any]:
         "HostConfig": {"RestartPolicy": {"Name": "no"}, "Runtime": "runc",
                        "DeviceRequests": [{"Driver": "nvidia", "Capabilities": [["gpu"]]}]},
         "Config": {"Image": "aeon", "Labels": {"sparkwright.release": "b" * 12},
-                   "Entrypoint": ["vllm"], "Cmd": WORDS[1:],
+                   "Entrypoint": ["vllm"], "Cmd": COMMAND[1:],
                    "Env": [f"VLLM_API_KEY={KEY}", "MAX_NUM_BATCHED_TOKENS=32768"]},
         "Mounts": [],
         **changes,

@@ -1,4 +1,4 @@
-"""What is collected of a host, by the program as it runs there: in a bare Python of its own."""
+"""Data that the program collects on a host: it runs in a bare Python of its own."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (service.health.code, service.unit["ActiveState"]) == (200, "active")
     assert [look["generated"] for look in service.metrics] == [100, 100]
     assert service.container is not None
-    assert "131072" in service.container.words
+    assert "131072" in service.container.command
     assert seen.unified
     assert seen.gpu.gpus[0].event_reasons == 0
     assert seen.gpu.gpus[0].clock_mhz == 208
@@ -122,8 +122,8 @@ def test_a_private_key_is_struck_over_its_lines_and_a_secret_in_the_next_word() 
     assert collect.struck(lines, []) == ["before", "key: (hidden)", "after"]
     assert collect.struck([begin, "MIIE"], []) == ["(hidden)"]
     assert collect.struck(["a\n".join(lines)], [])[0].endswith("a\nafter")
-    words = ["serve", "--requirepass", "hunter2", "--api-key", "--port", "1"]
-    assert collect.struck(words, []) == [*words[:2], "(hidden)", *words[3:]]
+    arguments = ["serve", "--requirepass", "hunter2", "--api-key", "--port", "1"]
+    assert collect.struck(arguments, []) == [*arguments[:2], "(hidden)", *arguments[3:]]
 
 
 @pytest.mark.timeout(60)

@@ -26,7 +26,7 @@ NOW = 1_800_000_000
 
 
 def run_of(**data: Any) -> Desired:
-    """What a host is to be."""
+    """Desired state of a host."""
     return wanted(plan(**data))
 
 

@@ -79,7 +79,7 @@ class Waking:
 
 
 def declare(folder: Path, expected: Groups) -> None:
-    """What a deploy writes."""
+    """Write the groups of exclusive services, as a deploy does."""
     text = json.dumps(encode(expected))
     setup.main(SetupRequest(str(folder), {str(folder / "state/exclusive.json"): (text, 0o600)}))
 

@@ -16,7 +16,7 @@ Look = Callable[[Iterable[Spark]], dict[str, FabricState]]
 
 @pytest.fixture
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
-    """What the program finds on each of the Sparks, by ``spark-1``, ``spark-2``, ..."""
+    """Findings of the program on each Spark, by ``spark-1``, ``spark-2``, ..."""
 
     times = count()
 

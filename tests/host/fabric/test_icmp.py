@@ -9,7 +9,7 @@ _LOOK = "from sparkwright.host.lib import icmp; print(icmp.{})"
 
 
 def _output(mtu: int, call: str) -> str:
-    """What a call says in a network namespace of its own, whose loopback has this MTU."""
+    """Output of a call in a network namespace of its own, whose loopback has this MTU."""
     ready = f"ip link set lo mtu {mtu} up && exec {sys.executable} -c '{_LOOK.format(call)}'"
     arguments = ["unshare", "--net", "--map-root-user", "sh", "-c", ready]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)

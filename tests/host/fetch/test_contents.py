@@ -1,4 +1,4 @@
-"""What was fetched against what the catalog says it is: from headers and small files alone."""
+"""Fetched models against the catalog's entry: from headers and small files alone."""
 
 import json
 from pathlib import Path

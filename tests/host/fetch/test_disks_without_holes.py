@@ -171,7 +171,7 @@ def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def test_a_file_system_without_owners_and_modes(fetch: Fetch, one_mode: list[int]) -> None:
-    """What it gives all files will do, where root alone may write them."""
+    """One mode for all files will do, where root alone may write them."""
     fetch.complete()
 
 

@@ -141,7 +141,7 @@ def test_layers_that_docker_has_are_not_fetched(
 def test_layers_that_are_in_containerds_store_are_not_fetched(
     docker: Docker, registry: Registry, request_: PullRequest
 ) -> None:
-    """What an older version's Docker left in its own store does not count."""
+    """Images that an older version's Docker left in its own store do not count."""
     docker.info = {
         "Driver": "overlayfs",
         "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],

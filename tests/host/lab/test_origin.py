@@ -1,4 +1,4 @@
-"""What a checkout reports when it goes on with another checkout's fleet."""
+"""Report of a checkout that goes on with another checkout's fleet."""
 
 from dataclasses import replace
 from pathlib import Path

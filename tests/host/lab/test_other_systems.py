@@ -16,7 +16,7 @@ from sparkwright.resolve.git import resolve_commit
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What has to be set, and nothing else."""
+    """Settings that are needed, and nothing else."""
     return {"MODEL_PATH": "/models/target", "DFLASH_DRAFTER": str(tmp_path)}
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from lab.hub.tiny_qwen3 import BODY, CONTEXT, DRAFTER
 from lab.real_engine import image
 from lab.real_engine.layout import RECIPE, REPOSITORY, REQUIREMENTS, VERSION
+from lab.real_engine.llama_server import LLAMA_SERVER
+from lab.real_engine.vllm import VLLM
 from lab.serving.layers import Layer
 from sparkwright.catalog import load_catalog
 
@@ -71,10 +73,19 @@ def test_layers_share_a_tree_and_come_out_the_same(tmp_path: Path) -> None:
 
 def test_the_index_has_the_one_architecture() -> None:
     layers = [Layer(f"sha256:{n * 64}", 7, f"sha256:{n * 64}", "") for n in "ab"]
-    made = image.image_of(layers)
+    made = image.image_of(VLLM, layers)
     (entry,) = json.loads(made.index.content)["manifests"]
     assert entry["platform"] == {"architecture": "amd64", "os": "linux"}
     assert entry["digest"] == made.manifests[0].digest
     config = json.loads(made.configs[0].content)
     assert config["rootfs"]["diff_ids"] == [layer.diff_id for layer in layers]
     assert config["config"]["Entrypoint"] == ["/usr/local/bin/vllm"]
+
+
+def test_an_image_of_llama_server_is_laid_out_as_upstreams() -> None:
+    made = image.image_of(LLAMA_SERVER, [])
+    config = json.loads(made.configs[0].content)["config"]
+    assert config["Entrypoint"] == ["/app/llama-server"]
+    assert config["WorkingDir"] == "/app"
+    assert "LLAMA_ARG_HOST=0.0.0.0" in config["Env"]
+    assert "User" not in config

@@ -63,7 +63,7 @@ def replica(backend: Backend) -> Replica:
 
 @dataclass
 class Answer:
-    """What a client got."""
+    """Answer that a client got."""
 
     status: int
     headers: dict[str, str]
@@ -173,7 +173,7 @@ class RunningProxy:
     # The runtime API.
 
     def ask(self, command: str, *, master: bool = False) -> str:
-        """What the runtime API answers."""
+        """Answer of the runtime API."""
         position = self.proxies.master_socket if master else self.proxies.admin_socket
         answers: list[str] = []
 

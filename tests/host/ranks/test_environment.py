@@ -1,4 +1,4 @@
-"""What a rank's engine is told of the fabric: what its host finds, at each start."""
+"""A rank's engine gets the fabric's variables that its host finds, at each start."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a host tells of a rank: a follower answers nobody, and is well while it serves."""
+"""Report on a rank: a follower answers nobody, and is well while it serves."""
 
 import json
 from pathlib import Path

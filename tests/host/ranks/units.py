@@ -145,7 +145,7 @@ class Unit:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What it says of itself."""
+        """Its own report."""
         path = self.home / STATE
         return dict(json.loads(path.read_text())) if path.exists() else {}
 

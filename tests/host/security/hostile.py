@@ -80,7 +80,7 @@ def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
 
 
 def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
-    """What a client prints, run by itself, and the most memory that it had, in bytes."""
+    """Output of a client in a process of its own, and its peak memory in bytes."""
     measured = (
         "import sys\n"
         f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"

@@ -126,11 +126,11 @@ def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
     with socket.socket(socket.AF_UNIX) as before:
         before.bind(str(at))
     (tmp_path / "engine.env").write_text("VLLM_API_KEY=k\n")
-    words = container_entrypoint(str(engine), program=program, socket=True)
-    words[2] = words[2].replace(SOCKET_MOUNT, str(tmp_path))
-    words[2] = words[2].replace("/run/secrets", str(tmp_path))
+    command = container_entrypoint(str(engine), program=program, socket=True)
+    command[2] = command[2].replace(SOCKET_MOUNT, str(tmp_path))
+    command[2] = command[2].replace("/run/secrets", str(tmp_path))
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    with subprocess.Popen([*words, str(at), str(other)], env=environment, umask=0o022) as running:
+    with subprocess.Popen([*command, str(at), str(other)], env=environment, umask=0o022) as running:
         try:
             until(lambda: at.is_socket() and at.stat().st_mode & 0o777 == 0o666, "its mode")
             until(other.exists, "another file")

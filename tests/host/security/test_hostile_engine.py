@@ -1,4 +1,4 @@
-"""What code in a container can say to the switch that asks and the gate that reads its log."""
+"""Answers and log lines of hostile code in a container, to the switch and the gate."""
 
 import time
 from pathlib import Path

@@ -125,7 +125,7 @@ def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProx
 
 
 def request(proxies: Proxies, text: str | None) -> KeysRequest:
-    """What the program is given."""
+    """Request to the program."""
     keep = tuple(tuple(each) for each in kept_servers(proxies))
     return KeysRequest(
         ProxyRequest({}, proxies.config, proxies.admin_socket, proxies.states, keep, start=False),

@@ -64,7 +64,7 @@ def _at(night: Waking) -> int:
 
 
 def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
-    """What is taken back counts as a change, too."""
+    """A reverted change counts as a change, too."""
     night.say(stay_seconds=600)
     exclusive.activate(night.place / "state", {"evening": "writer"}, "ann", "")
     night.go.set()

@@ -15,7 +15,7 @@ COMMIT = "c" * 40
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What Docker was told; systemd's units are in a folder of the test's."""
+    """Commands that Docker got; systemd's units are in a folder of the test's."""
     texts: list[tuple[str, ...]] = []
 
     def command(*arguments: str, **_: object) -> Outcome:

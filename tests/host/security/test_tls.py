@@ -269,7 +269,7 @@ def test_replicas_turn_it_on_and_off_with_their_load_balancer(folder: Path, ca: 
 
 @pytest.fixture
 def asked(folder: Path) -> SmokeRequest:
-    """What a host's smoke test is asked for."""
+    """Request to a host's smoke test."""
     secrets = folder / "secrets.env"
     secrets.touch(mode=0o600)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")

@@ -55,7 +55,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def compiled(cache: Path) -> str | None:
-    """What a start finds."""
+    """Cache that a start meets; None without one."""
     path = cache / "compiled"
     return path.read_text() if path.exists() else None
 

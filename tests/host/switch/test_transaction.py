@@ -145,7 +145,7 @@ class Host:
         return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
-        """What runs, `current`, the unit and the key."""
+        """The running release, `current`, the unit and the key."""
         running = self.place / f"running-{name}"
         home = self.place / "services" / name
         return (
@@ -160,7 +160,7 @@ class Host:
 
 
 def _docker(folder: Path, path: str) -> Any:
-    """What Docker's API says: the images are there, and what the files say runs."""
+    """Answers of Docker's API: the images are there, and services run as the files say."""
     _, kind, name, *_ = path.split("/")
     if kind == "images":
         return {"Id": "an-id"}

@@ -1,4 +1,4 @@
-"""What is in the way refuses a host; what bootstrap cures is judged when it is done."""
+"""Obstacles refuse a host; faults that bootstrap cures are judged when it is done."""
 
 from typing import Any
 

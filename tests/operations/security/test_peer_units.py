@@ -40,7 +40,7 @@ def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_por
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What systemctl was asked for; it has room for everything."""
+    """Commands that systemctl got; it has room for everything."""
     asked: list[tuple[str, ...]] = []
 
     def systemctl(*arguments: str) -> Outcome:

@@ -56,8 +56,8 @@ class Box(paramiko.ServerInterface):
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         file = self.home / ".ssh/authorized_keys"
-        known = file.read_text() if file.exists() else ""
-        return self._result("publickey", ok=key.get_base64() in known)
+        keys = file.read_text() if file.exists() else ""
+        return self._result("publickey", ok=key.get_base64() in keys)
 
     def check_auth_password(self, username: str, password: str) -> int:
         self.passwords.append(password)

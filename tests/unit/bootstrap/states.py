@@ -65,7 +65,7 @@ def decided(
     sources: Mapping[str, Mapping[str, Any]] | None = None,
     address: str | None = None,
 ) -> Decision:
-    """What is left to do on a host that is asked for these steps."""
+    """Steps that are left to do on a host, of these."""
     given = {key: PackageSource(**item) for key, item in (sources or {}).items()}
     services = SPARK if state.gb10 else RTX
     return decide(

@@ -103,7 +103,7 @@ def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
 
 
 class TestOnDgxOs:
-    """What DGX OS keeps to itself is verified only."""
+    """Software that DGX OS manages itself is verified only."""
 
     def test_the_driver_is_never_touched(self) -> None:
         for driver in (None, "570.1"):

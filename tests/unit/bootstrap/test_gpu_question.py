@@ -42,8 +42,8 @@ def test_its_name_for_init(line: str, kind: str | None) -> None:
 def test_ssh_asks_nobody_and_takes_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Sequence[str]] = []
 
-    def no_answer(words: Sequence[str], **_: Any) -> tuple[int, str, str]:
-        calls.append(words)
+    def no_answer(command: Sequence[str], **_: Any) -> tuple[int, str, str]:
+        calls.append(command)
         return 1, "", ""
 
     monkeypatch.setattr(gpu_question, "run", no_answer)

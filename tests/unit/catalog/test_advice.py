@@ -17,7 +17,7 @@ SPARK = "12.1"
 
 
 def offered(workload: str, gpu: str) -> list[Choice]:
-    """What the command offers, the first choice first."""
+    """Recipes that the command offers, the first choice first."""
     result = CliRunner().invoke(main, ["advise", workload, "--gpu", gpu, "--json"])
     names = [choice["recipe"] for choice in json.loads(result.output)]
     items = [item for item in CHOICES if item.workload == workload and GPUS[gpu] in item.gpus]

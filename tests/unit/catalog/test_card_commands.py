@@ -38,7 +38,7 @@ SIZED_HERE = {
 
 @cache
 def _differences(recipe: str, tag: str) -> frozenset[Difference]:
-    """What is not as the card says, but the service's own paths and hashes."""
+    """Differences from the card, but for the service's own paths and hashes."""
     return frozenset(differences(of_card(ENTRIES[recipe]), of_service(recipe, tag)))
 
 

@@ -30,7 +30,7 @@ _GIB = 1.073741824
 
 @dataclass
 class Fact:
-    """What one source stands for: its figures, by the key that each is under."""
+    """Figures of a source, by the key that each is under."""
 
     where: str
     source: str

@@ -1,4 +1,4 @@
-"""What is kept of the cards here is what the cards say, where they are at hand."""
+"""Texts of the cards that are kept here are the cards' own, where those are at hand."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the cards say beside commands and figures is in the catalog, and on its page."""
+"""Statements of the cards beside commands and figures are in the catalog, and on its page."""
 
 from typing import Any
 

@@ -32,8 +32,28 @@ def test_who_says_so_and_when_may_be_left_out() -> None:
 
 @pytest.mark.parametrize("form", get_args(Format))
 def test_every_format_has_its_quantization_argument(form: str) -> None:
-    assert Model.model_validate({**MODEL, "format": form}).format == form
+    file = {"file": "mine-Q4_K_M.gguf"} if form == "gguf" else {}
+    assert Model.model_validate({**MODEL, "format": form, **file}).format == form
     assert form in QUANTIZATION
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"format": "gguf"},
+        {"file": "mine.gguf"},
+        {"projector": "mmproj.gguf"},
+        {"format": "gguf", "file": "mine.safetensors"},
+        {"format": "gguf", "file": "../mine.gguf"},
+        {"format": "gguf", "file": "/mine.gguf"},
+        {"format": "gguf", "file": "-mine.gguf"},
+        {"format": "gguf", "file": "a b.gguf"},
+        {"format": "gguf", "file": "mine.gguf", "projector": "a/../mmproj.gguf"},
+    ],
+)
+def test_a_gguf_model_names_its_files_and_no_other_model_does(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Model.model_validate({**MODEL, **keys})
 
 
 @cases("name")

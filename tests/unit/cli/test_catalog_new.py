@@ -34,7 +34,7 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 
 def valid(path: Path) -> dict[str, Any]:
-    """What a file says, held against the schema that its first line names."""
+    """Contents of a file, validated by the schema that its first line names."""
     text = path.read_text()
     named = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
     data: dict[str, Any] = safe_load(text)

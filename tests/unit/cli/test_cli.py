@@ -18,7 +18,7 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import main, sections
 from sparkwright.cli.lib.extras import all_commands
 from sparkwright.resolve.lock import from_resolution, render_lock
-from sparkwright.run import command_line
+from sparkwright.run import pyinfra_cli
 from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 from tests.unit.cli.answering import run
@@ -193,7 +193,7 @@ def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(command_line, "main", seen.append)
+    monkeypatch.setattr(pyinfra_cli, "main", seen.append)
     assert run("deploy", *given).exit_code == 0
     assert seen == [became]
 
@@ -239,7 +239,7 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, "main", interrupted)
+    monkeypatch.setattr(pyinfra_cli, "main", interrupted)
     result = CliRunner().invoke(main, ["deploy"])
     assert (result.exit_code, "Traceback" in result.output) == (130, False)
 

@@ -1,4 +1,4 @@
-"""What the cards say does not work, through the command line: a site whose hosts each make one
+"""Incompatibilities of the cards, through the command line: a site whose hosts each make one
 mistake (tests/cards/incompatibilities.yaml), and the findings of ``sparkwright check`` on each."""
 
 import json
@@ -76,7 +76,7 @@ def _spellings(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     dashed = {key.replace("_", "-"): value for key, value in written.items()}
     if dashed != written:
         yield {**row, "arguments": {**dict.fromkeys(written), **dashed}}
-    for fact, others in engine("vllm").spellings.items():
+    for fact, others in engine("vllm").parser.spellings.items():
         name = fact.removeprefix("argument.")
         value = written.get(name)
         for other, values in others.items() if value not in (None, False) else ():

@@ -17,11 +17,11 @@ INVENTORY = """
 sparks = [("spark-1", {"services": {"qwen36": {}, "small": {}}}), ("spark-2", {"services": {}})]
 rtx50 = [("rtx-1", {"services": {"qwen36": {}}})]
 """
-#: Every command that takes names of hosts, with the words that it needs besides.
+#: Every command that takes names of hosts, with the arguments that it needs besides.
 COMMANDS = {
-    words: {"bundle": ["out"], "render": ["out"], "maintenance": ["on"],
-            "monitoring": ["--output", "out"]}.get(words, [])
-    for words in (
+    command: {"bundle": ["out"], "render": ["out"], "maintenance": ["on"],
+            "monitoring": ["--output", "out"]}.get(command, [])
+    for command in (
         *(name for name, each in all_commands().items()
           if any(parameter.name == "names" and parameter.nargs == -1
                  for parameter in each.load().params)),
@@ -39,13 +39,13 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@cases("words", "limit", "of_hosts")
+@cases("names", "limit", "of_hosts")
 def test_names_of_hosts_groups_and_services(
-    words: list[str], limit: list[str], of_hosts: dict[str, list[str]]
+    names: list[str], limit: list[str], of_hosts: dict[str, list[str]]
 ) -> None:
-    chosen = selection(Selection, words, whole=False)
+    chosen = selection(Selection, names, whole=False)
     assert chosen.limit == tuple(limit)
-    assert chosen.of_hosts == {host: tuple(names) for host, names in of_hosts.items()}
+    assert chosen.of_hosts == {host: tuple(services) for host, services in of_hosts.items()}
 
 
 @pytest.mark.parametrize("word", ["qwen36", "all/qwen36"])
@@ -54,13 +54,13 @@ def test_a_limit_narrows_a_service_that_several_hosts_have(word: str) -> None:
     assert (chosen.limit, chosen.of_hosts) == (("spark-1",), {"spark-1": ("qwen36",)})
 
 
-@cases("words", "message")
+@cases("names", "message")
 @pytest.mark.parametrize("command", ["stop", "status", "logs", "chat", "bench", "plan", "shell"])
 def test_a_name_that_means_nothing_is_refused_before_anything_connects(
-    command: str, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+    command: str, names: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answering(monkeypatch, lambda _: {})
-    done = run(command, *words)
+    done = run(command, *names)
     assert (done.exit_code, asked) == (2, [])
     assert message in done.stderr
 

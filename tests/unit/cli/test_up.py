@@ -20,6 +20,7 @@ from sparkwright.catalog.gpus import VRAM
 from sparkwright.cli import up
 from sparkwright.cli.lib.hosts import given
 from sparkwright.cli.lock import LockReport
+from sparkwright.config import skeleton
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.inventory_line import with_host
 from sparkwright.config.secrets import Secret
@@ -31,7 +32,7 @@ from sparkwright.site.endpoints import endpoint_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.sizes import GIB
 from tests.tables import Tables
-from tests.unit.builders import catalog, probe, wanted
+from tests.unit.builders import ROOT, catalog, probe, wanted
 from tests.unit.cli.answering import Asked, answering, run
 
 TABLES = Tables(__file__)
@@ -60,7 +61,7 @@ class Login:
 
 @dataclass
 class World:
-    """What the command meets.
+    """Fakes around the command.
 
     Attributes:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
@@ -97,8 +98,8 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
                           22 * GIB, 9 * GIB, 800 * GIB)  # fmt: skip
         return {host: ready}
 
-    def deploy(words: list[str], **_: Any) -> SimpleNamespace:
-        result.done.append(("deploy", words))
+    def deploy(arguments: list[str], **_: Any) -> SimpleNamespace:
+        result.done.append(("deploy", arguments))
         return SimpleNamespace(returncode=result.code)
 
     def locked(hosts: Any) -> list[LockReport]:
@@ -136,11 +137,12 @@ def test_from_an_empty_folder_to_an_answer(world: World) -> None:
     assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "my-spark", "--yes"]
     for part in (
         "my-spark: NVIDIA GB10", "install docker.io \\x1b[2J", "22.0 GiB of weights, 9.0 GiB of",
-        "800 GiB free", "http://my-spark.local:8000/v1", "curl -s http://my-spark.local:8000/v1/chat",
-        f"Bearer $(cat {Path.cwd()}/.sparkwright/api_key)", "sparkwright chat my-spark",
+        "800 GiB free", "http://my-spark.local:8000/v1", "sparkwright chat my-spark",
+        f"with the key $(cat {Path.cwd()}/.sparkwright/api_key)",
     ):  # fmt: skip
         assert part in done.output, part
     assert "\x1b[2J" not in done.output
+    assert "curl" not in done.output  # the deploy prints it
 
 
 def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
@@ -157,6 +159,21 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     assert Path("inventory/lab.py").read_text() == before
     # What was cut off goes on.
     assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+
+
+def test_hosts_of_the_example_are_no_hosts(world: World) -> None:
+    """Of a site that an earlier init made: they are taken out, unless a deploy of theirs ran."""
+    _up("nova", "--yes")
+    _, quotes, hosts = (ROOT / skeleton.INVENTORY).read_text().rpartition('"""')
+    example = f"{quotes}Mine.{quotes}{hosts}"
+    Path("inventory/lab.py").write_text(example)
+    assert _up("me@spark-1", "--yes").exit_code == 0
+    assert _inventory() == {"spark-1": {"ssh_user": "me"}}
+    Path("inventory/lab.py").write_text(example)
+    Path(".sparkwright").mkdir(exist_ok=True)
+    Path(".sparkwright/last-run.json").touch()
+    assert _up("spark-3", "--yes").exit_code == 0
+    assert list(_inventory()) == ["spark-1", "spark-2", "spark-3", "rtx-1"]
 
 
 def test_an_alias_of_ssh_config_is_reached_by_clients_at_its_address(world: World) -> None:
@@ -207,13 +224,14 @@ def test_everything_wrong_is_told_before_anything_is_done(
     assert "no recipe of the catalog fits the 7.9 GiB of rtx5080" in done.output
     assert not Path("deploy.py").exists()
     world.gpus = {}
-    wrong = ("disk", "gpu-memory-held")
+    checks = ("disk", "gpu-memory-held")
     world.findings = tuple(
-        Finding(name, Severity.ERROR, Subject("spark-1"), "x", "y", "z", "w", "s") for name in wrong
+        Finding(name, Severity.ERROR, Subject("spark-1"), "x", "y", "z", "w", "s")
+        for name in checks
     )
     done = _up("spark-1", "--yes")
     assert done.exit_code == 1
-    assert all(name in done.output for name in wrong)
+    assert all(name in done.output for name in checks)
     assert world.names() == ["readiness"]
     assert "('spark-1'" not in Path("inventory/lab.py").read_text()
 
@@ -228,11 +246,11 @@ def test_without_a_terminal_it_needs_yes(world: World) -> None:
 def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(world: World) -> None:
     options = ["--ssh-port", "2222", "--data", "keep_releases=4"]
     assert _up("me@spark-1", *options, "--yes").exit_code == 0
-    _, words = world.done[3]
-    assert words[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
+    _, arguments = world.done[3]
+    assert arguments[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
     assert _inventory()["spark-1"] == {"ssh_user": "me", "ssh_port": 2222}
     assert world.done[0][2]["password"].value == PASSWORD
-    assert PASSWORD not in json.dumps(words)
+    assert PASSWORD not in json.dumps(arguments)
     assert PASSWORD not in repr(world.done)
     assert "sudo_password" not in given()
     assert not [path for path in Path().rglob("*") if path.is_file()
@@ -292,7 +310,6 @@ def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(up, "endpoint_of", lambda *a: replace(original(*a), chats=False))
     done = _up("spark-1", "--yes")
     assert (done.exit_code, "question" in world.names()) == (0, False)
-    assert "curl" not in done.output
     assert "sparkwright chat" not in done.output
 
 
@@ -325,7 +342,7 @@ def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
 def test_what_is_no_host_name_is_refused(world: World, target: str) -> None:
     done = _up("--yes", "--", target)
     assert done.exit_code == 2
-    assert "this is no box" in done.output
+    assert "is not the name or address of a box" in done.output
     assert not Path("inventory").exists()
 
 

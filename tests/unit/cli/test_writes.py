@@ -1,4 +1,4 @@
-"""What commands write: `check` and `plan` nothing, the others at the place that is named."""
+"""Files that commands write: `check` and `plan` none, the others at the path that is named."""
 
 import os
 import subprocess

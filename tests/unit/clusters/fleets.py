@@ -32,7 +32,7 @@ def cluster(count: int = 2, **changes: Any) -> dict[str, Any]:
 
 
 def data(count: int = 2, **changes: Any) -> dict[str, Any]:
-    """What group_data says of each host."""
+    """Settings of each host in group_data."""
     return {
         "services": {"chat": dict(SERVICE)},
         "clusters": {"pair": cluster(count)},
@@ -60,7 +60,7 @@ def planned(hosts: Mapping[str, Mapping[str, Any]]) -> Fleet:
 
 
 def desired(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, Desired]:
-    """What these hosts are to be."""
+    """Desired state of these hosts."""
     desireds = {}
     for name, host in planned(hosts).or_raise().items():
         resolved = resolution(host.plan, architectures=("amd64", "arm64"))

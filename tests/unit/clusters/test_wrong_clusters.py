@@ -26,7 +26,7 @@ cases = Tables(__file__)
 
 
 def _message(hosts: dict[str, Any]) -> str:
-    """What is said of a fleet that is not right."""
+    """Messages about a fleet with mistakes."""
     fleet = planned(hosts)
     result = [*fleet.problems, *cluster_problems(hosts)]
     return str(UserError(result)) if result else ""

@@ -25,7 +25,7 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for 
 
 
 def refusal(step: Callable[[], object]) -> str:
-    """What a mistake is told as."""
+    """Message of a mistake."""
     with pytest.raises(UserError) as raised:
         step()
     return str(raised.value)

@@ -1,4 +1,4 @@
-"""What a site has goes before the library's: templates, catalog and roles."""
+"""A site's own templates, catalog and roles go before the library's."""
 
 import subprocess
 import sys

@@ -22,7 +22,7 @@ MISTAKES: list[dict[str, Any]] = yaml.safe_load(
 
 
 def problems(services: Any = None, **data: Any) -> list[Finding]:
-    """What is said to settings that are wrong."""
+    """Messages to settings that are wrong."""
     with pytest.raises(UserError) as raised:
         plan(SPARK if services is None else services, **data)
     return list(raised.value.findings)

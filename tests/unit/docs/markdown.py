@@ -39,7 +39,7 @@ class Page:
 
     @property
     def anchors(self) -> set[str]:
-        """What a link may name behind ``#``, as GitHub makes it of headings."""
+        """Anchors behind ``#`` in links, as GitHub makes them of headings."""
         result = set(re.findall(r'<a id="([^"]+)"', self.prose))
         seen: Counter[str] = Counter()
         for heading in re.findall(r"^#+ (.*)$", self.prose, re.M):

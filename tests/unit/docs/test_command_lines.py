@@ -91,7 +91,7 @@ def mistakes(shown: Page) -> list[str]:
 
 
 def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
-    """What click says against a command line of sparkwright's.
+    """Errors of click about a command line of sparkwright's.
 
     Args:
         mentioned: in running text, where a command may be named without its arguments.
@@ -130,7 +130,7 @@ def _of_all_pages() -> dict[str, str | None]:
 
 
 def _parsed(lines: list[str]) -> dict[str, str | None]:
-    """What pyinfra says against each command line; None where it is accepted."""
+    """Error of pyinfra about each command line; None where it is accepted."""
     arguments = [sys.executable, "-c", _PYINFRA]
     done = subprocess.run(
         arguments, input=json.dumps(lines), capture_output=True, text=True, check=True
@@ -139,7 +139,7 @@ def _parsed(lines: list[str]) -> dict[str, str | None]:
 
 
 def _not_there(arguments: Sequence[str], shown: Page) -> str | None:
-    """What a pyinfra command line names that neither exists nor is made by the page itself."""
+    """Name in a pyinfra command line that neither exists nor is made by the page itself."""
     for word in arguments:
         if re.fullmatch(r"[\w/-]+\.py", word):
             if not (ROOT / word).exists() and f"> {word}" not in shown.text:

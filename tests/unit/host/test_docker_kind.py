@@ -1,4 +1,4 @@
-"""What is called docker on a host, and where its images lie, by what Docker says of itself."""
+"""Kind of a host's Docker and the folder of its images, by `docker info`."""
 
 from pathlib import Path
 from typing import Any

@@ -94,5 +94,5 @@ def test_what_is_rendered_reads_back_as_it_was_meant(
         assert shown[key] == value
     if service.variables is None:
         command = [word.replace("$$", "$") for word in read["command"]]
-        assert command == container_command(service).words
+        assert command == container_command(service).arguments
         assert names[0] in command

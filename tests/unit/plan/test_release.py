@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines.vllm.command import CACHES, argument_words
+from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.vllm.command import CACHES
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service
@@ -44,10 +45,10 @@ def test_an_engine_without_media_domains_is_given_none() -> None:
     """The argument came with 0.11.0; an engine ends at an argument that it does not know."""
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": ["example.org"]}}).services
     for version in (service.version, None):
-        words = container_command(replace(service, version=version)).words
-        assert words[words.index("--allowed-media-domains") + 1] == "example.org"
+        arguments = container_command(replace(service, version=version)).arguments
+        assert arguments[arguments.index("--allowed-media-domains") + 1] == "example.org"
     command = container_command(replace(service, version="0.10.2"))
-    assert "--allowed-media-domains" not in command.words
+    assert "--allowed-media-domains" not in command.arguments
     assert "VLLM_MEDIA_URL_ALLOW_REDIRECTS" not in command.environment
 
 

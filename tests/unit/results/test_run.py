@@ -1,7 +1,9 @@
 """The report: what is said at the end of a run, and the same as data."""
 
 import json
+import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ def row(**changes: Any) -> Row:
 
 def text(*rows: Row, dry: bool = False) -> str:
     """The rendered report."""
-    return render(rows, dry=dry, seconds=1.0, key_hint="$(cat key)")
+    return render(rows, dry=dry, seconds=1.0, keys={"spark-1": "$(cat key)"})
 
 
 def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
@@ -59,11 +61,11 @@ def test_the_last_line_has_the_reason_of_the_only_host_that_failed() -> None:
 def test_80_columns_hold_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = replace(SERVICE, tag="2026-07-01-v0.24.0", release="56bd2d6ed23b")
     shown = row(services=(wide,), refused="word " * 40, changes=("restart",))
-    words = set(text(shown).split())
+    whole = set(text(shown).split())
     monkeypatch.setenv("COLUMNS", "80")
     narrow = text(shown).partition("Ask it:")[0]
     assert all(len(line) <= 80 for line in narrow.splitlines()), narrow
-    assert set(narrow.split()) <= words
+    assert set(narrow.split()) <= whole
 
 
 def test_a_failed_check_is_reported_in_its_own_words() -> None:
@@ -98,3 +100,17 @@ def test_the_line_to_paste_asks_a_model_that_pools_by_its_own_route() -> None:
     body = json.loads(line.split(" -d ")[1].strip("'"))
     assert body["model"] == "main"
     assert body.keys() == {"model", "query", "documents"}
+
+
+def test_the_line_to_paste_is_quoted_for_a_shell_in_any_folder() -> None:
+    secured = replace(
+        SERVICE, address="[fd00::1]:8000", scheme="https", ca="my ca.crt", served_names=("it's",)
+    )
+    (line,) = [line for line in text(row(services=(secured,))).splitlines() if "curl" in line]
+    arguments = shlex.split(line)
+    assert arguments[:5] == [
+        "curl", "-s", "--cacert", str(Path("my ca.crt").absolute()),
+        "https://[fd00::1]:8000/v1/chat/completions",
+    ]  # fmt: skip
+    assert "'https://[" in line  # zsh looks for files of such a name
+    assert json.loads(arguments[-1])["model"] == "it's"

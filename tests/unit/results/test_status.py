@@ -1,4 +1,4 @@
-"""What a fleet runs, in words."""
+"""Text of `sparkwright status`."""
 
 from copy import deepcopy
 from dataclasses import replace

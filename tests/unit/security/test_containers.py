@@ -1,4 +1,4 @@
-"""What code in a container must not get: power over the host, the key's whereabouts, a way in."""
+"""Code in a container gets no power over the host, no path of the key and no way in."""
 
 from typing import Any
 

@@ -81,7 +81,7 @@ def run(*arguments: str) -> Result:
 
 
 def everything(hosts: Hosts) -> set[str]:
-    """What opens any host."""
+    """Keys that open any host."""
     return {line for lines in hosts.known.values() for line in lines}
 
 

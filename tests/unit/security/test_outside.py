@@ -1,4 +1,4 @@
-"""What a neighbour gets without the key: asked of servers that let everybody in, or hang."""
+"""Requests of a neighbour without the key, to servers that let everybody in, or hang."""
 
 import ssl
 import subprocess

@@ -65,7 +65,7 @@ def hub(
 
 
 def asked(config: bytes, **more: bytes) -> ResolvedModel:
-    """What a repository with this config.json is found to be."""
+    """Resolve a repository with this config.json."""
     files = {"config.json": config, "tokenizer_config.json": json.dumps(TOKENIZER).encode()}
     with hub(files | {f"{name}.json": text for name, text in more.items()}) as url:
         return resolve_model(url, REPOSITORY, "main", None, marks=template_marks())

@@ -29,7 +29,7 @@ def python(program: str, *arguments: str) -> tuple[str, ...]:
 
 
 def refused(command: tuple[str, ...]) -> str:
-    """What a user reads of a command that gives no secret."""
+    """Message about a command that gives no secret."""
     with pytest.raises(UserError) as error:
         line(command, SETTING)
     assert f"{SETTING}: {shlex.join(command)}"[:60] in str(error.value)

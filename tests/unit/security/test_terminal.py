@@ -77,7 +77,7 @@ def test_status_history_lock_and_watch(shown: Any) -> None:
 
 def test_the_report_of_a_run() -> None:
     row = Row("h", (), f"{EVIL}\nNOT as planned: nothing\n{EVIL}", (), (), 1)
-    message = render([row], dry=False, seconds=1.0, key_hint="k")
+    message = render([row], dry=False, seconds=1.0, keys={"spark-1": "k"})
     assert harmless(message)
     assert "\nNOT as planned: nothing" not in message
 

@@ -333,7 +333,7 @@ OURS = {"certificate": "host.pem", "key": "host.key", "ca": "ca.pem"}
 
 
 def checked(tls: Any = OURS, services: Any = BEHIND, **data: Any) -> str:
-    """What `check` and a deploy find, before any host is touched."""
+    """Findings of `check` and a deploy, before any host is touched."""
     given = {"services": services, "tls": tls, **data}
     fleet = plan_fleet([HostInput("spark-1", given, lambda _: "group_data/all.py")])
     return "\n".join(

@@ -1,4 +1,4 @@
-"""What `check` calls right a deploy does not refuse: both judge by the same code, in one go."""
+"""A deploy refuses nothing that `check` accepts: both judge by the same code, in one go."""
 
 from collections.abc import Mapping
 from pathlib import Path

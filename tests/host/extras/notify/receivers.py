@@ -1,4 +1,4 @@
-"""What takes notices: an HTTP server, and a mail server, each on a free port."""
+"""Receivers of notices: an HTTP server, and a mail server, each on a free port."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ from tests.host.serving import Handler, listening
 
 @dataclass
 class Received:
-    """What came: path, headers and body of each request; lines of each mail."""
+    """Received path, headers and body of each request; lines of each mail."""
 
     status: int = 200
     location: str | None = None

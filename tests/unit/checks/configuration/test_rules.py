@@ -76,6 +76,12 @@ def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
     assert rule not in _broken(recipe, {})
 
 
+def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_alone() -> None:
+    settings = {"arguments": {"quantization": "fp4"}}
+    assert not _broken("qwen36-27b-mtp-nvfp4kv", settings)
+    assert "quantization-format" in _broken(HERETIC, settings)
+
+
 def test_every_rule_is_tried() -> None:
     assert set(rule_ids(catalog())) == set(BREAKS) | ELSEWHERE
     assert not set(BREAKS) & ELSEWHERE

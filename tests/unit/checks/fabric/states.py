@@ -9,7 +9,7 @@ from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rail, Rdma
 
 
 def state(spark: Spark) -> FabricState:
-    """What ``host/fabric.py`` reads of its tree."""
+    """Files of a tree that ``host/fabric.py`` reads."""
     rails = []
     for position, (name, hca, _) in DEVICES.items():
         port = spark.ports.get(position, Port())

@@ -245,9 +245,9 @@ def test_a_host_without_services_needs_no_memory() -> None:
 HELD = "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 0, GPU-0, {} MiB"
 
 
-@cases("used", "desktop", "holders", "words")
+@cases("used", "desktop", "holders", "texts")
 def test_memory_of_a_card_that_something_else_holds(
-    used: int, desktop: bool, holders: list[str], words: list[str]
+    used: int, desktop: bool, holders: list[str], texts: list[str]
 ) -> None:
     """Of 31.84 GiB that nvidia-smi lists CUDA sees 31.4, and a share of 0.95 takes 29.8."""
     services = {"s": {"recipe": "qwen36-27b-nvfp4-rtx5090"}}
@@ -261,8 +261,8 @@ def test_memory_of_a_card_that_something_else_holds(
         f"{item.id} {item.observed} {item.expected} {item.remedy}"
         for item in judge(want, seen, NOW)
     )
-    assert [word for word in words if word not in text] == []
-    assert bool(text) == bool(words)
+    assert [word for word in texts if word not in text] == []
+    assert bool(text) == bool(texts)
 
 
 @pytest.mark.parametrize(("nominal", "total"), [(16, 15.5), (32, 31.0)])

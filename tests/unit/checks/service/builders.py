@@ -17,11 +17,11 @@ STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
 RELEASE = "b" * 12
 #: A service that is well, as the doctor sees it.
 _SOUND = Tables(__file__).data
-WORDS: list[str] = _SOUND["words"]
+COMMAND: list[str] = _SOUND["command"]
 
 
 def captured(version: str) -> dict[str, float]:
-    """What a real vLLM printed at /metrics."""
+    """Output of a real vLLM at /metrics."""
     text = (ROOT / f"tests/fixtures/vllm/{version}/metrics.txt").read_text()
     return metrics.totals(text, metric_names())
 
@@ -43,7 +43,7 @@ def look(at: float = NOW, **changes: float) -> dict[str, Any]:
 
 def container(**changes: Any) -> dict[str, Any]:
     """The service's container."""
-    own = {"started": STARTED, "release": RELEASE, "words": WORDS}
+    own = {"started": STARTED, "release": RELEASE, "command": COMMAND}
     return {**_SOUND["container"], **own, **changes}
 
 
@@ -59,7 +59,7 @@ def service(**changes: Any) -> dict[str, Any]:
 
 
 def facts(answer: Mapping[str, Any]) -> Facts:
-    """What the doctor makes of a host's answer."""
+    """Findings of the doctor from a host's answer."""
     seen = decode(Facts, dict(answer))
     examination = Examination(
         **{field.name: getattr(seen, field.name) for field in fields(Examination)}

@@ -16,8 +16,8 @@ from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import (
+    COMMAND,
     NOW,
-    WORDS,
     captured,
     container,
     disk,
@@ -85,7 +85,7 @@ def _rank(number: int, **changes: Any) -> Facts:
     """One host of a cluster that serves well."""
     cluster = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "192.168.177.11"]
     texts = ["INFO vLLM is using nccl==2.28.9", *changes.pop("log", [])]
-    own = container(words=[*WORDS, *cluster], **changes.pop("container", {}))
+    own = container(command=[*COMMAND, *cluster], **changes.pop("container", {}))
     follower: dict[str, Any] = {"metrics": []} if number else {}
     parts = {"log": texts, "container": own, **follower, **changes.pop("service", {})}
     own_gpu = {"driver": "580.95.05", "compute_cap": "12.1", **changes.pop("gpu", {})}
@@ -182,16 +182,16 @@ def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "cure"),
     [("kernel-handover", "kho=off on the kernel's command line"),
      ("kernel-handover", "or boot kernel 6.17.0-1032"),
      ("gpu-memory-refused", "A few lines are no illness by themselves"),
      ("gb10-low-power", "no setting or reboot lifts"),
      ("gb10-low-power", "take the power cable out")],
 )  # fmt: skip
-def test_a_finding_names_the_cure_that_users_found(name: str, words: str) -> None:
+def test_a_finding_names_the_cure_that_users_found(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
-    assert words in f"{finding.reason} {finding.remedy}"
+    assert cure in f"{finding.reason} {finding.remedy}"
 
 
 def test_a_missing_cdi_file_is_cured_by_a_new_one() -> None:
@@ -327,14 +327,14 @@ def test_errors_come_first_and_are_counted() -> None:
 
 def test_arguments_of_every_form_of_command() -> None:
     shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
-    for arguments in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
-        ((_, service),) = services(_running(words=arguments))
+    for arguments in (COMMAND, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
+        ((_, service),) = services(_running(command=arguments))
         assert "max_num_seqs" in service.arguments
-    ((_, service),) = services(_running(words=shell))
+    ((_, service),) = services(_running(command=shell))
     assert service.limits.sequences == 32
     assert service.arguments["speculative_config"] == "{}"
     for arguments in (["--max-num-seqs", "x"], ["--speculative-config", "[" * 100_000]):
-        ((_, service),) = services(_running(words=arguments))
+        ((_, service),) = services(_running(command=arguments))
         assert service.limits.sequences is None
 
 

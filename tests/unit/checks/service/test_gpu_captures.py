@@ -1,4 +1,4 @@
-"""What a real vLLM 0.24.0 on a GPU printed and answered, judged by doctor and watch."""
+"""Output and answers of a real vLLM 0.24.0 on a GPU, judged by doctor and watch."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the watch holds to be wrong, by rings of samples that are planted."""
+"""Verdicts of the watch on rings of planted samples."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,7 +107,7 @@ def test_an_illness_is_found_and_nothing_else(name: str) -> None:
 
 
 def test_the_doctor_knows_every_name() -> None:
-    """What the watch says, `sparkwright doctor` explains."""
+    """Each verdict of the watch has an explanation in `sparkwright doctor`."""
     assert set(ILL) <= set(CHECKS.texts)
 
 

@@ -1,4 +1,4 @@
-"""What of a host's firewall closes a published port, and the one command that opens it."""
+"""The firewall rule that closes a published port, and the command that opens it."""
 
 import shlex
 

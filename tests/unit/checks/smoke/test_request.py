@@ -1,4 +1,4 @@
-"""What a service is asked for follows from its plan and the catalog."""
+"""Requests of the smoke test follow from a service's plan and the catalog."""
 
 from dataclasses import replace
 from typing import Any

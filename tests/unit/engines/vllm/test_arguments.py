@@ -1,4 +1,4 @@
-"""What a vLLM version takes: mistakes are found with their place, and what it takes passes."""
+"""Arguments of a vLLM version: mistakes are reported with their key, valid arguments pass."""
 
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkwright.checks.configuration import RULES
-from sparkwright.engines.vllm.arguments import check_arguments
+from sparkwright.engines.tables import release
+from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
-from sparkwright.engines.vllm.table import nearest, release, table, versions
+from sparkwright.engines.vllm.table import nearest, table, versions
 from sparkwright.findings.finding import Finding
 from tests.libyaml import safe_load
 from tests.tables import Tables
@@ -27,7 +28,7 @@ def judged(
     also: Any = None,
 ) -> list[Finding]:
     """Findings on arguments and variables, each with all of its texts."""
-    findings = RULES.report(check_arguments(version, arguments, environment or {}, also or {}))
+    findings = RULES.report(PARSER.check(version, arguments, environment or {}, also or {}))
     assert all(
         finding.observed and finding.reason and finding.remedy and finding.source
         for finding in findings

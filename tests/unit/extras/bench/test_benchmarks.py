@@ -1,4 +1,4 @@
-"""What the benchmarks are made of, as far as it needs no fleet. Nothing here is timed."""
+"""Parts of the benchmarks that need no fleet. Nothing here is timed."""
 
 import json
 import runpy

@@ -118,7 +118,7 @@ def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
     monkeypatch.setattr(bench_command, "ask", asleep)
     done = bench()
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "spark-1/qwen36 sleeps: coder runs" in done.stderr
+    assert "spark-1/qwen36 is asleep while coder runs" in done.stderr
     named = bench("--service", "qwen36")
     assert named.exit_code == 2
     assert "sparkwright activate qwen36" in named.stderr
@@ -154,9 +154,9 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     ("arguments", "message"),
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
-        (("inventory/lab.py", "--concurrency", "0"), "is no number from 1 to 1024"),
+        (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
         (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
-        (("--export", "x.json", "--results", "nowhere"), "it has no such results"),
+        (("--export", "x.json", "--results", "nowhere"), "there are no such results here"),
     ],
 )
 def test_wrong_words_end_with_a_message(

@@ -41,7 +41,7 @@ def test_lists_are_read(text: str, numbers: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "2m", "1,,2", "9999999"])
 def test_what_is_no_list_is_reported(text: str) -> None:
-    with pytest.raises(UserError, match="is no number from 1 to 1024"):
+    with pytest.raises(UserError, match="is not a number from 1 to 1024"):
         loads.read_numbers("--concurrency", text)
 
 

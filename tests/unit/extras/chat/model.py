@@ -16,7 +16,7 @@ from tests.unit.site_terminal import KEY
 
 @dataclass
 class Model:
-    """What it serves and says, and what it was asked.
+    """Answers of the fake server, and its requests.
 
     Attributes:
         deltas: of the events of an answer.

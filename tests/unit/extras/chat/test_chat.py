@@ -85,7 +85,7 @@ def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"names": ("other",)}, "does not serve 'qwen36-35b-heretic', but other"),
-    ({"redirect": "http://127.0.0.1:1"}, "redirects elsewhere"),
+    ({"redirect": "http://127.0.0.1:1"}, "redirects to another address"),
     ({"refuses": (400, "the prompt\x1b[2J is too long")},
      "refused with HTTP 400: the prompt\\x1b[2J is too long"),
     ({"deltas": [{"content": 5}, {"content": None}, {"reasoning": []}]}, "no token came"),

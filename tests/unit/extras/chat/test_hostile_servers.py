@@ -68,7 +68,7 @@ def test_a_redirect_takes_the_key_nowhere(site: Path, model: Model) -> None:
         model.redirect = f"http://127.0.0.1:{other.port}"
         done = chat(site, "--prompt", "x")
     assert done.exit_code == 1
-    assert "redirects elsewhere, and the key is shown to nobody else" in done.stderr
+    assert "redirects to another address, and the API key is not sent there" in done.stderr
     assert other.seen == []
 
 

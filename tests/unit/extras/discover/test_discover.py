@@ -178,7 +178,7 @@ BOXES = [
 
 @pytest.fixture
 def lan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is found in the LAN, and an empty folder to work in."""
+    """Boxes of the LAN, and an empty folder to work in."""
     monkeypatch.chdir(tmp_path)
 
     def boxes_of_lan(*, mdns: bool) -> list[Box]:

@@ -1,4 +1,4 @@
-"""What is exported, read by the clients themselves or by their own schema.
+"""Exported files, read by the clients themselves or by their own schema.
 
 LiteLLM is 250 MB with all that it needs: ``make clients`` installs it apart and runs this file,
 and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so.

@@ -37,7 +37,7 @@ def planned(**hosts: Any) -> dict[str, PlannedHost]:
 
 
 def exported(**hosts: Any) -> Exported:
-    """What is exported of hosts that SSH reaches by their names."""
+    """Export of hosts that SSH reaches by their names."""
     return export(planned(**hosts))
 
 
@@ -79,7 +79,7 @@ def test_agents_get_services_that_call_tools(form: str) -> None:
     endpoints, notes = usable(form, (mute, *lab()))
     assert mute not in endpoints
     assert "spark-1.mute calls no tools, and is left out" in notes
-    with pytest.raises(UserError, match="no service is one for this client"):
+    with pytest.raises(UserError, match="this client can use none of the services"):
         usable(form, (mute,))
 
 

@@ -1,4 +1,4 @@
-"""What is handed over opens nothing that was closed, and no value in it becomes anything else."""
+"""A handover opens nothing that was closed, and no value in it becomes anything else."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def given(value: str) -> dict[str, Any]:
 
 
 def kubelet(text: str) -> str:
-    """What the kubelet makes of a text; ``$(NAME)`` would be a variable's value."""
+    """Text as the kubelet expands it; ``$(NAME)`` would be a variable's value."""
     assert "$(" not in text.replace("$$", "")
     return text.replace("$$", "$")
 
@@ -78,7 +78,7 @@ def test_what_podmans_generator_hands_systemd_is_one_command(value: str, tmp_pat
 def test_a_word_that_would_end_the_command_is_refused(word: str) -> None:
     """A bare semicolon is systemd's end of a command: the next word would be run on the host."""
     evil = {"allowed_origins": [word, "/bin/sh", "-c", "id"]}
-    with pytest.raises(UserError, match="can't hand on the word"):
+    with pytest.raises(UserError, match="can't pass on the argument"):
         quadlet(arguments=evil)
     assert word in container(arguments=evil)["args"]
 

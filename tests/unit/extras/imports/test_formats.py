@@ -244,3 +244,35 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
     alone = recipe(of_text(yaml.safe_dump(page), cluster=True))
     assert alone["ranks"] == {"tensor": 8}
     assert alone["arguments"]["moe_backend"] == "deep_gemm"
+
+
+def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As DeepSeek-V4-Flash of vLLM's recipes has it: the body has DSpark's draft module itself."""
+
+    def args(tokens: int) -> dict[str, list[str]]:
+        config = {"method": "dspark", "num_speculative_tokens": tokens}
+        return {"args": ["--speculative-config", json.dumps(config)]}
+
+    modes = {
+        "mtp": args(2),
+        "dspark": {**args(7), "hardware_overrides": {"dgx_spark_gb10": args(5)}},
+    }
+    page = {
+        "model": {"model_id": "example/Fused", "docker_image": "vllm/vllm-openai:v0.33.0"},
+        "features": {"drafting": {"default_mode": "mtp", "modes": modes}},
+        "opt_in_features": ["drafting"],
+        "variants": {"fused": {"default_modes": {"drafting": "dspark"}}, "plain": {}},
+    }
+    text = yaml.safe_dump(page)
+    for gpu, tokens in (("gb10", 5), ("rtx5090", 7)):
+        made = recipe(of_text(text, variants=("fused",), gpu=gpu))["arguments"]
+        expected = {"method": "dspark", "num_speculative_tokens": tokens}
+        assert made["speculative_config"] == expected
+    assert "features.drafting" in findings_of(of_text(text, variants=("plain",)), "left-out")
+    monkeypatch.chdir(tmp_path)
+    write(of_text(text, variants=("fused",)), tmp_path / "catalog", replace=False)
+    data = {"services": {"s": {"recipe": "mine-fused"}}}
+    fleet = plan_fleet([HostInput("box", data, lambda _: "inventory")])
+    assert [item.id for item in fleet.hosts["box"].violations if item.stops] == []

@@ -1,4 +1,4 @@
-"""What is wrong now, from what hosts and their watch say."""
+"""Present findings, from answers of hosts and their watch."""
 
 from dataclasses import replace
 from typing import Any

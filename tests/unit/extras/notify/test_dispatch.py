@@ -1,4 +1,4 @@
-"""What is said to whom and when: once, folded, not too often, and not again after a restart."""
+"""Notices go out once, folded, not too often, and not again after a restart."""
 
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
     assert len(fleet.got) <= HOURLY * 4
     # At the end everything was said.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
-    assert len(fleet.record.recipients[NTFY.key].told) == 39
+    assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
 
 def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:

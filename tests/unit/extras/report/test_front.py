@@ -1,4 +1,4 @@
-"""What is said first: what is wrong and where, since when and since which change; then the rest."""
+"""Faults come first, with host, time and the change since which they occur; then the rest."""
 
 import datetime as dt
 from dataclasses import replace

@@ -27,12 +27,12 @@ class Command:
     """Command that a recipe starts.
 
     Attributes:
-        words: everything after ``vllm serve``.
+        arguments: everything after ``vllm serve``.
         environment: assignments before it.
         used: placeholders that it has.
     """
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     environment: dict[str, str]
     used: frozenset[str]
 

@@ -1,0 +1,100 @@
+"""GGUF files of a repository, and what the header of such a file says."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from sparkwright.catalog import data
+from sparkwright.catalog.data import repository
+
+_PATH = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
+#: A file of a repository: its path becomes part of directories, commands and keys of the lock.
+GgufFile = Annotated[
+    str,
+    StringConstraints(pattern=rf"^{_PATH}(/{_PATH})*\.gguf$", max_length=200),
+    data.Straight,
+]
+_Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+#: Becomes part of a directory's name.
+_Quantization = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,19}$")]
+_Count = Annotated[int, Field(strict=True, gt=0, le=2**40)]
+_Bytes = Annotated[int, Field(strict=True, ge=0, le=2**50)]
+
+
+def split(model: str) -> tuple[str, str]:
+    """The repository, and what is chosen of it: a quantization, a file, or nothing."""
+    name, _, quantization = model.partition(":")
+    owner, name, *path = name.split("/")
+    return f"{owner}/{name}", quantization or "/".join(path)
+
+
+def _model(name: str) -> str:
+    repository(split(name)[0])
+    return name
+
+
+#: A Hugging Face repository, or one of its GGUF files: ``org/name:Q4_K_M``, ``org/name/file.gguf``.
+ModelName = Annotated[
+    str,
+    StringConstraints(
+        pattern=rf"^{data.REPOSITORY}(:[A-Za-z0-9][A-Za-z0-9_-]{{0,29}}|(/{_PATH})+\.gguf)?$",
+        max_length=400,
+    ),
+    data.Straight,
+    AfterValidator(_model),
+]
+
+
+class Gguf(data.Data):
+    """Statements of a GGUF header about its model.
+
+    Attributes:
+        file: its path in the repository; of a split model, that of the first part.
+        projector: path of the file that reads images; None without one.
+        projector_bytes: size of that file.
+        architecture: as llama.cpp names it, such as ``qwen3moe``.
+        quantization: the name of its file type, such as ``Q4_K_M``; None where it has no name.
+        parameters: numbers in all tensors.
+        layers: blocks.
+        context: tokens that it was made for.
+        embedding: numbers of a token's vector.
+        heads: of attention, in the block that has most.
+        kv_heads: heads of keys and values in each block; 0 in a block that keeps a state instead.
+        key_length, value_length: numbers in a head.
+        window: tokens that blocks with a sliding window keep; None without such blocks.
+        window_layers: how many blocks have that window, as far as the header or llama.cpp says.
+        experts, experts_used: of a mixture of experts, and how many a token goes through.
+        pooling: of a model that gives vectors or scores; None for one that writes text.
+        tokenizer: kind of its tokenizer; None where the file has none.
+        layer_bytes: bytes of the tensors of each block, all parts of the file together.
+        expert_bytes: bytes of all experts' tensors, which are part of the blocks.
+        other_bytes: bytes of the tensors outside of blocks: embeddings and output.
+    """
+
+    file: GgufFile
+    projector: GgufFile | None = None
+    projector_bytes: _Bytes = 0
+    architecture: _Word
+    quantization: _Quantization | None = None
+    parameters: _Count
+    layers: _Count
+    context: _Count | None = None
+    embedding: _Count | None = None
+    heads: _Count | None = None
+    kv_heads: tuple[Annotated[int, Field(strict=True, ge=0, le=2**20)], ...] = ()
+    key_length: _Count | None = None
+    value_length: _Count | None = None
+    window: _Count | None = None
+    window_layers: Annotated[int, Field(strict=True, ge=0, le=2**20)] = 0
+    experts: _Count | None = None
+    experts_used: _Count | None = None
+    pooling: Literal["mean", "cls", "last", "rank"] | None = None
+    tokenizer: _Word | None = None
+    layer_bytes: tuple[_Bytes, ...] = ()
+    expert_bytes: _Bytes = 0
+    other_bytes: _Bytes = 0
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of all tensors, without the projector's."""
+        return sum(self.layer_bytes) + self.other_bytes

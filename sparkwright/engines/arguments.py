@@ -1,0 +1,293 @@
+"""Judge arguments and variables of a service by what a version of its engine takes.
+
+Parsers let much pass (unknown backends, shares above 1, negative lengths, abbreviations), and the
+engine finds it only after minutes of boot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparkwright.engines.tables import Argument, Table, Tables, release
+from sparkwright.findings.check import Judgement, Symptom
+from sparkwright.findings.finding import Severity
+from sparkwright.findings.user_error import Fault, suggest
+from sparkwright.text.shipped_yaml import beside, read
+
+if TYPE_CHECKING:  # commands that ask hosts load no catalog
+    from sparkwright.catalog.data import ArgumentValue
+
+#: Texts of the checks on arguments, whatever the engine.
+TEXTS = Path(__file__).with_name("checks.yaml")
+_IDS = (
+    "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
+    "unknown-name", "speculative-key", "removed-variable", "misspelt-variable",
+)  # fmt: skip
+#: Checks that may be mistaken where the version has no table of its own.
+_UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
+#: The fewest letters that count as an abbreviation, which parsers of Python take.
+_LETTERS = 3
+
+
+class Parser:
+    """Arguments and variables that an engine takes, by version.
+
+    Attributes:
+        title: of the engine, as messages name it.
+        tables: arguments by version.
+        spellings: argument, as rules call it -> other facts that set it, each with the values that
+            it stands for; without values, the value itself.
+    """
+
+    def __init__(self, title: str, folder: Path, data: Mapping[str, Any]) -> None:
+        """Read the tables in a folder; ``data`` is engine.yaml beside it."""
+        self.title, self.tables, self.data = title, Tables(folder / "tables"), data
+        self.spellings: Mapping[str, Mapping[str, Mapping[str, Any]]] = data.get("spellings", {})
+        self._variables = folder / "variables.yaml"
+
+    @cached_property
+    def variables(self) -> dict[str, dict[str, Any]]:
+        """Entry of each variable in variables.yaml."""
+        return read(self._variables) if self._variables.is_file() else {}
+
+    def spelling(self, key: str, version: str | None) -> str:
+        """An argument's name as tables have it, in a version: ``--max-num-seqs`` and a second name
+        as ``max_num_seqs``."""
+        name = key.replace("-", "_").removeprefix("__")
+        tables = self.tables
+        return tables.table(tables.nearest(version)).aliases.get(name, name) if version else name
+
+    def own_setting(self, argument: str) -> str | None:
+        """The setting that an argument belongs to, however it is spelt; None for every other."""
+        name = argument.replace("-", "_").strip("_")
+        for own, setting in self.data["settings"].items():
+            if len(name) >= _LETTERS and own.startswith(name):
+                return str(setting)
+        return None
+
+    def misplaced(self, arguments: Iterable[str]) -> Iterator[Fault]:
+        """Arguments that are settings of the service."""
+        for argument in arguments:
+            if setting := self.own_setting(argument):
+                reason = "this is a setting of its own, not an argument"
+                yield argument, reason, f"write {setting}"
+
+    def judgement(self, id_: str) -> Judgement[Any]:
+        """The check of a service's arguments and variables, under an id of the engine's."""
+
+        def judge(context: Any) -> Iterator[Symptom]:
+            builds = self.data.get("builds", {}).get(context.image.name, {})
+            also = {**self.data.get("replaced", {}), **builds}
+            yield from self.check(context.version, context.arguments, context.environment, also)
+            for fact, spellings in self.spellings.items():
+                first = fact.removeprefix("argument.")
+                parts = [
+                    name.removeprefix("argument.") for name in spellings if name.count(".") > 1
+                ]
+                for part in parts if first in context.written else ():
+                    if part in context.parts:
+                        yield self.symptom("argument-twice", part, "part", first=first)
+
+        return Judgement((id_, *_IDS), judge)
+
+    def symptom(self, id_: str, argument: str, case: str = "", **values: object) -> Symptom:
+        """A symptom in an argument."""
+        symptom = Symptom(id_, case, engine=self.title, argument=argument)
+        symptom.values.update(values)
+        return symptom
+
+    def check(
+        self,
+        version: str | None,
+        arguments: Mapping[str, ArgumentValue],
+        environment: Mapping[str, str],
+        also: Mapping[str, Collection[str]],
+    ) -> Iterator[Symptom]:
+        """Everything that a version does not take.
+
+        Args:
+            version: None where no card says it, and then arguments are not judged.
+            arguments: with underscores, as recipes have them.
+            also: argument -> values that this build takes besides the stock engine's.
+        """
+        yield from self._check_variables(version, environment)
+        if version is not None:
+            yield from _Checker(self, version, also).check(arguments)
+
+    def _check_variables(
+        self, version: str | None, environment: Mapping[str, str]
+    ) -> Iterator[Symptom]:
+        variables, prefix = self.variables, self.data.get("variables", "")
+        for name in environment:
+            own = variables.get(name, {})
+            near = get_close_matches(name, variables, n=1, cutoff=0.9)
+            if not own and prefix and name.startswith(prefix) and near:
+                values = {"near": near[0], "source": variables[near[0]]["source"]}
+                yield Symptom("misspelt-variable", engine=self.title, name=name, **values)
+            until = own.get("until")
+            if version and until and release(version) >= release(until):
+                values = {"remedy": own["instead"], "source": own["source"]}
+                yield Symptom(
+                    "removed-variable", engine=self.title, name=name, until=until, **values
+                )
+
+
+class _Checker:
+    def __init__(self, parser: Parser, version: str, also: Mapping[str, Collection[str]]) -> None:
+        self.parser, self.also = parser, also
+        self.table: Table = parser.tables.table(parser.tables.nearest(version))
+        # Judged by another version's table, what is unknown may still be right.
+        self.exact = self.table.version == version
+        note = "" if self.exact else f"; there is no table of {version}"
+        self.source = f"{parser.title} {self.table.version}'s own parser{note}"
+
+    def check(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[Symptom]:
+        spelt: dict[str, str] = {}
+        for key, value in arguments.items():
+            name = self.parser.spelling(key, self.table.version)
+            argument = self.table.arguments.get(name)
+            if name in spelt:
+                yield self._symptom("argument-twice", key, first=spelt[name])
+            elif argument is None:
+                yield self._unknown(key, name)
+            elif self.table.speculative_keys and name == "speculative_config":
+                yield from self._speculative(key, value)
+            else:
+                yield from self._value(key, name, argument, value)
+            spelt.setdefault(name, key)
+
+    def _unknown(self, key: str, name: str) -> Symptom:
+        tables = map(self.parser.tables.table, self.parser.tables.versions())
+        elsewhere = [each.version for each in tables if name in {**each.arguments, **each.aliases}]
+        full = [argument for argument in self.table.arguments if argument.startswith(name)]
+        case = "elsewhere" if elsewhere else "abbreviated" if full else ""
+        if name.startswith("no_") and name[3:] in self.table.arguments:
+            remedy = f"{name[3:]}: false"
+        else:
+            remedy = full[0] if len(full) == 1 else suggest(name, [*self.table.arguments])
+        return self._symptom(
+            "unknown-argument", key, case, versions=", ".join(elsewhere),
+            own=self.table.version, remedy=remedy if len(remedy) < 200 else "",
+        )  # fmt: skip
+
+    def _value(
+        self, key: str, name: str, argument: Argument, value: ArgumentValue
+    ) -> Iterator[Symptom]:
+        if problems := _wrong_type(argument, value):
+            right = _type_remedy(name, argument)
+            yield self._symptom("argument-type", key, value=value, faults=problems, right=right)
+            return
+        choices = [*argument.choices, *self.also.get(name, ())]
+        for choice in value if isinstance(value, list) else [value]:
+            text = str(choice)
+            if argument.kind == "folded":
+                text = text.lower().replace("-", "_")
+            if argument.choices and text not in choices:
+                near = suggest(text, choices)
+                yield self._symptom("argument-choice", key, value=choice, name=name, near=near)
+        yield from self._name(key, name, value)
+        low, high = self.parser.data["ranges"].get(name, (None, None))
+        number = None if argument.kind == "auto-size" and is_auto(value) else amount(value)
+        if low is not None and number is not None and not low <= number <= high:
+            near = min(max(number, low), high)
+            yield self._symptom("argument-range", key, value=value, low=low, high=high, near=near)
+
+    def _name(self, key: str, name: str, value: object) -> Iterator[Symptom]:
+        """Parsers and backends, which argparse takes as any text."""
+        if name not in self.table.names or value is None:
+            return
+        names = (*self.table.names[name], *self.also.get(name, ()))
+        fold: Callable[[str], str] = str.upper if name == "attention_backend" else str
+        if fold(str(value)) not in {fold(own) for own in names}:
+            meant = self.parser.data.get("meant", {}).get(name, {})
+            near = meant.get(str(value)) or suggest(fold(str(value)), names)
+            kind = name.replace("_", " ")
+            yield self._symptom("unknown-name", key, value=value, kind=kind, near=near)
+
+    def _speculative(self, key: str, value: ArgumentValue) -> Iterator[Symptom]:
+        if not isinstance(value, dict):
+            right = "method, model and num_speculative_tokens"
+            yield self._symptom(
+                "argument-type", key, value=value, faults="not a mapping", right=right
+            )
+            return
+        for name in value:
+            if name not in self.table.speculative_keys:
+                near = suggest(name, self.table.speculative_keys)
+                near = f"leave it out ({near})" if near.startswith("known") else near
+                yield self._symptom("speculative-key", f"{key}.{name}", name=name, near=near)
+        yield from self._name(f"{key}.method", "speculative_method", value.get("method"))
+        for name in ("attention_backend", "quantization"):
+            yield from self._name(f"{key}.{name}", name, value.get(name))
+
+    def _symptom(self, id_: str, argument: str, case: str = "", **values: object) -> Symptom:
+        unsure = id_ in _UNSURE and not self.exact
+        symptom = self.parser.symptom(id_, argument, case, **{"source": self.source, **values})
+        symptom.severity = Severity.WARNING if unsure else None
+        return symptom
+
+
+@cache
+def _kinds() -> dict[str, dict[str, str]]:
+    """Kinds of a single value: pattern, fault and remedy."""
+    result: dict[str, dict[str, str]] = beside(__file__, "kinds.yaml")
+    return result
+
+
+def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
+    """Fault of a value's type; None where there is none."""
+    if argument.kind == "flag":
+        if not isinstance(value, bool):
+            return "a flag takes no value"
+        return None if value or argument.negatable else "this flag has no --no- form"
+    if isinstance(value, bool):
+        return "it needs a value"
+    if isinstance(value, list):
+        return None if argument.kind == "many" else "it takes one value"
+    if isinstance(value, dict):
+        return None if argument.kind == "any" else "it takes no mapping"
+    kind = _kinds().get(argument.kind)
+    if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
+        return None
+    return str(kind["fault"])
+
+
+#: Decimals go with k (1000), not with K (1024): human_readable_int of vLLM and SGLang.
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
+
+
+def is_auto(value: object) -> bool:
+    """-1 and ``auto`` leave the length to what fits: vLLM's human_readable_int_or_auto."""
+    return str(value).strip().lower() in ("-1", "auto")
+
+
+def amount(value: object) -> float | None:
+    """A number, also with a suffix: 32768, "32K" (1024 each), "32k" (1000 each)."""
+    size = _SIZE.fullmatch(str(value).strip())
+    if size is None:
+        return _number(value)
+    digits, suffix = (size[1], size[2]) if size[1] else (size[3], size[4])
+    base = 1000 if suffix.islower() else 1024
+    return _number(float(digits) * base ** ("kmgt".index(suffix.lower()) + 1))
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if abs(number) < 1e300 else None  # inf and nan are no numbers here
+
+
+def _type_remedy(name: str, argument: Argument) -> str:
+    if argument.kind == "flag":
+        return f"{name}: true ({'or false' if argument.negatable else 'or leave it out'})"
+    kind = _kinds().get(argument.kind, {"remedy": "one value, without brackets"})
+    return str(kind["remedy"])

@@ -1,0 +1,50 @@
+"""Words of a command line: arguments as words, and words as arguments."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # commands that ask hosts load no catalog
+    from sparkwright.catalog.data import ArgumentValue
+
+
+def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
+    ``max_model_len: [8192]``. Also of a command that is one word after ``bash -lc``."""
+    if any(" --" in word for word in arguments):
+        arguments = [part for word in arguments for part in split(word)]
+    result: dict[str, list[str]] = {}
+    name = ""
+    for word in arguments:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            result[name] = [value] if equals else []
+        elif name:
+            result[name].append(word)
+    return result
+
+
+def split(text: str) -> list[str]:
+    """Words as a shell has them; of an endless or an unfinished text what blanks part."""
+    try:
+        return shlex.split(text) if len(text) < 20_000 else text.split()
+    except ValueError:
+        return text.split()
+
+
+def argument_words(key: str, value: ArgumentValue) -> list[str]:
+    """Words of an argument: ``max_model_len: 8192`` -> ``--max-model-len 8192``, True -> a flag."""
+    flag = f"--{key.replace('_', '-')}"
+    if value is True:
+        return [flag]
+    if value is False:
+        return [f"--no-{flag[2:]}"]
+    if isinstance(value, dict):
+        return [flag, json.dumps(value, separators=(",", ":"))]
+    if isinstance(value, list):
+        return [flag, *map(str, value)]
+    return [flag, str(value)]

@@ -1,0 +1,36 @@
+"""Command line and environment of a container that serves with llama-server."""
+
+from collections.abc import Iterator, Mapping
+
+from sparkwright.catalog import ArgumentValue
+from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.engine import Command, Launch
+from sparkwright.engines.llamacpp.arguments import DATA
+from sparkwright.findings.user_error import Fault
+
+
+def command(launch: Launch) -> Command:
+    """``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
+
+    Boot caches come first in the environment: a recipe's own variable goes before them.
+    """
+    environment: dict[str, str] = {}
+    if launch.caches:
+        environment = {name: launch.caches + folder for name, folder in DATA["caches"].items()}
+    words = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
+    if launch.projector:
+        words += ["--mmproj", launch.projector]
+    # A path that ends in .sock is a Unix socket.
+    words += ["--host", launch.socket or launch.host]
+    words += [] if launch.socket else ["--port", str(launch.port)]
+    # Nothing is fetched at a start; the page and its tools are no route of ours.
+    words += ["--offline", "--no-ui", "--metrics"]
+    for key, value in launch.arguments.items():
+        words += argument_words(key, value)
+    return Command(words, {**environment, **launch.environment})
+
+
+def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
+    """Every service of several hosts: llama.cpp's ranks (RPC) have no key and no encryption."""
+    del arguments
+    yield "cluster", "llama.cpp serves on one host", "leave cluster out"

@@ -1,0 +1,44 @@
+"""llama.cpp's ``llama-server``, which serves GGUF files, as an engine of sparkwright."""
+
+from pathlib import Path
+
+from sparkwright.engines import command_line
+from sparkwright.engines.allowlist import Allowlist
+from sparkwright.engines.engine import Engine, Probes, Routes
+from sparkwright.engines.llamacpp import arguments, command, derive, limits, memory
+from sparkwright.engines.llamacpp.arguments import DATA
+from sparkwright.text.shipped_yaml import beside
+
+ENGINE = Engine(
+    name="llamacpp",
+    title="llama.cpp",
+    program="llama-server",
+    key_variable="LLAMA_API_KEY",
+    routes=Routes.of(DATA["routes"]),
+    caches=DATA["caches"],
+    parallel={},
+    metrics=DATA["metrics"],
+    graphs=DATA["graphs"],
+    checks=(arguments,),
+    check_texts=Path(__file__).with_name("checks.yaml"),
+    allowlist=Allowlist(**beside(__file__, "allowlist.yaml")),
+    stock_image="llamacpp",
+    probes=Probes(**DATA["probes"]),
+    limit_names=DATA["limits"],
+    overhead_gib=memory.OVERHEAD_GIB,
+    parser=arguments.PARSER,
+    gpu_counts=(),
+    formats=("gguf",),
+    unproven="llama-server ran on a CPU; no CUDA build of it has run with sparkwright yet",
+    limits=limits.limits,
+    kv_bytes=memory.kv_bytes,
+    command=command.command,
+    read_words=command_line.read_words,
+    refused=lambda *_: iter(()),
+    read_back=lambda *_: None,
+    rank_environment=lambda _: {},
+    rank_misuses=command.rank_misuses,
+    seen_faults=lambda *_: iter(()),
+    template_marks=derive.marks,
+    derive=derive.derive,
+)

@@ -1,0 +1,38 @@
+"""Arguments of a service by neutral names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparkwright.engines.arguments import amount
+from sparkwright.engines.engine import Limits
+
+#: Slots that ``--parallel`` -1 starts, which share one KV cache (tools/server/server-context.cpp).
+AUTO_SLOTS = 4
+
+
+def limits(arguments: Mapping[str, Any]) -> Limits:
+    """Limits in arguments of a plan, or of a container's command line, where values are texts."""
+    whole, slots = amount(arguments.get("ctx_size")), amount(arguments.get("parallel")) or -1
+    count = int(slots) if slots > 0 else AUTO_SLOTS
+    shared = _flag(arguments, "kv_unified", default=slots < 0)
+    drafts = str(arguments.get("spec_type") or "none")
+    speculates = drafts != "none" or arguments.get("model_draft") is not None
+    return Limits(
+        # The context of all slots together; each has its part, unless they share it.
+        context=int(whole / (1 if shared else count)) if whole is not None else 0,
+        sequences=count,
+        tools="jinja" if _flag(arguments, "jinja", default=True) else None,
+        reasoning=arguments.get("reasoning_format") != "none",
+        speculative={"method": drafts} if speculates else None,
+        caching=_flag(arguments, "cache_prompt", default=True),
+        blind=None if _flag(arguments, "mmproj_auto", default=True) else "mmproj_auto: false",
+        pools=_flag(arguments, "embeddings") or _flag(arguments, "reranking"),
+    )
+
+
+def _flag(arguments: Mapping[str, Any], name: str, *, default: bool = False) -> bool:
+    """Whether a flag is set: in a container's command line it has no value."""
+    if f"no_{name}" in arguments:
+        return False
+    value = arguments.get(name)
+    return default if value is None else value is not False
