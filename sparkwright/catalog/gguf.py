@@ -9,11 +9,8 @@ from sparkwright.catalog.data import repository
 
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
 #: A file of a repository: its path becomes part of directories, commands and keys of the lock.
-GgufFile = Annotated[
-    str,
-    StringConstraints(pattern=rf"^{_PATH}(/{_PATH})*\.gguf$", max_length=200),
-    data.Straight,
-]
+GGUF_FILE = rf"^{_PATH}(/{_PATH})*\.gguf$"
+GgufFile = Annotated[str, StringConstraints(pattern=GGUF_FILE, max_length=200)]
 _Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 #: Becomes part of a directory's name.
 _Quantization = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,19}$")]
@@ -40,7 +37,6 @@ ModelName = Annotated[
         pattern=rf"^{data.REPOSITORY}(:[A-Za-z0-9][A-Za-z0-9_-]{{0,29}}|(/{_PATH})+\.gguf)?$",
         max_length=400,
     ),
-    data.Straight,
     AfterValidator(_model),
 ]
 

@@ -8,6 +8,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sparkwright.documents.bounds import Unusable
 from sparkwright.text.shipped_yaml import beside
@@ -23,7 +24,7 @@ MOST_BYTES = 64 << 20
 #: Values, tensors, elements of an array that is kept, bytes of a name, and dimensions of a tensor.
 _MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8
 _FIRST, _NEXT = 512 << 10, 8 << 20
-_NUMBERS_MOST = 1 << 40
+_LARGEST = 1 << 40
 TYPES: dict[int, tuple[int, int]] = beside(__file__, "gguf.yaml")["types"]
 
 
@@ -32,8 +33,8 @@ class Header:
     """A header.
 
     Attributes:
-        values: by key; of arrays the short ones of numbers alone, and no texts beyond 1 MiB.
-        tensors: name -> how many numbers it has, and bytes up to the next tensor.
+        values: by key; of arrays the short ones of numbers alone.
+        tensors: name -> how many numbers it has, and their bytes.
     """
 
     values: Mapping[str, Value]
@@ -74,8 +75,8 @@ def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[in
     places: dict[int, tuple[str, int, int]] = {}
     for _ in range(count):
         name = text.name()
-        shape = [text.number("Q") for _ in range(text.count(_DIMENSIONS, "I"))]
-        numbers, kind = math.prod(shape), text.number("I")
+        numbers = math.prod(text.numbers(text.count(_DIMENSIONS, "I"), "Q"))
+        kind = text.number("I")
         places[text.number("Q")] = name, numbers, kind
     if not isinstance(alignment, int) or not 0 < alignment <= _MOST or alignment & alignment - 1:
         raise _fault("its alignment is not a power of two")
@@ -85,11 +86,8 @@ def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[in
         name, numbers, kind = places[offset]
         length, per = TYPES.get(kind, (end - offset, numbers or 1))
         result[name] = numbers, numbers * length // per
-        if (
-            offset % alignment
-            or not 0 <= result[name][1] <= end - offset
-            or numbers > _NUMBERS_MOST
-        ):
+        room = min(end - offset, _LARGEST)
+        if offset % alignment or not 0 <= result[name][1] <= room or numbers > _LARGEST:
             raise _fault("a tensor lies outside of the file")
     if len(result) != count:
         raise _fault("two tensors have one name, or one place")
@@ -128,12 +126,14 @@ class _Text:
         self.at += length
         return bytes(self._data[self.at - length : self.at])
 
-    def number(self, letter: str) -> int:
+    def number(self, letter: str) -> Any:
         """The next number."""
-        result: int = struct.unpack(self.order + letter, self.take(struct.calcsize("=" + letter)))[
-            0
-        ]
-        return result
+        return self.numbers(1, letter)[0]
+
+    def numbers(self, count: int, letter: str) -> tuple[Any, ...]:
+        """The next numbers; nothing of more than are kept."""
+        data = self.take(count * struct.calcsize(f"={letter}"))
+        return struct.unpack(f"{self.order}{count}{letter}", data) if count <= _KEPT else ()
 
     def count(self, most: int, letter: str = "Q") -> int:
         """The next number, of things that follow."""
@@ -150,15 +150,12 @@ class _Text:
         if letter := _NUMBERS.get(kind):
             return self.number(letter)
         if kind == _STRING:
-            length = self.number("Q")
-            text = self.take(length)
-            return text.decode("utf-8", "replace") if length <= 1 << 20 else None
+            return self.take(self.number("Q")).decode("utf-8", "replace")
         if kind != _ARRAY:
             raise _fault(f"a value has the kind {kind}, which is not known")
         kind, count = self.number("I"), self.number("Q")
         if letter := _NUMBERS.get(kind):
-            data = self.take(count * struct.calcsize(f"={letter}"))
-            return struct.unpack(f"{self.order}{count}{letter}", data) if count <= _KEPT else None
+            return self.numbers(count, letter) or None
         if kind != _STRING:
             raise _fault("it has arrays within arrays")
         self._skip_texts(count)

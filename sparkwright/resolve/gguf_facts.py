@@ -18,7 +18,11 @@ from sparkwright.text.shipped_yaml import beside
 _DATA: dict[str, dict[Any, Any]] = beside(__file__, "gguf.yaml")
 #: More blocks than any model has.
 _MOST_LAYERS = 1 << 10
-_SAMPLING = {"temp": "temperature", "top_p": "top_p", "top_k": "top_k"}
+_SAMPLING = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k"}
+_KEYS = {
+    "layers": "block_count", "context": "context_length", "embedding": "embedding_length",
+    "experts": "expert_count", "experts_used": "expert_used_count",
+}  # fmt: skip
 
 
 def facts_of_headers(
@@ -42,43 +46,36 @@ def facts_of_headers(
         Unusable: for a file that is no model, or whose values contradict each other.
     """
     values = headers[0].values
-    name = values.get("general.architecture")
-    kind = values.get("general.type", "model")
-    if kind != "model" or name == "clip" or "general.architecture" not in values:
+    name, kind = values.get("general.architecture"), values.get("general.type", "model")
+    if kind != "model" or name in (None, "clip"):
         raise _fault("it is no model: an adapter, a projector or an importance matrix")
     own = {key.removeprefix(f"{name}."): value for key, value in values.items()}
     layers = whole(own, "block_count") or 0
     if not 0 < layers <= _MOST_LAYERS:
         raise _fault("it does not say how many blocks it has")
-    heads = _by_layer(own, "attention.head_count", layers)
-    kv_heads = _kv_heads(own, heads, layers)
-    windows = _windows(own, str(name), layers)
-    sizes = _sizes(headers, layers)
-    lengths = _lengths(own, max(heads, default=0))
-    template = values.get("tokenizer.chat_template")
-    tokenizer = values.get("tokenizer.ggml.model")
+    heads = max(_by_layer(own, "attention.head_count", layers), default=0)
+    kv_heads, windows = _kv_heads(own, heads, layers), _windows(own, str(name), layers)
+    lengths = _lengths(own, heads)
     file_type = values.get("general.file_type")
+    data = {
+        **{key: whole(own, given) for key, given in _KEYS.items()}, **_sizes(headers, layers),
+        "file": file, "projector": projector[0], "projector_bytes": projector[1],
+        "architecture": name, "heads": heads or None, "kv_heads": kv_heads,
+        "quantization": _DATA["file_types"].get(file_type & 1023 if _counts(file_type) else None),
+        "key_length": lengths[0] or None, "value_length": lengths[1] or None,
+        "window": max(windows) or None, "window_layers": sum(map(bool, windows)),
+        "pooling": _DATA["pooling"].get(own.get("pooling_type")),
+        "tokenizer": values.get("tokenizer.ggml.model"),
+    }  # fmt: skip
     try:
-        gguf = Gguf.model_validate({
-            **sizes, "file": file, "projector": projector[0], "projector_bytes": projector[1],
-            "architecture": name, "layers": layers, "context": whole(own, "context_length"),
-            "quantization": _DATA["file_types"].get(file_type & 1023)
-            if isinstance(file_type, int) else None,
-            "embedding": whole(own, "embedding_length"), "heads": max(heads, default=0) or None,
-            "kv_heads": kv_heads, "key_length": lengths[0] or None,
-            "value_length": lengths[1] or None,
-            "window": max(windows) or None, "window_layers": sum(map(bool, windows)),
-            "experts": whole(own, "expert_count"), "experts_used": whole(own, "expert_used_count"),
-            "pooling": _DATA["pooling"].get(own.get("pooling_type")),
-            "tokenizer": tokenizer if isinstance(tokenizer, str) else None,
-        })  # fmt: skip
+        gguf = Gguf.model_validate(data)
     except ValidationError as error:
         keys = ", ".join(str(item["loc"][0]) for item in error.errors())
         raise _fault(f"its header makes no sense ({keys})") from None
+    sampling = {key: values.get(f"general.sampling.{given}") for key, given in _SAMPLING.items()}
     facts = facts_of(
-        {"model_type": name, "max_position_embeddings": gguf.context},
-        {_SAMPLING[key]: values.get(f"general.sampling.{key}") for key in _SAMPLING},
-        {"chat_template": template}, marks=marks, license=license,
+        {"model_type": name, "max_position_embeddings": gguf.context}, sampling,
+        {"chat_template": values.get("tokenizer.chat_template")}, marks=marks, license=license,
     )  # fmt: skip
     update = {
         "gguf": gguf, "quantization": gguf.quantization, "vision": gguf.projector is not None,
@@ -96,13 +93,13 @@ def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
     return result
 
 
-def _counts(value: object) -> bool:
+def _counts(value: Any) -> bool:
     return isinstance(value, int) and 0 <= value < 1 << 20
 
 
-def _kv_heads(values: Mapping[str, Any], heads: list[int], layers: int) -> list[int]:
+def _kv_heads(values: Mapping[str, Any], heads: int, layers: int) -> list[int]:
     """Of each block; 0 in blocks that keep a state instead, or use the keys of another."""
-    result = _by_layer(values, "attention.head_count_kv", layers) or heads
+    result = _by_layer(values, "attention.head_count_kv", layers) or [heads] * layers
     interval = whole(values, "full_attention_interval") or 1
     shared = whole(values, "attention.shared_kv_layers") or 0
     return [

@@ -1,18 +1,16 @@
 """GGUF files of a repository of many quantizations, and which of them are served."""
 
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter, ValidationError
-
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.catalog.gguf import GgufFile
+from sparkwright.catalog.gguf import GGUF_FILE
 from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.text.sizes import GIB
 
-_PATH: TypeAdapter[str] = TypeAdapter(GgufFile)
 _PART = re.compile(r"-(\d{5})-of-(\d{5})$")
 _LABEL = re.compile(
     r"(?:^|[-._/])((?:UD-)?(?:I?Q\d_[A-Z0-9]+(?:_[A-Z0-9]+)*|T?Q\d_0|B?F16|F32|MXFP4(?:_MOE)?|NVFP4))"
@@ -27,7 +25,8 @@ _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
 #: chosen: what is left beyond them makes the context longer.
 TOKENS, OVERHEAD_GIB = 8192, 1.0
-_NAMED = 40
+#: Models that a message lists, and parts of one.
+_LISTED, _PARTS = 40, 1000
 #: Facts of a model with this projector, by its headers.
 Facts = tuple[ModelFacts, tuple[KvLayers, ...]]
 
@@ -47,15 +46,10 @@ class GgufModel:
     size: int
 
     @property
-    def title(self) -> str:
-        """What a user writes to have it, and its size."""
-        return f"{self.label or self.parts[0]} ({self.size / GIB:.1f} GiB)"
-
-    @property
     def family(self) -> str:
         """Its name without the quantization: the same for all quantizations of one model."""
-        stem = _PART.sub("", self.parts[0].rpartition("/")[2].removesuffix(".gguf"))
-        return stem.lower().replace(self.label.lower(), "").strip("-._") if self.label else stem
+        name = _PART.sub("", self.parts[0].rpartition("/")[2].removesuffix(".gguf")).lower()
+        return name.replace(self.label.lower(), "").strip("-._")
 
 
 def choose(
@@ -66,35 +60,59 @@ def choose(
     Args:
         sizes: of every file of the repository.
         choice: as in ``ModelReference``.
+        read: returns the facts of a model with a projector.
 
     Raises:
         Unusable: where it leads to no model, or to several.
     """
-    models = models_of(sizes)
-    file, _, projector = choice.partition(",")
-    image = projector_of(sizes) if not projector else projector if projector != "none" else None
+    models, (file, _, named) = models_of(sizes), choice.partition(",")
+    image = _projector(sizes) if not named else named if named != "none" else None
     if image is not None and image not in sizes:
         raise _unclear(f"no file is {image}", models)
-    if not (room := _ROOM.fullmatch(choice)):
-        if not choice:
-            raise _unclear("its GPU's memory, by which a GGUF file is chosen, is unknown", models)
-        model = _named(models, file)
-        facts = _read(model, sizes, image, read)
-        return tuple(filter(None, (*model.parts, image))), facts
-    left = float(room[1]) * GIB - OVERHEAD_GIB * GIB - sizes.get(image or "", 0)
-    cache = 0
-    for model in _by_size(models):
+    room = _ROOM.fullmatch(choice)
+    left = cache = math.inf
+    if room:
+        candidates, cache = _quantizations(models), 0
+        left = (float(room[1]) - OVERHEAD_GIB) * GIB - sizes.get(image or "", 0)
+    else:
+        candidates = [_named(models, file)]
+    for model in candidates:
         if left - model.size < cache:
             continue
-        facts = _read(model, sizes, image, read)
-        tokens = min(TOKENS, facts[0].context or TOKENS)
-        cache = sum(
-            4 * kind.layers * kind.heads * kind.head_dim * min(tokens, kind.window or tokens)
-            for kind in facts[1]
-        )
+        if missing := [path for path in model.parts if path not in sizes]:
+            problem = f"{missing[0]}, a part of {model.parts[0]}, is missing"
+            raise Unusable(problem, "name another quantization")
+        facts = read(model, image)
+        cache = _cache(facts) if room else 0
         if left - model.size >= cache:
             return tuple(filter(None, (*model.parts, image))), facts
-    raise _unclear(f"no GGUF file fits {room[0]} with {TOKENS} tokens of context", models)
+    raise _unclear(f"no GGUF file fits {choice} with {TOKENS} tokens of context", models)
+
+
+def _cache(facts: Facts) -> int:
+    """Bytes of keys and values."""
+    tokens = min(TOKENS, facts[0].context or TOKENS)
+    return sum(
+        4 * kind.layers * kind.heads * kind.head_dim * min(tokens, kind.window or tokens)
+        for kind in facts[1]
+    )
+
+
+def models_of(sizes: Mapping[str, int]) -> list[GgufModel]:
+    """The GGUF models among a repository's files, the largest first."""
+    result = []
+    for path in sizes:
+        stem, name = path.removesuffix(".gguf"), path.rpartition("/")[2].lower()
+        part, labels = _PART.search(stem), _LABEL.findall(_PART.sub("", stem))
+        other = "mmproj" in name or ("imatrix" in name and not labels)
+        if other or not _served(path) or (part and part[1] != "00001"):
+            continue
+        count = min(int(part[2]), _PARTS) if part else 0
+        rest = (f"-{number:05d}-of-{count:05d}.gguf" for number in range(2, count + 1))
+        parts = (path, *(_PART.sub("", stem) + suffix for suffix in rest))
+        size = sum(sizes.get(each, 0) for each in parts)
+        result.append(GgufModel(parts, labels[-1].upper() if labels else "", size))
+    return sorted(result, key=lambda model: (-model.size, model.parts))
 
 
 def is_chosen(file: str | None, choice: str) -> bool:
@@ -103,92 +121,53 @@ def is_chosen(file: str | None, choice: str) -> bool:
     return choice in ("", file) or choice.upper() in labels
 
 
-def _read(
-    model: GgufModel,
-    sizes: Mapping[str, int],
-    image: str | None,
-    read: Callable[[GgufModel, str | None], Facts],
-) -> Facts:
-    if missing := [path for path in model.parts if path not in sizes]:
-        raise _unclear(f"{missing[0]}, a part of {model.parts[0]}, is missing", [])
-    return read(model, image)
-
-
-def models_of(sizes: Mapping[str, int]) -> list[GgufModel]:
-    """The GGUF models among a repository's files, the largest first."""
-    result = []
-    for path, size in sizes.items():
-        stem, name = path.removesuffix(".gguf"), path.rpartition("/")[2].lower()
-        part = _PART.search(stem)
-        labels = _LABEL.findall(_PART.sub("", stem))
-        matrix = "imatrix" in name and not labels
-        if not _served(path) or "mmproj" in name or matrix or (part and part[1] != "00001"):
-            continue
-        parts: tuple[str, ...] = (path,)
-        if part:
-            rest = range(2, min(int(part[2]), 1000) + 1)
-            head = stem.removesuffix(part[0])
-            parts += tuple(f"{head}-{number:05d}-of-{part[2]}.gguf" for number in rest)
-        size = sum(sizes.get(each, 0) for each in parts)
-        result.append(GgufModel(parts, labels[-1].upper() if labels else "", size))
-    return sorted(result, key=lambda model: (-model.size, model.parts))
-
-
 def _named(models: list[GgufModel], choice: str) -> GgufModel:
-    """The model of a quantization or a path.
-
-    Raises:
-        Unusable: where there is none, or more than one.
-    """
-    wanted = choice.upper()
-    by_path = [model for model in models if model.parts[0] == choice]
-    exact = [model for model in models if model.label == wanted]
-    ending = [model for model in models if model.label.endswith(f"-{wanted}")]
-    result = by_path or exact or ending
+    """The model of a quantization or a path."""
+    if not choice:
+        raise _unclear("its GPU's memory, by which a GGUF file is chosen, is unknown", models)
+    label = choice.upper()
+    result = (
+        [model for model in models if model.parts[0] == choice]
+        or [model for model in models if model.label == label]
+        or [model for model in models if model.label.endswith(f"-{label}")]
+    )
     if len(result) == 1:
         return result[0]
-    problem = f"more than one GGUF file is {choice}" if result else f"no GGUF file is {choice}"
-    raise _unclear(problem, result or models, paths=bool(result))
+    count = "more than one" if result else "no"
+    raise _unclear(f"{count} GGUF file is {choice}", result or models)
 
 
-def _by_size(models: list[GgufModel]) -> Iterator[GgufModel]:
-    """Models that may be served where no quantization is named, the best first.
-
-    Raises:
-        Unusable: where they are quantizations of more than one model.
-    """
-    quantized = [model for model in models if model.label.rpartition("-")[2] not in _FULL]
-    if len({model.family for model in quantized or models}) > 1:
-        raise _unclear("it has GGUF files of more than one model", models, paths=True)
-    yield from quantized or models
+def _quantizations(models: list[GgufModel]) -> list[GgufModel]:
+    """The quantizations of a model, the largest first; it unquantized where there are none."""
+    result = [model for model in models if model.label.rpartition("-")[2] not in _FULL] or models
+    if len({model.family for model in result}) > 1:
+        raise _unclear("it has GGUF files of more than one model", models)
+    return result
 
 
-def projector_of(sizes: Mapping[str, int]) -> str | None:
+def _projector(sizes: Mapping[str, int]) -> str | None:
     """The file that reads images, where there is one."""
-    result = [path for path in sizes if _served(path) and "mmproj" in path.lower()]
-
-    def order(path: str) -> tuple[int, int, str]:
-        label = next(iter(_LABEL.findall(path.removesuffix(".gguf"))), "").upper()
-        rank = _PROJECTORS.index(label) if label in _PROJECTORS else len(_PROJECTORS)
-        return rank, sizes[path], path
-
-    return min(result, key=order, default=None)
-
-
-def _unclear(problem: str, models: list[GgufModel], *, paths: bool = False) -> Unusable:
-    """A choice that leads to no model, or to several; its message names those that there are."""
-    titles = [
-        f"{each.parts[0]} ({each.size / GIB:.1f} GiB)" if paths else each.title for each in models
+    paths = sorted(path for path in sizes if _served(path) and "mmproj" in path.lower())
+    first = [
+        path for label in _PROJECTORS for path in paths if label in _LABEL.findall(path.upper())
     ]
-    more = f" and {len(titles) - _NAMED} more" if len(titles) > _NAMED else ""
-    listed = ", ".join(titles[:_NAMED]) + more
+    return next(iter(first or paths), None)
+
+
+def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
+    """A choice that leads to no model, or to several; its message names those that there are."""
+    labels = {model.label for model in models}
+    titles = [
+        f"{model.label if len(labels) == len(models) and model.label else model.parts[0]} "
+        f"({model.size / GIB:.1f} GiB)"
+        for model in models
+    ]
+    more = f" and {len(titles) - _LISTED} more" if len(titles) > _LISTED else ""
+    listed = ", ".join(titles[:_LISTED]) or "none"
     remedy = "name a quantization (org/name:Q4_K_M) or a file (org/name/file.gguf)"
-    return Unusable(f"{problem}; it has {listed or 'none'}", remedy)
+    return Unusable(f"{problem}; it has {listed}{more}", remedy)
 
 
 def _served(path: str) -> bool:
     """Whether a file is GGUF, by a name that paths and commands can have."""
-    try:
-        return bool(_PATH.validate_python(path))
-    except ValidationError:
-        return False
+    return len(path) <= 200 and re.fullmatch(GGUF_FILE, path) is not None

@@ -19,7 +19,7 @@ from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.resolve.credentials import hub_token
-from sparkwright.resolve.gguf_files import is_chosen
+from sparkwright.resolve.gguf_files import TOKENS, is_chosen
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
@@ -118,8 +118,10 @@ def _room(host: ReadHost) -> str:
     """The memory for a service that names a model: of the card, among all that do."""
     if (gpu := _gpu(host)) is None:
         return ""
-    pool = LEAST_SPARK_GIB - SYSTEM_GIB if gpu.unified else gpu.vram_gib
-    services = sum(service.model is not None for service in host.settings.services.values())
+    settings, pool = host.settings, gpu.vram_gib
+    if gpu.unified:
+        pool = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
+    services = sum(service.model is not None for service in settings.services.values())
     return f"{pool / services:.1f}GiB" if pool else ""
 
 
@@ -225,12 +227,12 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             problems += derived.questions
             services[name] = derived.service
             reference = replace(reference, choice=reference.choice if resolved.part else "")
-            chosen = DerivedFact("engine", engine(image.engine).title, why)
-            derivations[name] = replace(
-                derived.derivation,
-                facts=(chosen, *derived.derivation.facts),
-                choice=reference.choice,
+            listed = (
+                DerivedFact("engine", engine(image.engine).title, why),
+                *_chosen(resolved, reference.choice),
+                *derived.derivation.facts,
             )
+            derivations[name] = replace(derived.derivation, facts=listed, choice=reference.choice)
             own_known[reference.key] = resolved
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
@@ -255,6 +257,14 @@ def _engine(
     first, *others = serving(form)
     also = " or ".join(f"{engine(name).title} (engine: {name})" for name in others)
     return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
+
+
+def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
+    """The GGUF file that is served where the service names none."""
+    header = resolved.facts and resolved.facts.gguf
+    if header and choice.endswith("GiB"):
+        why = f"the largest file that fits {choice} with {TOKENS} tokens of context"
+        yield DerivedFact("chosen", f"{header.quantization} of {resolved.repository}", why)
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
