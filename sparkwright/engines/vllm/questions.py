@@ -19,7 +19,7 @@ def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
 
 def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
     facts, given = subject.facts, subject.service.arguments
-    if not subject.weights:
+    if not subject.weights or facts.gguf:
         gguf = any(".gguf" in file for file in subject.resolved.files)
         yield Symptom("weights", kind="GGUF" if gguf else "no")
     if facts.architecture is None:
