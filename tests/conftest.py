@@ -7,13 +7,17 @@ wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the
 import gc
 import os
 import signal
+import sys
 import threading
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sparkwright import catalog
+from sparkwright.catalog import Catalog, reader
 from sparkwright.documents.parsed_yaml import ParsedFiles
 
 _HERE = Path(__file__).parent
@@ -46,6 +50,9 @@ settings.register_profile(
 settings.load_profile("sparkwright")
 
 
+gc.disable()  # until all tests are collected
+
+
 def pytest_configure() -> None:
     """Give programs that tests start the same environment everywhere.
 
@@ -55,31 +62,46 @@ def pytest_configure() -> None:
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
         os.unsetenv(name)
-    _parse_the_shipped_catalog_once()
+    # Grammars of formats, which take jsonschema a second to compile, and no test asks for.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    _read_the_shipped_catalog_once()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _parse_the_shipped_catalog_once() -> None:
-    """Its hundred files are the same for all tests; each test still has its own entries made."""
-    whole = ParsedFiles.load
-    parsed = cache(partial(whole, ParsedFiles()))
+def _read_the_shipped_catalog_once() -> None:
+    """Its hundred files are the same for all tests, and their entries are frozen; each test has
+    tables of its own. With files of a test's own all entries are made anew."""
+    whole, load = ParsedFiles.load, reader.load_catalog
+    parsed, shipped = cache(partial(whole, ParsedFiles())), cache(partial(load, [_SHIPPED]))
     ParsedFiles.load = lambda self, path: (  # type: ignore[method-assign]
         parsed(path) if path.is_relative_to(_SHIPPED) else whole(self, path)
     )
 
+    def read(directories: Sequence[Path]) -> Catalog:
+        if list(directories) != [_SHIPPED]:
+            return load(directories)
+        tables = vars(shipped())
+        return Catalog(**{name: dict(table) for name, table in tables.items()})
+
+    catalog.load_catalog = reader.load_catalog = read
+
 
 def pytest_collection_finish() -> None:
     """Keep modules and tests out of garbage collection: scanning them takes a sixth of a run."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by its level."""
     for item in items:
-        path = item.path.relative_to(_HERE).as_posix() if item.path.is_relative_to(_HERE) else ""
-        for level, marker in _MARKERS.items():
-            if path.startswith(f"{level}/"):
-                item.add_marker(marker)
-                break
+        if marker := _marker(item.path):
+            item.add_marker(marker)
+
+
+@cache
+def _marker(file: Path) -> str | None:
+    path = file.relative_to(_HERE).as_posix() if file.is_relative_to(_HERE) else ""
+    levels = (marker for level, marker in _MARKERS.items() if path.startswith(f"{level}/"))
+    return next(levels, None)

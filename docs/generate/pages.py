@@ -1,5 +1,6 @@
 """Every generated page by its path in a checkout."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from docs.generate import (
@@ -14,25 +15,30 @@ from docs.generate import (
     settings,
     speeds,
 )
-from sparkwright.catalog import load_catalog
+from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.places import CATALOG
+
+#: Path below the root -> its text. README and lab.md are written by hand but for a table.
+PAGES: dict[str, Callable[[Catalog, Path], str]] = {
+    "catalog/DEVIATIONS.md": lambda shipped, root: deviations.page(
+        shipped, root / "docs/deviations.yaml"
+    ),
+    "README.md": lambda shipped, root: speeds.inserted(
+        (root / "README.md").read_text("utf-8"), shipped
+    ),
+    "docs/catalog.md": lambda shipped, root: catalog.page(shipped, root / "docs/not-ours.yaml"),
+    "docs/catalog-yaml.md": lambda _, root: catalog_yaml.page(root / "docs/examples"),
+    "docs/commands.md": lambda *_: commands.page(),
+    "docs/diagnoses.md": lambda shipped, _: checks.diagnoses(shipped),
+    "docs/json.md": lambda *_: json_documents.page(),
+    "docs/lab.md": lambda _, root: gpu_runs.inserted((root / "docs/lab.md").read_text("utf-8")),
+    "docs/operations.md": lambda *_: operations.page(),
+    "docs/rules.md": lambda shipped, root: checks.rules(shipped, root / "docs/known-issues.yaml"),
+    "docs/settings.md": lambda *_: settings.page(),
+}
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Path below the root -> text. README and lab.md are written by hand but for a table."""
+    """Path below the root -> text."""
     shipped = load_catalog([CATALOG])
-    lab = (root / "docs/lab.md").read_text(encoding="utf-8")
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    return {
-        "catalog/DEVIATIONS.md": deviations.page(shipped, root / "docs/deviations.yaml"),
-        "README.md": speeds.inserted(readme, shipped),
-        "docs/catalog.md": catalog.page(shipped, root / "docs/not-ours.yaml"),
-        "docs/catalog-yaml.md": catalog_yaml.page(root / "docs/examples"),
-        "docs/commands.md": commands.page(),
-        "docs/diagnoses.md": checks.diagnoses(shipped),
-        "docs/json.md": json_documents.page(),
-        "docs/lab.md": gpu_runs.inserted(lab),
-        "docs/operations.md": operations.page(),
-        "docs/rules.md": checks.rules(shipped, root / "docs/known-issues.yaml"),
-        "docs/settings.md": settings.page(),
-    }
+    return {name: page(shipped, root) for name, page in PAGES.items()}

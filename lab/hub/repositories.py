@@ -20,6 +20,7 @@ from . import (
     qwen36_drafter,
     stock_bodies,
     tiny,
+    tiny_gguf,
     tiny_qwen3,
 )
 from .miniature import SMALL_FILES, Miniature, build
@@ -36,6 +37,7 @@ MINIATURES: tuple[Miniature, ...] = (
     *other_drafters.MINIATURES,
     *tiny.MINIATURES,
     *tiny_qwen3.MINIATURES,
+    *tiny_gguf.MINIATURES,
 )
 
 

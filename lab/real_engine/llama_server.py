@@ -20,7 +20,7 @@ REPOSITORY = "lab/llama.cpp"
 #: Upstream's tags are `server-cuda` and `server-cuda-b11669`; unstable had 0.7.0, build 11669, when
 #: this was written.
 TAG = "server"
-RECIPE = "lab-tiny-qwen3-gguf"
+RECIPE, DRAFTING = "lab-tiny-qwen3-gguf", "lab-tiny-qwen3-gguf-draft"
 PROGRAM = "/app/llama-server"
 _DEBIAN = ("base-files", "bash", "dash", "coreutils", "libc-bin", "util-linux", "llama.cpp-tools")
 

@@ -24,8 +24,9 @@ from sparkwright.documents import caches
 from sparkwright.findings.user_error import Messages
 
 _MESSAGES = Messages(__file__)
-#: Gives the answer to a prompt; None for a prompt that gets none.
-Answer = Callable[[str], str | None]
+#: Gives the answer to a prompt, and whether the program itself asks, and not one that it has
+#: started, as ssh starts another one for a jump host; None for a prompt that gets none.
+Answer = Callable[[str, bool], str | None]
 #: Seconds for a connection and its command, without the time that a person thinks.
 _SECONDS = 60.0
 #: Bytes of an output, and of a prompt.
@@ -34,12 +35,13 @@ _MOST = 64 << 10
 _LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
 #: No answer is no byte; an answer has a byte before it.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
-s.sendall(os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR); answer = s.makefile("rb").read()
+s.sendall(b"%d " % os.getppid() + os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR)
+answer = s.makefile("rb").read()
 sys.stdout.buffer.write(answer[1:]); sys.exit(not answer)"""
 
 
 def run(
-    command: Sequence[str], answer: Answer = lambda _: None, stdin: str = "",
+    command: Sequence[str], answer: Answer = lambda *_: None, stdin: str = "",
     seconds: float = _SECONDS,
 ) -> tuple[int, str, str]:  # fmt: skip
     """Run a program of OpenSSH's without a terminal.
@@ -71,7 +73,7 @@ def run(
             deadline = time.monotonic() + seconds
             while process.poll() is None and time.monotonic() < deadline:
                 if select.select([listener], [], [], 0.05)[0]:
-                    _answer_one(listener, answer)
+                    _answer_one(listener, answer, process.pid)
                     deadline = time.monotonic() + seconds
             ended = process.poll()
         finally:
@@ -123,12 +125,13 @@ def _parent() -> str:
     )
 
 
-def _answer_one(listener: socket.socket, answer: Answer) -> None:
+def _answer_one(listener: socket.socket, answer: Answer, program: int) -> None:
     connection, _ = listener.accept()
     with connection, suppress(OSError):  # ssh has gone meanwhile
         connection.settimeout(_SECONDS)
-        prompt = connection.makefile("rb").read(_MOST).decode(errors="replace")
-        if (text := answer(prompt)) is not None:
+        question = connection.makefile("rb").read(_MOST).decode(errors="replace")
+        asking, _, prompt = question.partition(" ")
+        if (text := answer(prompt, asking == str(program))) is not None:
             connection.sendall(b"+" + text.encode(errors="surrogateescape") + b"\n")
 
 

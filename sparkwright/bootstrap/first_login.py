@@ -1,8 +1,9 @@
 """The first login to a box, by the user's own ssh: its host key, a password, a key of the user's.
 
 The user's ssh_config, agent and jump hosts apply. The host key is asked about once, and another key
-is refused. A password is given to the password prompt of this host alone, and it is kept by
-nobody: a key of the user's is installed with it, and it is tried for sudo.
+is refused. A password is given to the password prompt of this host alone, by the ssh that connects
+to it, and it is kept by nobody: a key of the user's is installed with it, and it is tried for sudo.
+A jump host is logged in to before, in the same way, as a host with a password of its own.
 """
 
 import re
@@ -33,6 +34,10 @@ _BY_KEY = {"PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no"}
 _BY_PASSWORD = {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes",
                 "KbdInteractiveAuthentication": "yes",
                 "PreferredAuthentications": "password,keyboard-interactive"}  # fmt: skip
+#: The last of ssh's jump hosts: ``[USER@]HOST[:PORT]``.
+_JUMP = re.compile(
+    r"((?P<ssh_user>.+)@)?(\[(?P<address>.+)\]|(?P<ssh_hostname>[^:]+))(:(?P<ssh_port>\d+))?"
+)
 _LOOK = "id -u; command -v sudo >/dev/null || exit 3; sudo -k -n true 2>/dev/null || exit 4"
 _SUDO = "LC_ALL=C sudo -k -S -p '' true"
 _INSTALL = """umask 077; key=$(cat) && mkdir -p .ssh && touch .ssh/authorized_keys || exit 1
@@ -55,6 +60,8 @@ class Login:
         ask: asks the user; None where nobody can be asked.
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made, where the user had none.
+        jumps: the jump hosts on the way there, as ssh's ProxyJump; those of ssh_config without.
+        beyond: the host that is behind it, for a jump host.
     """
 
     name: str
@@ -62,13 +69,15 @@ class Login:
     ask: Ask | None
     password: Secret | None = None
     made_key: Path | None = None
+    jumps: str = ""
+    beyond: str = ""
     _typed: list[str] = field(default_factory=list, repr=False)
     _refused: bool = False
 
     @cached_property
     def settings(self) -> dict[str, list[str]]:
         """ssh's own settings for this box, by option. Raises UserError."""
-        code, out, err = run(ssh(self.name, self.data, "-G"))
+        code, out, err = run(ssh(self.name, self.data, "-G", **self._way))
         if code:
             raise self._refusal("no-ssh-settings", reason=_last(err))
         options: dict[str, list[str]] = {}
@@ -76,6 +85,10 @@ class Login:
             key, _, value = line.partition(" ")
             options.setdefault(key, []).append(value)
         return options
+
+    @property
+    def _way(self) -> dict[str, str]:
+        return {"ProxyJump": self.jumps} if self.jumps else {}
 
     @property
     def user(self) -> str:
@@ -99,20 +112,38 @@ class Login:
         Raises:
             UserError: why not, with the remedy.
         """
-        code, out, err = self._run(_LOOK, _BY_KEY)
-        if code == 255:
-            if f"{self.whose}: Permission denied" not in err:
-                raise self._unreached(err)
-            self._install(_last(err))
-            code, out, err = self._run(_LOOK, _BY_KEY)
-            if code == 255:
-                raise self._unreached(err, "key-not-taken")
+        code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():
             self.password = None  # nobody asks for it any more
         elif code == 4:
             self._become_root()
         else:
             raise self._refusal("no-sudo", user=self.user)
+
+    def _by_key(self, script: str) -> tuple[int, str]:
+        """Exit code and output of a script there; a key is installed where it takes none."""
+        self._open_jump()
+        code, out, err = self._run(script, _BY_KEY)
+        if code == 255:
+            if f"{self.whose}: Permission denied" not in err:
+                raise self._unreached(err)
+            self._install(_last(err))
+            code, out, err = self._run(script, _BY_KEY)
+            if code == 255:
+                raise self._unreached(err, "key-not-taken")
+        return code, out
+
+    def _open_jump(self) -> None:
+        """See that a key opens the last jump host, too: a deploy logs in there by keys alone."""
+        before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
+        if last == "none" or not (match := _JUMP.fullmatch(last)):
+            return
+        parts = {key: value for key, value in match.groupdict().items() if value}
+        address = parts.setdefault("ssh_hostname", parts.pop("address", ""))
+        file = {key: self.data[key] for key in ("ssh_config_file",) if key in self.data}
+        jump = Login(address, {**file, **parts}, self.ask, jumps=before, beyond=self.name)
+        jump._by_key("true")
+        self.made_key = jump.made_key
 
     def _unreached(self, err: str, message: str = "not-reached") -> UserError:
         """The error of a connection that ssh ended."""
@@ -166,14 +197,22 @@ class Login:
     def _password(self, purpose: str = "", *, again: bool) -> str:
         assert self.ask is not None
         prefix = "Wrong. " if again else ""
+        purpose = f", a jump host to {self.beyond}" if self.beyond else purpose
         return self.ask(f"{prefix}Password of {self.user} on {self.name}{purpose}: ", False)
 
-    def _answer(self, prompt: str) -> str | None:
-        """The answer to a prompt of ssh's, for any host on the way; none after a refusal."""
+    def _answer(self, prompt: str, own: bool) -> str | None:
+        """The answer to a prompt of ssh's; none after a refusal.
+
+        Args:
+            own: whether the ssh to this host asks. The one to a jump host, which may show its
+                prompts in the words of this host's, gets no password.
+        """
         if self._refused:
             return None
         if _ACCEPTS.search(prompt):
-            about = f"{prompt.strip().rpartition(chr(10))[0]}\nIs that the box's own key? (yes/no) "
+            about = (
+                f"{prompt.strip().rpartition(chr(10))[0]}\nIs that the host's own key? (yes/no) "
+            )
             answer = self.ask(about, True) if self.ask else ""
             self._refused = answer.strip().lower() not in ("y", "yes")
             return "no" if self._refused else "yes"
@@ -182,7 +221,7 @@ class Login:
         mine |= prompt.startswith(prefix := f"({self.whose}) ") and bool(
             _PAM.fullmatch(prompt.removeprefix(prefix))
         )
-        if not mine or self.ask is None or len(self._typed) >= TRIES:
+        if not (mine and own) or self.ask is None or len(self._typed) >= TRIES:
             return None
         self._typed.append(self._password(again=bool(self._typed)))
         return self._typed[-1]
@@ -190,7 +229,7 @@ class Login:
     def _run(
         self, script: str, options: Mapping[str, str], stdin: str = ""
     ) -> tuple[int, str, str]:
-        command = ssh(self.name, self.data, "-T", **_ALONE, **options)
+        command = ssh(self.name, self.data, "-T", **_ALONE, **self._way, **options)
         return run([*command, shlex.join(("sh", "-c", script))], self._answer, stdin)
 
     def _public_key(self) -> str:

@@ -1,8 +1,8 @@
 """Types that all catalog entries share."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 #: A size in GiB.
@@ -22,19 +22,19 @@ ArgumentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]*[A-Za-z][A
 ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
 
 
-def _repository(name: str) -> str:
+def repository(name: str) -> str:
+    """The name of a repository. Raises ValueError for one that no hub has."""
     if ".." in name or "--" in name:
         raise ValueError("a repository's name has neither '..' nor '--' in it, as on the hub")
     return name
 
 
+REPOSITORY = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}"
 #: A Hugging Face repository: it becomes part of addresses, paths and commands.
 Repository = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$"
-    ),
-    AfterValidator(_repository),
+    StringConstraints(pattern=rf"^{REPOSITORY}$"),
+    AfterValidator(repository),
 ]
 #: A branch, a tag or a commit: part of addresses too.
 Revision = Annotated[
@@ -57,8 +57,3 @@ class Data(BaseModel):
     """Read-only, and nothing unknown in it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
-
-
-def renamed(key: str, former: str) -> Any:
-    """Field of a key that files may still write by its former name."""
-    return Field(validation_alias=AliasChoices(key, former))

@@ -95,7 +95,7 @@ class OtherImage(data.Data):
     """
 
     reference: str
-    remark: str = data.renamed("remark", "what")
+    remark: str
     source: str = data.OWN
 
 
@@ -111,7 +111,7 @@ class Ran(data.Data):
 
     gpu: str
     date: dt.date
-    outcome: str = data.renamed("outcome", "what")
+    outcome: str
     source: str = data.OWN
 
 
@@ -403,7 +403,7 @@ class Model(data.Data):
     @property
     def choice(self) -> str:
         """The GGUF files that are served, as a reference names them; empty for other formats."""
-        return ",".join(filter(None, (self.file, self.projector)))
+        return f"{self.file},{self.projector or 'none'}" if self.file else ""
 
 
 class Mounted(data.Data):

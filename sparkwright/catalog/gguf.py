@@ -2,24 +2,43 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from sparkwright.catalog import data
+from sparkwright.catalog.data import repository
 
+_PATH = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
 #: A file of a repository: its path becomes part of directories, commands and keys of the lock.
-GgufFile = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*\.gguf$",
-        max_length=200,
-    ),
-    data.Straight,
-]
+GGUF_FILE = rf"^{_PATH}(/{_PATH})*\.gguf$"
+GgufFile = Annotated[str, StringConstraints(pattern=GGUF_FILE, max_length=200)]
 _Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 #: Becomes part of a directory's name.
 _Quantization = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,19}$")]
 _Count = Annotated[int, Field(strict=True, gt=0, le=2**40)]
 _Bytes = Annotated[int, Field(strict=True, ge=0, le=2**50)]
+
+
+def split(model: str) -> tuple[str, str]:
+    """The repository, and what is chosen of it: a quantization, a file, or nothing."""
+    name, _, quantization = model.partition(":")
+    owner, name, *path = name.split("/")
+    return f"{owner}/{name}", quantization or "/".join(path)
+
+
+def _model(name: str) -> str:
+    repository(split(name)[0])
+    return name
+
+
+#: A Hugging Face repository, or one of its GGUF files: ``org/name:Q4_K_M``, ``org/name/file.gguf``.
+ModelName = Annotated[
+    str,
+    StringConstraints(
+        pattern=rf"^{data.REPOSITORY}(:[A-Za-z0-9][A-Za-z0-9_-]{{0,29}}|(/{_PATH})+\.gguf)?$",
+        max_length=400,
+    ),
+    AfterValidator(_model),
+]
 
 
 class Gguf(data.Data):

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from sparkwright.catalog.data import OWN, Data, Name, Scalar, renamed
+from sparkwright.catalog.data import OWN, Data, Name, Scalar
 from sparkwright.text.shipped_yaml import beside
 
 
@@ -104,7 +104,7 @@ class Issue(Data):
         ),
         Field(min_length=1),
     ]
-    problem: str = renamed("problem", "what")
+    problem: str
     why: str
     instead: str
     source: str = OWN

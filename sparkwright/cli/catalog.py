@@ -23,7 +23,6 @@ from sparkwright.cli.lib.options import catalog_directories, json_option, option
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
-from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings.user_error import Problems, refusal, suggest
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.table import columns
@@ -193,15 +192,15 @@ def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
 def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) -> dict[str, str]:
     """A recipe and its model, or the model alone."""
     more = [str(directory)] if directory.is_dir() else []
-    # An image that is named leaves the catalog's own recipes aside.
-    service = {"model": repository, "image": engine(DEFAULT).stock_image}
+    # A revision that is named leaves the catalog's own recipes aside.
+    service = {"model": repository, "revision": "main"}
     data = {"services": {"new": service}, "gpu": gpu, "catalog_directories": more}
     fleet = plan_fleet([HostInput("", data, lambda _: "command line")])
     (host,) = fleet.or_raise().values()
     (planned,) = host.plan.services
     recipe = planned.recipe
     body = host.catalog.models[recipe.body.model]
-    keys = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
+    keys = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name", "gguf"})
     texts = {"model": draft("model", name, keys)}
     if kind == "recipe":
         left_out = {"kind", "name", "boot_seconds", "status"}

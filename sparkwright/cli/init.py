@@ -18,7 +18,7 @@ from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import Problems
 from sparkwright.text.visible import visible
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
+_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 @click.command("init")
@@ -36,7 +36,7 @@ def command(
 
     \b
     sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
-    sparkwright init my-lab --host spark-1 --host rtx-1
+    sparkwright init my-lab --host spark-1 --host me@rtx-1
     sparkwright init my-lab --discover
 
     Without --gpu each host is asked for its GPU, by your own ssh without any question. Without
@@ -92,15 +92,16 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHo
         counts = f"{len(names)} --host and {len(gpus)} --gpu"
         raise click.UsageError(f"{counts}: give every --host its --gpu")
     problems = Problems()
-    for name in dict.fromkeys(names):
+    addresses = [name.rpartition("@")[2] for name in names]
+    for name, address in dict(zip(names, addresses, strict=True)).items():
         where = f"command line: --host {name}"
         if not _NAME.fullmatch(name):
             problems.append(MESSAGES.mistake("no-host-name", where))
-        if names.count(name) > 1:
+        if addresses.count(address) > 1:
             problems.append(MESSAGES.mistake("twice", where))
     problems.stop()
     if gpus:
-        return [skeleton.NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]
+        return [_host(name, gpu) for name, gpu in zip(names, gpus, strict=True)]
     hosts = []
     for box in boxes(dict.fromkeys(names, "--host")):
         if box.gpu is None:
@@ -108,6 +109,11 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHo
             why = visible(box.why or f"{box.shown} is in no recipe")
             problems.append(MESSAGES.mistake("gpu-unknown", where, name=box.name, why=why))
         else:
-            hosts.append(skeleton.NewHost(box.name, box.gpu))
+            hosts.append(_host(box.name, box.gpu))
     problems.stop()
     return hosts
+
+
+def _host(name: str, gpu: str) -> skeleton.NewHost:
+    user, _, address = name.rpartition("@")
+    return skeleton.NewHost(address, gpu, user)

@@ -178,7 +178,7 @@ def _logged_in(
     targets: Sequence[str], inventory: Path | None, overrides: Sequence[str], ask: Ask | None
 ) -> list[_Box]:
     """The boxes, once each can be logged in to and its user becomes root. Raises UserError."""
-    hosts = hosts_of(inventory) if inventory else []
+    hosts = hosts_of(inventory) if inventory and not skeleton.is_example(inventory) else []
     # A group's name means every host of it.
     taken = {"all", *(family.group for family in FAMILIES.values())}
     taken |= {inventory.stem.lower()} if inventory else {"lab"}
@@ -270,6 +270,9 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     """Show the plan of each box, which is in the inventory from now on; not if nobody agrees."""
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
+    if skeleton.is_example(inventory):
+        echo(f"{inventory}: the example's hosts are taken out", err=True)
+        after = skeleton.empty_inventory()
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
 from sparkwright.config import values
 from sparkwright.config.bootstrap_settings import Packaged, PackageSource, Step
@@ -107,7 +108,9 @@ class ServiceSettings(_Settings):
     Attributes:
         recipe: a recipe's name in the catalog; either this or ``model`` is set.
         model: a Hugging Face repository, ``organisation/name``. The catalog's best recipe for it
-            serves it; where there is none, what its own files say (docs/own-models.md).
+            serves it; where there is none, what its own files say (docs/own-models.md). Of a
+            repository of GGUF files ``organisation/name:Q4_K_M`` or ``organisation/name/file.gguf``
+            names one; without that, it is the largest that fits the GPU.
         revision: branch, tag or commit of ``model``; its main branch when not set.
         engine: the engine that serves ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Not set,
             llama.cpp serves GGUF files, and vLLM everything else.
@@ -150,7 +153,7 @@ class ServiceSettings(_Settings):
     """
 
     recipe: str | None = None
-    model: data.Repository | None = Field(default=None, validate_default=True)
+    model: ModelName | None = Field(default=None, validate_default=True)
     revision: data.Revision | None = None
     engine: data.Name | None = None
     image: data.Name | None = None
@@ -193,6 +196,16 @@ class ServiceSettings(_Settings):
         if info.data.get("recipe"):
             raise ValueError("this goes with 'model', and a recipe has its own; leave it out")
         return value
+
+    @property
+    def repository(self) -> str:
+        """The repository of ``model``."""
+        return split(self.model or "/")[0]
+
+    @property
+    def choice(self) -> str:
+        """The quantization or file that ``model`` names; empty where it names none."""
+        return split(self.model or "/")[1]
 
     @property
     def address(self) -> str:

@@ -26,10 +26,11 @@ _DEVELOPMENT = "\n# Development"
 
 @dataclass(frozen=True)
 class NewHost:
-    """A host of the new site; ``gpu`` is one of ``catalog.gpus.GPUS``."""
+    """A host of the new site; ``gpu`` is one of ``catalog.gpus.GPUS``, ``user`` who logs in."""
 
     name: str
     gpu: str
+    user: str = ""
 
 
 def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
@@ -92,14 +93,23 @@ def empty_inventory() -> str:
     return example[: example.index('"""\n', 3)] + '"""\n'
 
 
+def is_example(inventory: Path) -> bool:
+    """Whether an inventory has the example's hosts, as an earlier `init` wrote them, and no deploy
+    of the site ever ran."""
+    hosts = (SKELETON / INVENTORY).read_text(encoding="utf-8").removeprefix(empty_inventory())
+    text = inventory.read_text(encoding="utf-8")
+    return text.endswith(f'"""\n{hosts}') and not Path(".sparkwright/last-run.json").exists()
+
+
 def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
     """The example's explanation, and these hosts in their groups; a pair where the card needs
     another recipe than its group's."""
     groups: dict[str, list[Any]] = {}
     for host in hosts:
         services = services_of(host, catalog)
-        entry = host.name if services is None else (host.name, {"services": services})
-        groups.setdefault(group_of(host), []).append(entry)
+        data: dict[str, Any] = {"ssh_user": host.user} if host.user else {}
+        data |= {} if services is None else {"services": services}
+        groups.setdefault(group_of(host), []).append((host.name, data) if data else host.name)
     lines = [f"{group} = {pformat(members, 99)}\n" for group, members in groups.items()]
     return "\n".join([empty_inventory(), *lines])
 

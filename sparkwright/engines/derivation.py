@@ -53,10 +53,12 @@ class Derivation:
     Attributes:
         arguments: argument -> the file or the recipe that gives its value.
         facts: everything else, for people.
+        choice: of GGUF files, as ``ModelReference`` has it.
     """
 
     arguments: Mapping[str, str] = field(default_factory=dict)
     facts: tuple[DerivedFact, ...] = ()
+    choice: str = ""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,8 @@ class Probes:
 
     Attributes:
         version: route that answers with the version.
-        tokenizer: route that counts the tokens of a text.
+        tokenizer: route that answers with the tokens of a text.
+        tokenized: key of that text.
         context_errors: texts of which an error about a prompt that is too long has one.
         compiled: folder of compiled graphs, below the directory of boot caches.
         embeddings, rerank, score: routes of a model that pools, which gives vectors or scores
@@ -149,6 +150,7 @@ class Probes:
 
     version: str = ""
     tokenizer: str = ""
+    tokenized: str = "prompt"
     context_errors: Sequence[str] = ()
     compiled: str = ""
     embeddings: str = ""

@@ -55,6 +55,8 @@ class BootPhases:
         Args:
             ended: when it had, seconds since the epoch.
         """
+        if not self._patterns:
+            return
         self.now()
         times = [*self._began.items(), ("", ended)]
         took = {name: round(end - began, 1) for (name, began), (_, end) in pairwise(times)}

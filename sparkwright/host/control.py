@@ -7,14 +7,18 @@ lasts until somebody starts the service again, by a boot or a deploy too; stoppe
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
+from sparkwright.host.boot_phases import BootPhases
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.homes import Action, Stopped
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
+from sparkwright.host.release import Phase, SwitchJournal
 from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
@@ -32,6 +36,7 @@ class ControlRequest:
         now: whether running requests are cut off, and a switch that is under way is ended.
         keep: whether what is stopped stays so over a boot.
         wait: whether what is started must answer.
+        boot_lines: as in a switch's request.
     """
 
     action: str
@@ -42,6 +47,7 @@ class ControlRequest:
     now: bool = False
     keep: bool = False
     wait: bool = True
+    boot_lines: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,11 @@ class ControlAnswer:
     service_names: tuple[str, ...]
     done: dict[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+
+
+def progress(services_root: str) -> Path:
+    """Where a request notes how far it is, as a SwitchJournal."""
+    return Path(services_root, "state/control/progress.json")
 
 
 SWITCH = "sparkwright-switch.service"
@@ -77,12 +88,29 @@ class Control:
         self._pools = {name: item.pool for name, item in self._records.items() if item.pool}
         self.done: dict[str, str] = {}
         self.faults: list[str] = []
+        self._phases: dict[str, Phase] = {}
+        self._noting = Lock()
+
+    def _note(self, step: str) -> None:
+        """Note how far this is, for whoever waits for it."""
+        with suppress(OSError):  # a full disk
+            journal = SwitchJournal(step=step, phases=dict(self._phases))
+            path = progress(self._request.services_root)
+            files.write_record(path, journal, 0o600, parents=0o750)
+
+    def _show_boot(self, name: str, boot: BootPhases) -> None:
+        if (phase := boot.now()) != self._phases.get(name):
+            with self._noting:
+                self._phases[name] = phase
+                self._note("proving")
 
     def stop(self) -> None:
         """Drain them, and stop them: also what systemd would start again in some seconds."""
         if not self._request.now:
+            self._note("draining")
             running = (name for name in self._pools if systemd.is_active(homes.unit(name)))
             at_once(place.leave, [self._pools[name] for name in running])
+        self._note("stopping")
         if self._units:
             systemd.systemctl("stop", *self._units)
         at_once(place.shut, self._pools.values())
@@ -114,7 +142,8 @@ class Control:
             systemd.want_at_boot(homes.unit(name), wanted=True)
             (home / homes.STOPPED).unlink(missing_ok=True)
         systemd.systemctl("reset-failed", *self._units)
-        began = time.monotonic()
+        self._note("starting")
+        began = time.time()
         started = systemd.systemctl("start", *self._units)
         if not started.ok:
             self.faults.append(f"systemctl start: {started.message}")
@@ -125,13 +154,17 @@ class Control:
 
     def _answers(self, began: float, name: str) -> None:
         # Its port here: the proxy takes it back by itself, and is waited for.
-        failures, journal = check.without_proxy(name, self._records[name].gate)
+        service = self._records[name]
+        boot = BootPhases(service, self._request.boot_lines, began)
+        show = partial(self._show_boot, name, boot)
+        failures, journal = check.without_proxy(name, service.gate, show)
         if failures:
             failures += [f"    journal: {line}" for line in journal]
         elif name in self._pools and not place.back(self._pools[name]):
             failures = [f"{name}: it answers, and its proxy does not take it back"]
         else:
-            self.done[name] = f"answers after {time.monotonic() - began:.0f} s"
+            boot.keep(time.time())
+            self.done[name] = f"answers after {time.time() - began:.0f} s"
         self.faults += failures
 
 
@@ -151,12 +184,15 @@ def main(request: ControlRequest) -> ControlAnswer:
         return ControlAnswer(tuple(every), faults=reasons)
     chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
-    if request.action != START:
-        control.stop()
-    if request.action == STOP:
-        control.keep_stopped()
-    else:
-        control.start()
+    try:
+        if request.action != START:
+            control.stop()
+        if request.action == STOP:
+            control.keep_stopped()
+        else:
+            control.start()
+    finally:
+        progress(request.services_root).unlink(missing_ok=True)
     now, done = time.time(), _DONE[request.action]
     actions = (Action(now, request.by, done, name, request.why) for name in control.done)
     homes.note(request.services_root, actions)

@@ -1,15 +1,18 @@
 """Services of a host started, stopped or restarted by request; a host taken out of the pools."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 
+from sparkwright.engines import log_patterns
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.host import control as program
 from sparkwright.host import maintenance as maintenance_program
 from sparkwright.host.control import STOP, ControlAnswer, ControlRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.operations.changing import Commands, accept, change, operation, unheard
+from sparkwright.operations.switching import shown
 
 #: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
 _BOOT, _STOP = 5400, 300
@@ -47,7 +50,9 @@ def controlled(
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
-        answer = ask(host, program, request, ControlAnswer, timeout=drain + _STOP + _BOOT)
+        asked = replace(request, boot_lines=log_patterns("boot"))
+        with shown(host, str(program.progress(request.services_root).parent)):
+            answer = ask(host, program, asked, ControlAnswer, timeout=drain + _STOP + _BOOT)
         accept(answer, answered)
         return [f"{name}: {done}" for name, done in answer.done.items()]
 

@@ -9,6 +9,7 @@ from pyinfra.context import ctx_host
 
 from sparkwright.config.settings import HostSettings
 from sparkwright.config.templates import template
+from sparkwright.engines import log_patterns
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
@@ -93,7 +94,7 @@ def activated(
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
-        asked = replace(request, token=OWNER.token)
+        asked = replace(request, token=OWNER.token, boot_lines=log_patterns("boot"))
         answer = ask(host, program, asked, ActivateAnswer, timeout=_BEGIN)
         if answer.switch:
             answer = _followed(host, answer)

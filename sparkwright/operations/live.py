@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pyinfra.api.host import Host
@@ -28,6 +29,8 @@ class Live:
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        #: Takes what a host does, where the command shows it by itself instead of the log.
+        self.notice: Callable[[str, str], None] | None = None
         self._fetches: dict[str, FetchProgress] = {}
         self._rows: dict[str, Any] = {}
         self._logged: dict[str, tuple[object, float]] = {}
@@ -41,10 +44,13 @@ class Live:
             of: without a terminal a line is logged when this is another thing than before.
         """
         before, at = self._logged.get(host.name, (None, 0.0))
-        if self.on and not _elsewhere():
+        if self.on and not self.notice:
             self._draw(f"[{host.name}]", text)
-        elif of != before or time.monotonic() - at >= _SILENCE:
-            host.log(visible(text))
+        elif self.on or of != before or time.monotonic() - at >= _SILENCE:
+            if self.notice:
+                self.notice(host.name, visible(text))
+            else:
+                host.log(visible(text))
             self._logged[host.name] = of, time.monotonic()
 
     def fetching(self, host: Host, seen: FetchProgress) -> None:
@@ -107,12 +113,6 @@ class Live:
         if self._bars:
             self._bars.stop()
         return True
-
-
-def _elsewhere() -> bool:
-    """Whether the command shows by itself who has answered, and nothing of what hosts log."""
-    handlers = logging.getLogger("pyinfra").handlers
-    return any(isinstance(handler, logging.NullHandler) for handler in handlers)
 
 
 #: Of this run.

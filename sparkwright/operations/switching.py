@@ -4,9 +4,11 @@ import getpass
 import json
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+import gevent
 from pyinfra.api.host import Host
 
 from sparkwright.config.templates import properties, template
@@ -156,6 +158,30 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
                 raise Interrupted(f"the switch was interrupted: {reason}")
             LIVE.tell(host, _words(journal, answer.now), of=(journal.step, journal.phases))
     finally:
+        LIVE.remove(host.name)
+
+
+@contextmanager
+def shown(host: Host, folder: str) -> Iterator[None]:
+    """Show how far a program of the host's is, while it is waited for: by the journal in a folder
+    there."""
+    watched = WatchedJob("sparkwright-control", folder)
+
+    def look() -> None:
+        while True:
+            gevent.sleep(_EVERY)
+            with suppress(HostError):  # who waits for the answer says so
+                answer = jobs.status(host, [watched], 0)[watched.unit]
+                journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
+                if journal.step:
+                    text = _words(journal, answer.now)
+                    LIVE.tell(host, text, of=(journal.step, journal.phases))
+
+    looking = gevent.spawn(look)
+    try:
+        yield
+    finally:
+        looking.kill()
         LIVE.remove(host.name)
 
 

@@ -315,7 +315,7 @@ def _planned(
 ) -> ServicePlan:
     service, drafter, models = settings.services[name], recipe.drafter, catalog.models
     image, (arguments, environment, origins) = catalog.images[recipe.image], layers
-    body = _model_reference(models[recipe.body.model], recipe.body.mount, facts=bool(derivation))
+    body = _model_reference(models[recipe.body.model], recipe.body.mount, derivation)
     exceptions = [item for item in (recipe.exceptions, service.exceptions) if item]
     return ServicePlan(
         name=name,
@@ -371,10 +371,13 @@ def image_reference(
     )
 
 
-def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelReference:
+def _model_reference(
+    model: Model, mount: str, derivation: Derivation | None = None
+) -> ModelReference:
     code = tuple(f"{model.repository}/{path}" for path in model.code)
+    choice = (derivation and derivation.choice) or model.choice
     return ModelReference(
-        model.name, model.repository, model.revision, mount, facts, code, model.choice
+        model.name, model.repository, model.revision, mount, bool(derivation), code, choice
     )
 
 

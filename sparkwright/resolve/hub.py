@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -116,6 +118,7 @@ def resolve_model(
     *,
     marks: Collection[str] | None = None,
     private: Sequence[str] = (),
+    choice: str = "",
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
@@ -125,6 +128,7 @@ def resolve_model(
         marks: texts that the chat template is searched for; with them, the small files that say
             how to serve it are read, too.
         private: servers in private networks that the hub may lead to.
+        choice: of a repository of GGUF files, as in ``ModelReference``; it then has these alone.
 
     Raises:
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
@@ -144,12 +148,22 @@ def resolve_model(
         info = ModelInfo(**answer.json(MOST_VALUES))  # type: ignore[no-untyped-call]
         model = _parse(where, repository, info)
 
+        def content(name: str, own: Mapping[str, str] = MappingProxyType({})) -> Answer:
+            url = f"{endpoint}/{repository}/resolve/{model.commit}/{quote(name)}"
+            return server.get(url, {**headers, **own})
+
         def small(name: str) -> bytes | None:
-            if name not in model.files:
-                return None
-            url = f"{endpoint}/{repository}/resolve/{model.commit}/{name}"
-            answer = server.get(url, headers)
-            return answer.content if answer.status == 200 else None
+            answer = content(name) if name in model.files else None
+            return answer.content if answer and answer.status == 200 else None
+
+        def piece(name: str, start: int, length: int) -> bytes:
+            answer = content(name, {"Range": f"bytes={start}-{start + length - 1}"})
+            if answer.status == 206:
+                return answer.content
+            return answer.required().content[start : start + length]
+
+        if (choice and not choice.endswith("GiB")) or (marks is not None and _only_gguf(model)):
+            return _with_headers(model, choice, piece, info, where, marks or ())
 
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
@@ -187,6 +201,47 @@ def _with_facts(
         license=info.card_data.license if info.card_data else None,
     )
     return replace(model, kv=kv_layers(files[0]), facts=facts)
+
+
+def _only_gguf(model: ResolvedModel) -> bool:
+    suffixes = {name.rpartition(".")[2] for name in model.files}
+    return "gguf" in suffixes and "safetensors" not in suffixes
+
+
+def _with_headers(
+    model: ResolvedModel,
+    choice: str,
+    piece: Callable[[str, int, int], bytes],
+    info: ModelInfo,
+    where: str,
+    marks: Collection[str],
+) -> ResolvedModel:
+    """The model with the GGUF files that are served alone, and what their headers say."""
+    from sparkwright.resolve.gguf import read_header
+    from sparkwright.resolve.gguf_facts import facts_of_headers
+    from sparkwright.resolve.gguf_files import Facts, GgufModel, choose
+
+    sizes = {path: file.size for path, file in model.files.items()}
+    name = ""
+
+    def read(gguf: GgufModel, projector: str | None) -> Facts:
+        nonlocal name
+        headers = []
+        for name in gguf.parts:
+            headers.append(read_header(partial(piece, name), sizes[name]))
+        name = gguf.parts[0]
+        image = projector, sizes.get(projector or "", 0)
+        terms = info.card_data.license if info.card_data else None
+        return facts_of_headers(headers, file=name, projector=image, marks=marks, license=terms)
+
+    try:
+        paths, (facts, kv) = choose(sizes, choice, read)
+    except Unusable as error:
+        title = f"{name}: " if name else ""
+        problem, remedy = f"{title}{error.what}", error.remedy
+        raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=remedy) from None
+    files = {path: model.files[path] for path in paths}
+    return replace(model, files=files, kv=kv, facts=facts)
 
 
 def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from types import MappingProxyType
@@ -80,7 +81,6 @@ class Server:
         self._host, self._depth, self._private = parts.hostname, 0, private
         self._schemes = ("https", parts.scheme) if parts.scheme == "http" else ("https",)
         self._until = time.monotonic() + SECONDS
-        self._certificates = _certificates()
 
     def get(
         self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
@@ -103,7 +103,7 @@ class Server:
             raise Unusable(f"it leads to {url[:200]}", "name another server")
         opener = sources.opener(
             sources.Redirects(), bounded.answers(most, self._left()), _proxies(),
-            connect=self._connected, context=self._certificates,
+            connect=self._connected, context=_certificates(*map(os.environ.get, _AUTHORITIES)),
         )  # fmt: skip
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
@@ -206,17 +206,17 @@ def _names(entry: str, host: str, ip: str) -> bool:
         return False
 
 
-def _certificates() -> ssl.SSLContext:
+@cache  # reading them takes 15 ms, for every image and model
+def _certificates(*authorities: str | None) -> ssl.SSLContext:
     """The system's authorities and Mozilla's; those of REQUESTS_CA_BUNDLE alone where it is set."""
     import ssl
 
     import certifi
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority = next(filter(None, map(os.environ.get, _AUTHORITIES)), None)
-    if authority is None:
+    if not any(authorities):
         context.load_default_certs()
-    file = authority or certifi.where()
+    file = next(filter(None, authorities), certifi.where())
     context.load_verify_locations(**{"capath" if Path(file).is_dir() else "cafile": file})
     return context
 

@@ -73,8 +73,9 @@ class ModelReference:
         facts: whether it is served by what its own files say, which must then be known too.
         code: ``org/name/path`` of files that run code, which somebody has read.
         choice: of a repository of GGUF files, those that are served: a quantization (``Q4_K_M``),
-            the most memory that it may take (``12GiB``), the path of a file, or that and the
-            projector's with a comma between. Empty for other formats.
+            the path of a file, or the most memory that it may take (``12GiB``), each with the
+            repository's projector; or a path, a comma, and the projector's path or ``none``. Empty
+            for other formats.
     """
 
     name: str
@@ -88,7 +89,12 @@ class ModelReference:
     @property
     def key(self) -> str:
         """``repository@revision``, of GGUF files with ``:choice``."""
-        return f"{self.repository}@{self.revision}{self.choice and ':'}{self.choice}"
+        return f"{self.whole}{self.choice and ':'}{self.choice}"
+
+    @property
+    def whole(self) -> str:
+        """``repository@revision``."""
+        return f"{self.repository}@{self.revision}"
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def resolve(
                 hub = item.hub_endpoint
                 shown = token if hub.startswith("https://") else None
                 query = (hub, model.repository, model.revision, shown)
-                job = pool.submit(resolve_model, *query, private=item.private)
+                job = pool.submit(resolve_model, *query, private=item.private, choice=model.choice)
                 jobs.append((resolution.models, key, job))
         for pins, key, job in jobs:
             with problems.collected():

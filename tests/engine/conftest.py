@@ -1,5 +1,6 @@
 """The engine as the recipe starts it on a host: words, variables, mounts and key are rendered."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -19,10 +20,15 @@ from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from lab.real_engine.vllm import VLLM
+from sparkwright.catalog import load_catalog
+from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection
+from sparkwright.engines import engine as engine_named
+from sparkwright.engines.engine import Engine
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import Service, SmokeRequest
+from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.service import render_service
 from sparkwright.site.resolution import pinned
 from tests.engine import registry
@@ -50,25 +56,30 @@ class Rendered:
     strict: bool
     compose: dict[str, Any]
     mounts: list[tuple[Path, str]]
+    own: Engine
+    deep: DeepRequest
 
 
 @pytest.fixture(scope="session", params=["default", "strict"])
 def rendered(
     engine: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Rendered:
+    """vLLM's recipe, with and without a read-only root."""
+    return render(tmp_path_factory.mktemp("site"), engine, RECIPE, hardening=request.param)
+
+
+def render(path: Path, engine: build.Engine, recipe: str, **settings: object) -> Rendered:
     """Output of `sparkwright render`, after the image was pushed and the hub asked."""
-    path = tmp_path_factory.mktemp("site")
-    settings = {"hardening": request.param}
     repositories.make(path / "hub", scale=0.01)
     with registry.serving() as images, hub_running(path / "hub") as hub:
-        digest, sent = image.push_to(images, VLLM, engine.layers)
+        digest, sent = image.push_to(images, engine.kind, engine.layers)
         assert sent > sum(layer.size for layer in engine.layers)
-        assert image.push_to(images, VLLM, engine.layers) == (digest, 0)
+        assert image.push_to(images, engine.kind, engine.layers) == (digest, 0)
         host = {
             "image_mirrors": {"lab.invalid": images},
             "hub_endpoint": hub,
             "catalog_directories": [str(ROOT / "lab/catalog")],
-            "services": {"tiny": {"recipe": RECIPE, "port": free_port(), **settings}},
+            "services": {"tiny": {"recipe": recipe, "port": free_port(), **settings}},
         }
         inventory = path / "inventory.py"
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")
@@ -85,7 +96,12 @@ def rendered(
         _files(Store(path / "hub"), model.repository, release.models[model.repository], folder)
         mounts.append((folder, model.mount))
     container = yaml.safe_load(release.compose)["services"]["engine"]
-    return Rendered(release, plan.services[0].container.strict, container, mounts)
+    (service,) = plan.services
+    deep = deep_request(
+        service, release.gate, load_catalog([ROOT / "catalog", ROOT / "lab/catalog"])
+    )
+    own = engine_named(service.engine)
+    return Rendered(release, service.container.strict, container, mounts, own, deep)
 
 
 def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
@@ -96,6 +112,7 @@ def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
     assert result is not None
     folder.mkdir(parents=True)
     for file in result.files:
+        (folder / file.path).parent.mkdir(exist_ok=True)
         (folder / file.path).write_bytes(store.blob(file.sha256).read_bytes())
 
 
@@ -106,6 +123,7 @@ class Running:
     process: subprocess.Popen[bytes]
     log: Path
     request: SmokeRequest
+    deep: DeepRequest
     boot_seconds: float
 
     def ask(self, method: str, path: str, body: Any = None, *, key: bool = True) -> tuple[int, str]:
@@ -127,30 +145,37 @@ class Running:
 def running(
     engine: build.Engine, rendered: Rendered, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """The engine with the rendered words and variables, until it is healthy."""
-    path = tmp_path_factory.mktemp("engine")
+    """vLLM with the rendered words and variables, until it is healthy."""
+    with started(tmp_path_factory.mktemp("engine"), engine, rendered) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def started(path: Path, engine: build.Engine, rendered: Rendered) -> Iterator[Running]:
+    """An engine with the rendered words and variables, until it is healthy."""
     secrets, log = path / "secrets.env", path / "log"
-    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    secrets.write_text(f"{rendered.own.key_variable}={KEY}\n")
     sockets = path / "sockets"
     sockets.mkdir()
     at = str(sockets / Path(rendered.release.gate.address).name)
     request = replace(rendered.release.gate, secrets=str(secrets), address=at, proxy=None)
+    deep = replace(rendered.deep, secrets=str(secrets), address=at, proxy=None)
     service = rendered.compose
     (target,) = [item["target"] for item in service["volumes"] if "secrets" in item["target"]]
     places = [item["target"] for item in service["volumes"] if item["type"] == "volume"]
     arguments = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]
-    started = time.monotonic()
+    start = time.monotonic()
     with local.running(
         engine.root, arguments, service["environment"], [*rendered.mounts, (secrets, target)], log,
         places, sockets if service.get("network_mode") == "none" else None,
     ) as process:  # fmt: skip
-        result = Running(process, log, request, 0)
+        result = Running(process, log, request, deep, 0)
         while not _healthy(result):
             text = log.read_text(errors="replace")[-4000:]
             assert process.poll() is None, text
-            assert time.monotonic() < started + BOOT_SECONDS, text
+            assert time.monotonic() < start + BOOT_SECONDS, text
             time.sleep(0.5)
-        yield Running(process, log, request, time.monotonic() - started)
+        yield Running(process, log, request, deep, time.monotonic() - start)
 
 
 def _healthy(engine: Running) -> bool:

@@ -47,10 +47,12 @@ def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
         # Without a terminal: a line where something else begins, with what the boot before took.
         site.rollout(soak_seconds=12)
         run = site.deploy("--limit", HOST, "--data", f"image_tag={NEW}")
+        restarted = site.sparkwright("restart", HOST, "--yes")
     finally:
         site.reset()
-    phase = rf"\[{HOST}\] +qwen36: capturing graphs for \d+ s \(\d+ s last time\)"
-    assert re.search(phase, run.output), run.output
+    phase = r"qwen36: capturing graphs for \d+ s \(\d+ s last time\)"
+    assert re.search(rf"\[{HOST}\] +{phase}", run.output), run.output
+    assert re.search(rf"{HOST}: {phase}", restarted), restarted
     assert re.search(rf"\[{HOST}\] +watching for another \d+ s", run.output), run.output
     # Nothing of that is asked of a host that has nothing to do.
     site.deploy("--limit", HOST)

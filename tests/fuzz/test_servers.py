@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.gguf import read_header
+from sparkwright.resolve.gguf_facts import facts_of_headers
 from tests.fuzz.values import TEXTS, mutated
+from tests.gguf import gguf
 from tests.host.serving import Handler, listening
 from tests.unit.security.test_hostile_sources import ASK
 
@@ -70,6 +74,22 @@ class _Drawn(Handler):
 def test_servers(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
     with listening(_Drawn, answers=answers) as port, suppress(UserError):
         ASK[source](f"http://127.0.0.1:{port}")
+
+
+@many
+@given(
+    cut=st.integers(min_value=0, max_value=999),
+    changes=st.dictionaries(st.integers(0, 999), st.integers(0, 255), max_size=4),
+    more=st.binary(max_size=20),
+)
+def test_headers_of_gguf_files(cut: int, changes: dict[int, int], more: bytes) -> None:
+    data = bytearray(gguf(order="<>"[cut % 2], more=more if cut % 3 == 0 else b""))
+    for place, value in changes.items():
+        data[place % len(data)] = value
+    del data[len(data) - cut % 40 * (cut % 5 == 0) :]
+    with suppress(Unusable):
+        header = read_header(lambda at, size: bytes(data[at : at + size]), len(data))
+        facts_of_headers([header], file="m.gguf", projector=(None, 0), marks=())
 
 
 @pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])

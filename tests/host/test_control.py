@@ -1,6 +1,7 @@
 """Starting, stopping and restarting on a host: what systemd is told, and what is remembered."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from sparkwright.host import control, status
 from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.proxy import place
+from sparkwright.host.release import SwitchJournal
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
@@ -54,9 +56,10 @@ class Host:
             self.message.append(line)
         return ""
 
-    def check(self, asked: SmokeRequest) -> SmokeAnswer:
+    def check(self, asked: SmokeRequest, look: Callable[[], object]) -> SmokeAnswer:
         assert asked.proxy is None
         self.message.append(f"ask {asked.name}")
+        look()
         ok = asked.name not in self.bad
         return SmokeAnswer((CheckResult("health", ok, 0.0, "the unit is inactive"),))
 
@@ -160,6 +163,31 @@ def test_a_restart_is_a_stop_and_a_start_that_leaves_no_mark(host: Host) -> None
         "start sparkwright-a.service",
     ]  # fmt: skip
     assert homes.stopped(host.root / "services/a") is None
+
+
+def test_how_far_it_is_is_noted_until_its_end(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[SwitchJournal] = []
+    write = files.write_record
+
+    def written(path: Path, record: Any, *mode: int, **more: int) -> bool:
+        if isinstance(record, SwitchJournal):
+            assert path == control.progress(str(host.root))
+            noted.append(record)
+        return write(path, record, *mode, **more)
+
+    monkeypatch.setattr(files, "write_record", written)
+    files.write(host.root / "services/a/boot.json", '{"starting": 41.5}', 0o640)
+    host.do(action=RESTART, services=("a",), boot_lines={"nothing": "weights"})
+    assert [item.step for item in noted] == ["draining", "stopping", "starting", "proving"]
+    phase = noted[-1].phases["a"]
+    assert (phase.name, phase.expected) == ("starting", 41.5)
+    assert not control.progress(str(host.root)).exists()
+    # The next boot is compared with this one; without patterns nothing is kept.
+    kept = (host.root / "services/a/boot.json").read_text()
+    assert list(json.loads(kept)) == ["starting"]
+    assert "41.5" not in kept
+    host.do(action=RESTART, services=("a",))
+    assert (host.root / "services/a/boot.json").read_text() == kept
 
 
 def test_what_does_not_stop_is_said(host: Host) -> None:

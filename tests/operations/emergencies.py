@@ -6,12 +6,12 @@ The hosts are pyinfra's own for tests (``@fake``), so that nothing leaves this m
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sparkwright.host.lib.records import encode
+from tests import forked
 from tests.operations.harness import marked
 from tests.operations.real import INSTANT
 from tests.unit.builders import probe
@@ -78,26 +78,16 @@ def write_site(folder: Path, *hosts: tuple[str, Any], **files: str) -> Path:
 
 def sparkwright(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a site."""
-    return _run(
-        folder, sys.executable, "-c", "from sparkwright.cli import main; main()", *arguments
-    )
+    return _run(folder, "sparkwright", *arguments)
 
 
 def pyinfra(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pyinfra in a site."""
-    return _run(folder, str(Path(sys.executable).with_name("pyinfra")), *arguments)
+    return _run(folder, "pyinfra", *arguments)
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        arguments,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SPARKWRIGHT_API_KEY": "sk-0123456789abcdef"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "SPARKWRIGHT_API_KEY": "sk-0123456789abcdef"}
+    done = forked.run(arguments, folder, env)
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     return done

@@ -5,10 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gevent
+import pytest
+
+from sparkwright.engines import log_patterns
 from sparkwright.host.control import RESTART, STOP, ControlAnswer, ControlRequest
+from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.operations import control
+from sparkwright.host.release import Phase, SwitchJournal
+from sparkwright.operations import control, switching
+from sparkwright.operations.live import LIVE
 from sparkwright.run import preflight
 from sparkwright.run.state import HostRun
 from tests.operations.emergencies import host, pyinfra, write_site
@@ -33,8 +40,32 @@ def test_a_service_is_stopped_under_the_lock() -> None:
     ran, message = _controlled()
     assert ran.well
     assert ran.host.programs == ["lock", "control"]
-    assert ran.host.request("control") == as_json(REQUEST)
+    assert ran.host.request("control") == {**as_json(REQUEST), "boot_lines": log_patterns("boot")}
     assert (ran.memory.changes, message) == (["qwen36: stopped"], [DONE])
+
+
+def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[tuple[str, str]] = []
+    monkeypatch.setattr(switching, "_EVERY", 0.01)
+    monkeypatch.setattr(LIVE, "notice", lambda *event: events.append(event))
+    now = SwitchJournal(step="proving", phases={"qwen36": Phase("compiling", 100.0, 40.0)})
+    jobs = {"sparkwright-control": JobStatus(False, False, as_json(now), now=112.0)}
+
+    def restarted(request: Any) -> ControlAnswer:
+        assert "compiling" in request["boot_lines"].values()
+        gevent.sleep(0.1)
+        return DONE
+
+    ran, _ = _controlled(replace(REQUEST, action=RESTART), control=restarted, jobs=jobs)
+    assert ran.well
+    assert events[0] == ("spark-1", "qwen36: compiling for 12 s (40 s last time)")
+    (asked, *_) = [item.request for item in ran.host.asked if item.program == "jobs"]
+    assert asked["watch"][0]["state"] == "/opt/sparkwright/state/control"
+    count = len(ran.host.asked)
+    gevent.sleep(0.05)
+    assert len(ran.host.asked) == count  # nobody asks any more
 
 
 def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() -> None:

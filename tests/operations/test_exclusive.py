@@ -157,6 +157,7 @@ def test_one_that_does_not_come_up_fails_the_host_and_is_told(result: str, runs:
 
 def test_one_that_runs_already_is_no_change() -> None:
     ran, message = _activated(answer=replace(BEGUN, was="chat", switch=None))
+    assert "compiling" in ran.host.request("activate")["boot_lines"].values()
     assert (ran.well, ran.host.programs, ran.memory.changes) == (True, ["lock", "activate"], [])
     assert message[0].result is None
 

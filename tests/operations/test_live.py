@@ -92,10 +92,12 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
         erased, _, rest = terminal.message().partition("a line of the log\n")
         assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
-        # A command that shows its own progress has hosts log nothing.
-        logger.addHandler(logging.NullHandler())
-        shown.tell(SimpleNamespace(name="a", log=print), "x", None)  # type: ignore[arg-type]
-        assert terminal.message() == ""
+        # A command that shows its own progress is told, and hosts log nothing.
+        events: list[tuple[str, str]] = []
+        shown.notice = lambda *event: events.append(event)
+        for _ in range(2):
+            shown.tell(SimpleNamespace(name="a", log=print), "x", None)  # type: ignore[arg-type]
+        assert (terminal.message(), events) == ("", [("a", "x")] * 2)
     finally:
         logger.handlers.clear()
 

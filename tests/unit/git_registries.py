@@ -1,7 +1,10 @@
 """Folders as git repositories."""
 
+import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -14,8 +17,21 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def git_registry(folder: Path) -> Path:
-    """A folder as a git repository with one commit of all that is in it."""
-    git(folder, "init", "--quiet")
+    """A folder as a git repository with one commit of all its files; made once of equal files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    made = _made(tuple((path.relative_to(folder), path.read_bytes()) for path in files))
+    shutil.copytree(Path(made.name, ".git"), folder / ".git")
+    return folder
+
+
+@cache
+def _made(files: tuple[tuple[Path, bytes], ...]) -> TemporaryDirectory[str]:
+    result = TemporaryDirectory()
+    folder = Path(result.name)
+    for path, content in files:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    git(folder, "init", "--quiet", "--template=")
     git(folder, "add", "-A")
     git(folder, "commit", "--quiet", "-m", "first")
-    return folder
+    return result

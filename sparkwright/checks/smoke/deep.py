@@ -56,6 +56,7 @@ def _request(
         skip=skip,
         guarded=own.routes.guarded,
         tokenizer=own.probes.tokenizer,
+        tokenized=own.probes.tokenized,
         context_errors=tuple(own.probes.context_errors),
     )
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
+from sparkwright.cli.lib.output import echo
 from sparkwright.text.visible import visible
 
 #: Where a command keeps its options of connection, sudo and output.
 CONNECTION = "sparkwright.connection"
+#: Events of a host that is waited for, and of those that are not; another is what it does.
+_ASKED, _ENDED = "asked", ("answered", "failed", "not reached")
 
 
 def given() -> dict[str, Any]:
@@ -21,7 +24,8 @@ def given() -> dict[str, Any]:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show on a terminal who has answered while the hosts are asked.
+    """Show who has answered while the hosts are asked, and what the others do; without a terminal
+    only what they do.
 
     Yields:
         A function that takes a host and its latest event.
@@ -29,10 +33,13 @@ def shown() -> Iterator[Callable[[str, str], None]]:
     # Patches the standard library: a thread from before would run beside it.
     import sparkwright.run  # noqa: F401
 
-    events: dict[str, str] = {}
-    if {"quiet", "verbose"} & given().keys() or not sys.stderr.isatty():
-        yield events.__setitem__
+    if {"quiet", "verbose"} & given().keys():
+        yield lambda *_: None
         return
+    if not sys.stderr.isatty():
+        yield _print
+        return
+    events: dict[str, str] = {}
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -50,13 +57,22 @@ def shown() -> Iterator[Callable[[str, str], None]]:
         yield noticed
 
 
+def _print(host: str, event: str) -> None:
+    if event not in (_ASKED, *_ENDED):
+        echo(f"{visible(host, 40)}: {visible(event)}", err=True)
+
+
 def line(events: Mapping[str, str]) -> str:
     """Progress line: how many hosts have answered, and which are waited for.
 
     Args:
         events: the latest of each host.
     """
-    waiting = [visible(host, 40) for host, event in events.items() if event == "asked"]
+    waiting = [
+        visible(host, 40) + (f" ({visible(event)})" if event != _ASKED else "")
+        for host, event in events.items()
+        if event not in _ENDED
+    ]
     ended = len(events) - len(waiting)
     state = f"waiting for {', '.join(waiting)}" if waiting else "planning and connecting"
     return f"{ended} of {len(events)} hosts done, {state}" if events and waiting else state

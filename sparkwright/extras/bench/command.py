@@ -4,7 +4,7 @@ import datetime as dt
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -143,7 +143,8 @@ def _targets(chosen: Hosts) -> Iterator[_Target]:
                 how = scheme(settings, proxied=plan.proxy)
                 served = [f"[{address}]" if ":" in address else address for address in addresses]
                 urls = [f"{how}://{address}:{plan.port}" for address in served]
-                services = (Service(url, plan.served_names[0], key, ca=ca) for url in urls)
+                service = Service("", plan.served_names[0], key, ca=ca, engine=plan.engine)
+                services = (replace(service, url=url) for url in urls)
                 yield _Target(host, plan, tuple(services))
 
 

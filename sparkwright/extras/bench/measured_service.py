@@ -12,6 +12,7 @@ import requests
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
+from sparkwright.host.lib import model_list
 
 _SECONDS = 10.0
 _MESSAGES = Messages(__file__)
@@ -33,6 +34,7 @@ class Service:
     key: Secret
     context: int | None = None
     ca: str | None = None
+    engine: str = DEFAULT
 
     def send(self, method: str, path: str, *, key: bool = True, **body: Any) -> requests.Response:
         """The answer to a request, with the key or without."""
@@ -66,8 +68,9 @@ class Service:
 
     def tokens(self, text: str) -> int:
         """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
-        body = {"model": self.model, "prompt": text, "add_special_tokens": False}
-        return int(self.ask("POST", engine(DEFAULT).probes.tokenizer, body)["count"])
+        probes = engine(self.engine).probes
+        body = {"model": self.model, probes.tokenized: text, "add_special_tokens": False}
+        return len(self.ask("POST", probes.tokenizer, body)["tokens"])
 
     def metrics(self, *, key: bool) -> tuple[int, bytes]:
         """Status and text of its metrics; 502 without an answer."""
@@ -119,8 +122,8 @@ def reach(name: str, candidates: Iterable[Service]) -> Service:
     for service in candidates:
         with problems.collected():
             for entry in service.ask("GET", "/v1/models")["data"]:
-                if entry["id"] == service.model:
-                    return replace(service, context=entry.get("max_model_len"))
+                if service.model in model_list.names({"data": [entry]}):
+                    return replace(service, context=model_list.context(entry))
             raise _MESSAGES.refusal("not-served", service.url, model=service.model)
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)

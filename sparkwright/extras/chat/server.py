@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from sparkwright.config.ssh import ssh
 from sparkwright.extras.chat.targets import MESSAGES, Target
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib import model_list
 from sparkwright.host.lib.http import Answer, NoAnswer, Server
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.text.visible import cut
@@ -147,7 +148,7 @@ def _judged(target: Target, server: Published, answer: Answer) -> Published:
     """The server, when it has the name and takes the key."""
     names: list[str] = []
     with suppress(ValueError, TypeError, KeyError):
-        names = [str(model["id"]) for model in answer.json()["data"]]
+        names = model_list.names(answer.json())
     if answer.status == 200 and target.served.name in names:
         return server
     status = "redirect" if 300 <= answer.status < 400 else str(answer.status)

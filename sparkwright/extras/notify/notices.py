@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import BaseModel
 
 from sparkwright.config.notices import Address
 from sparkwright.documents.text_files import write
@@ -68,10 +68,7 @@ class Recipient(BaseModel):
         why: why sending failed.
     """
 
-    # A record that was written by 0.1.0 has the former key.
-    reported: dict[str, Reported] = Field(
-        default={}, validation_alias=AliasChoices("reported", "told")
-    )
+    reported: dict[str, Reported] = {}
     sent: list[float] = []
     failures: int = 0
     retry: float = 0.0

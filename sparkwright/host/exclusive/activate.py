@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass, replace
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import ServiceSwitch, SwitchRequest
 from sparkwright.host.service import Service, current
@@ -25,6 +25,7 @@ class ActivateRequest:
     Attributes:
         token: of the run that has the host's lock.
         dry: whether it is only said what would be done.
+        boot_lines: as in a switch's request.
     """
 
     service: str
@@ -33,6 +34,7 @@ class ActivateRequest:
     why: str = ""
     token: str | None = None
     dry: bool = False
+    boot_lines: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
         services=tuple(switches),
         active={group: runs[group]},
         activates={group: request.service},
+        boot_lines=request.boot_lines,
     )
     path = state / "switch"
     files.write_record(path / "request.json", switch, 0o600, parents=0o750)

@@ -35,6 +35,9 @@ def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[s
                 tensors[name] = _tensors(base / name)
             except ValueError as error:
                 problems.append(f"{name} {error}")
+        elif name.endswith(".gguf"):
+            with (base / name).open("rb") as file:
+                problems += [f"{name} is not a GGUF file"] * (file.read(4) != b"GGUF")
     for name in files:
         if name.endswith(".safetensors.index.json"):
             problems += _index(base, name, set(files), tensors)

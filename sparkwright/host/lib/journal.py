@@ -8,13 +8,20 @@ from collections.abc import Iterable
 
 from sparkwright.host.lib.processes import run
 
-#: An error by its own name, or as argparse and pydantic have it; neither one that is raised in a
-#: line of code nor one that is quoted.
-_ERROR = re.compile(r"(?<![\w.`'\"])(?:(?:[\w.]*(?:Error|Exception)|error): |Value error, ).+")
+#: An error by its own name, or as argparse, pydantic and llama-server have it; neither one that is
+#: raised in a line of code nor one that is quoted.
+_ERROR = re.compile(
+    r"(?<![\w.`'\"])(?:(?:[\w.]*(?:Error|Exception)|error): |Value error, |error while handling ).+"
+)
+#: llama-server's own lines have a time and a level.
+_LEVEL = re.compile(r"\d{1,9}(?:\.\d{1,3}){3} E (.+)")
 #: Compose erases the line before each one that it prints, also without a terminal.
 ERASE = "\x1b[2K"
-#: What vLLM's API server ends with: it only points to the engine's own error.
-_POINTERS = ("Engine core initialization failed", "EngineDeadError: ")
+#: Errors that only point to the one before them: of vLLM's API server, and of llama-server.
+_POINTERS = (
+    "Engine core initialization failed", "EngineDeadError: ", "failed to load model",
+    "failed to create", "exiting due to", "trying to fit params",
+)  # fmt: skip
 
 
 def last(unit: str, count: int = 15, *, since: str | None = None) -> list[str]:
@@ -30,8 +37,11 @@ def error(unit: str) -> str | None:
 
 
 def cause(lines: Iterable[str]) -> str | None:
-    """The last error that vLLM's lines name, from its name on; None without one."""
-    errors = [match[0] for line in lines if (match := _ERROR.search(line))]
+    """The last error that an engine's lines name, from its name on; None without one."""
+    errors = []
+    for line in lines:
+        if match := _LEVEL.match(line) or _ERROR.search(line):
+            errors.append(match[match.re.groups])
     causes = [
         text for text in errors if not any(pointer in text for pointer in _POINTERS)
     ] or errors

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import journal, metrics, ranks, systemd
+from sparkwright.host.lib import journal, metrics, model_list, ranks, systemd
 from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
 from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.lib.waiting import remaining
@@ -121,7 +121,7 @@ def _error(unit: str) -> str:
 
 def models(client: Client) -> str:
     """Every served name is in the model list."""
-    listed = {model["id"] for model in client.json("GET", "/v1/models")["data"]}
+    listed = set(model_list.names(client.json("GET", "/v1/models")))
     served = client.request.served_names
     missing = [name for name in served if name not in listed]
     shown = f"not served: {', '.join(missing)}; served: {', '.join(sorted(listed))}"
@@ -207,9 +207,11 @@ def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
     ]
 
 
-def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:
+def without_proxy(
+    name: str, gate: SmokeRequest, look: Callable[[], object] = lambda: None
+) -> tuple[list[str], tuple[str, ...]]:
     """Failures of a service that is tested at its own port, as lines, and its journal then."""
-    answer = run(replace(gate, proxy=None, warm_ups=0))
+    answer = run(replace(gate, proxy=None, warm_ups=0), look)
     return answer.failures(name), answer.journal
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparkwright.host.lib import metrics
+from sparkwright.host.lib import metrics, model_list
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
 from sparkwright.host.lib.records import dataclass, field, replace
@@ -25,7 +25,8 @@ class DeepRequest(SmokeRequest):
         prefix_caching: None where the plan leaves it to the engine's default.
         skip: check -> why this service gives no reason for it.
         guarded: beginnings of the paths that the engine's own key check covers.
-        tokenizer: route that counts tokens; empty where there is none.
+        tokenizer: route that makes tokens of a text; empty where there is none.
+        tokenized: key of that text.
         context_errors: texts of which an error about a prompt that is too long has one.
     """
 
@@ -37,6 +38,7 @@ class DeepRequest(SmokeRequest):
     skip: dict[str, str] = field(default_factory=dict)
     guarded: tuple[str, ...] = ()
     tokenizer: str = ""
+    tokenized: str = ""
     context_errors: tuple[str, ...] = ()
 
 
@@ -233,15 +235,17 @@ class DeepClient(Client):
         """Tokens of the context: as planned, or as the server reports where that is open."""
         if self.request.context:
             return self.request.context
-        return int(self.json("GET", "/v1/models")["data"][0]["max_model_len"])
+        if (tokens := model_list.context(self.json("GET", "/v1/models")["data"][0])) is None:
+            raise KeyError("max_model_len")
+        return tokens
 
     def count(self, text: str) -> int:
         """Tokens of a text by the model's own tokenizer, or its words, which are never more."""
         if self.request.tokenizer:
-            body = {"model": self.request.served_names[0], "prompt": text}
+            body = {"model": self.request.served_names[0], self.request.tokenized: text}
             answer = self.call("POST", self.request.tokenizer, body)
             if answer.status == 200:
-                return int(answer.json()["count"])
+                return len(answer.json()["tokens"])
         return len(text.split())
 
 

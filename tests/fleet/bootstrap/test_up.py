@@ -37,7 +37,9 @@ def mine(site: Site, tmp_path: Path) -> Iterator[Path]:
     config.write_text(
         f"Host jump\n HostName {HOSTS[0].address}\n User {USER}\n IdentityFile {SSH}/id_ed25519\n"
         f" UserKnownHostsFile {SSH}/known_hosts\nHost behind\n HostName {BARE.address}\n"
-        f" ProxyJump jump\nHost *\n IdentityFile {folder}/id_ed25519\n IdentityAgent none\n"
+        f" ProxyJump jump\nHost gate\n HostName {HOSTS[0].address}\n User {USER}\n"
+        f" UserKnownHostsFile {SSH}/known_hosts\nHost gated\n HostName {BARE.address}\n"
+        f" ProxyJump gate\nHost *\n IdentityFile {folder}/id_ed25519\n IdentityAgent none\n"
         f" UserKnownHostsFile {folder}/known_hosts\n"
     )
     with (folder / "group_data/all.py").open("a") as settings:
@@ -158,6 +160,27 @@ def test_behind_a_jump_host_and_by_ipv6_as_ssh_goes_there(mine: Path, target: st
     finally:
         subprocess.run(["ip", "addr", "del", f"{IPV6[0]}/64", "dev", BRIDGE],
                        capture_output=True, check=False)  # fmt: skip
+
+
+@pytest.mark.timeout(300)
+def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
+    """The question names it, and its password is another one than the box's."""
+    kept = f"/home/{USER}/.ssh/authorized_keys /etc/shadow"
+    jump = f"tar -cPf /root/kept.tar {kept}; echo '{USER}:of-the-gate' | chpasswd"
+    inside(HOSTS[0].name, "sh", "-c", jump)
+    try:
+        with terminal(mine, "up", f"{USER}@gated") as shown:
+            for prompt, typed in (
+                (f"{TOLD} {USER} on gate, a jump host to gated: ", "of-the-gate"),
+                (KEY, "yes"), (f"{TOLD} {USER} on gated: ", PASSWORD), (PLAN, "n"),
+            ):  # fmt: skip
+                shown.until(prompt, seconds=120)
+                shown.type(f"{typed}\n")
+            assert shown.ended() == 130, shown.got
+        assert "Wrong." not in shown.got
+        _untouched(mine)
+    finally:
+        inside(HOSTS[0].name, "tar", "-xPf", "/root/kept.tar")
 
 
 #: What the box does when the laptop is closed.

@@ -197,7 +197,9 @@ def test_our_own_lock_is_not_in_the_way_and_dry_writes_nothing(pair: Host) -> No
     files.write(pair.place / "state/lock.json", json.dumps(lock), 0o644)
     assert _ask(pair, token="ours", dry=True).faults == ()
     assert not (pair.place / "state/switch/request.json").exists()
-    assert _ask(pair, token="ours").switch
+    assert _ask(pair, token="ours", boot_lines={"Capturing": "graphs"}).switch
+    request = json.loads((pair.place / "state/switch/request.json").read_text())
+    assert request["boot_lines"] == {"Capturing": "graphs"}
 
 
 def test_a_deploy_that_was_decided_before_another_activation_touches_nothing(pair: Host) -> None:

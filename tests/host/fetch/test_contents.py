@@ -101,6 +101,14 @@ def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, reason: str
     ]
 
 
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K", b"version https://git-lfs"])
+def test_what_is_no_gguf_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.gguf").write_bytes(content)
+    (tmp_path / "y.gguf").write_bytes(b"GGUF" + content)
+    result = contents.faults(tmp_path, ["x.gguf", "y.gguf"], ExpectedContents())
+    assert result == ["x.gguf is not a GGUF file"]
+
+
 @pytest.mark.parametrize(
     ("method", "name", "reason"),
     [("modelopt", "compressed-tensors", "modelopt"), ("awq", "modelopt", "awq"),

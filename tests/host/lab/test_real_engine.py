@@ -7,10 +7,12 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
+
+from lab.hub import tiny_gguf
 from lab.hub.tiny_qwen3 import BODY, CONTEXT, DRAFTER
-from lab.real_engine import image
+from lab.real_engine import image, llama_server
 from lab.real_engine.layout import RECIPE, REPOSITORY, REQUIREMENTS, VERSION
-from lab.real_engine.llama_server import LLAMA_SERVER
 from lab.real_engine.vllm import VLLM
 from lab.serving.layers import Layer
 from sparkwright.catalog import load_catalog
@@ -29,6 +31,19 @@ def test_every_version_is_pinned_by_hash_and_nothing_says_where_from() -> None:
     assert not {"triton", "torchvision", "opencv-python-headless"} & set(versions)
 
 
+def test_a_recipe_of_llama_server_is_of_what_the_lab_serves() -> None:
+    catalog = load_catalog(CATALOGS)
+    recipe = catalog.recipes[llama_server.RECIPE]
+    served = catalog.images[recipe.image]
+    assert served.repository == f"lab.invalid/{llama_server.REPOSITORY}"
+    assert (list(served.tags), served.entrypoint) == ([llama_server.TAG], llama_server.PROGRAM)
+    files = {file for item in tiny_gguf.MINIATURES for file in item.newest()}
+    for name in ("gguf", "f16-gguf", "gguf-drafter", "broken-gguf"):
+        model = catalog.models[f"lab-tiny-qwen3-{name}"]
+        assert model.repository in {tiny_gguf.REPOSITORY, tiny_gguf.BROKEN}
+        assert model.file in files
+
+
 def test_the_recipe_is_of_what_the_lab_serves() -> None:
     catalog = load_catalog(CATALOGS)
     recipe = catalog.recipes[RECIPE]
@@ -41,10 +56,11 @@ def test_the_recipe_is_of_what_the_lab_serves() -> None:
     assert recipe.arguments["max_model_len"] == CONTEXT == body.context
 
 
-def test_no_rule_has_anything_against_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", [RECIPE, llama_server.RECIPE, llama_server.DRAFTING])
+def test_no_rule_has_anything_against_it(recipe: str, tmp_path: Path) -> None:
     host = {
         "catalog_directories": [str(ROOT / "lab/catalog")],
-        "services": {"tiny": {"recipe": RECIPE, "port": 8000}},
+        "services": {"tiny": {"recipe": recipe, "port": 8000}},
     }
     inventory = tmp_path / "inventory.py"
     inventory.write_text(f"sparks = [('a', {host!r})]\nrtx50 = [('b', {host!r})]\n")
@@ -83,7 +99,7 @@ def test_the_index_has_the_one_architecture() -> None:
 
 
 def test_an_image_of_llama_server_is_laid_out_as_upstreams() -> None:
-    made = image.image_of(LLAMA_SERVER, [])
+    made = image.image_of(llama_server.LLAMA_SERVER, [])
     config = json.loads(made.configs[0].content)["config"]
     assert config["Entrypoint"] == ["/app/llama-server"]
     assert config["WorkingDir"] == "/app"

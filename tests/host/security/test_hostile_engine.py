@@ -37,7 +37,14 @@ def test_no_number_of_blocks_ends_a_switch(tmp_path: Path, blocks: str, read: in
 
 def test_no_line_of_a_log_keeps_a_gate_busy() -> None:
     """A journal's lines have 48 KiB at most, and the gate reads 400 of them."""
-    lines = ["a." * 24_000, "a" * 48_000, "Error" * 9_000, "error:" * 8_000, ": " * 24_000]
+    lines = [
+        "1." * 24_000,
+        "a." * 24_000,
+        "a" * 48_000,
+        "Error" * 9_000,
+        "error:" * 8_000,
+        ": " * 24_000,
+    ]
     began = time.monotonic()
     journal.cause(lines * 80)
     assert time.monotonic() - began < 10

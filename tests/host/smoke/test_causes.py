@@ -85,7 +85,7 @@ def test_an_answer_is_of_its_own_cause(
 ) -> None:
     def answered(path: str, body: Any) -> Reply:
         if path == "/tokenize":
-            return 200, {"count": len(body["prompt"].split())}
+            return 200, {"tokens": body["prompt"].split()}
         later = body["messages"][-1]["role"] == "tool"
         return reply(answers[-1 if later else 0])
 
@@ -199,7 +199,7 @@ def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
 
 def long(answer: Reply) -> Callable[[str, Any], Reply]:
     def answers(path: str, body: Any) -> Reply:
-        return (200, {"count": len(body["prompt"].split())}) if path == "/tokenize" else answer
+        return (200, {"tokens": body["prompt"].split()}) if path == "/tokenize" else answer
 
     return answers
 

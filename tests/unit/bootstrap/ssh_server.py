@@ -36,14 +36,19 @@ class Box(paramiko.ServerInterface):
         methods: that it takes: ``publickey``, ``password``, ``keyboard-interactive``.
         prompts: of its keyboard-interactive login.
         banner: what it says before the login.
+        password: that it takes.
         passwords: every password that it was given.
+        keys_for: commands after which it takes no key any more.
     """
 
     home: Path
     methods: str = "publickey,password"
     prompts: tuple[str, ...] = ("Password: ",)
     banner: str = ""
+    password: str = PASSWORD
     passwords: list[str] = field(default_factory=list)
+    keys_for: float = float("inf")
+    _targets: dict[int, tuple[str, int]] = field(default_factory=dict)
     agents: int = 0
     key: paramiko.PKey = field(default_factory=lambda: paramiko.ECDSAKey.generate())
     port: int = 0
@@ -57,11 +62,12 @@ class Box(paramiko.ServerInterface):
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         file = self.home / ".ssh/authorized_keys"
         keys = file.read_text() if file.exists() else ""
-        return self._result("publickey", ok=key.get_base64() in keys)
+        ok = key.get_base64() in keys and self.keys_for > 0
+        return self._result("publickey", ok=ok)
 
     def check_auth_password(self, username: str, password: str) -> int:
         self.passwords.append(password)
-        return self._result("password", ok=password == PASSWORD)
+        return self._result("password", ok=password == self.password)
 
     def check_auth_interactive(self, username: str, submethods: str) -> Any:
         if "keyboard-interactive" not in self.methods:
@@ -70,7 +76,7 @@ class Box(paramiko.ServerInterface):
 
     def check_auth_interactive_response(self, responses: Any) -> int:
         self.passwords += responses
-        return self._result("keyboard-interactive", ok=list(responses) == [PASSWORD])
+        return self._result("keyboard-interactive", ok=list(responses) == [self.password])
 
     def _result(self, method: str, *, ok: bool) -> int:
         ok = ok and method in self.methods
@@ -79,11 +85,28 @@ class Box(paramiko.ServerInterface):
     def check_channel_request(self, kind: str, chanid: int) -> int:
         return OPEN_SUCCEEDED
 
+    def check_channel_direct_tcpip_request(
+        self, chanid: int, origin: tuple[str, int], destination: tuple[str, int]
+    ) -> int:
+        self._targets[chanid] = destination
+        return OPEN_SUCCEEDED
+
+    def forward(self, transport: paramiko.Transport) -> None:
+        """Be a jump host: pass on what comes for other hosts, until the connection ends."""
+        while transport.is_active():
+            channel = transport.accept(1)
+            if channel is None or channel.chanid not in self._targets:
+                continue
+            other = socket.create_connection(self._targets.pop(channel.chanid))
+            for pair in ((channel, other), (other, channel)):
+                threading.Thread(target=_copy, args=pair, daemon=True).start()
+
     def check_channel_forward_agent_request(self, channel: paramiko.Channel) -> bool:
         self.agents += 1
         return True
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self.keys_for -= 1
         threading.Thread(target=self._execute, args=(channel, command), daemon=True).start()
         return True
 
@@ -100,12 +123,19 @@ class Box(paramiko.ServerInterface):
             channel.close()
 
 
+def _copy(source: Any, target: Any) -> None:
+    with suppress(OSError, EOFError):
+        while piece := source.recv(65536):
+            target.sendall(piece)
+    target.close()
+
+
 @contextmanager
 def box(folder: Path, **settings: Any) -> Iterator[Box]:
     """A box that answers, until the end; sudo takes the login's password."""
     home = folder / "home of the box"
     (home / "bin").mkdir(parents=True)
-    (home / "sudo-password").write_text(f"{PASSWORD}\n")
+    (home / "sudo-password").write_text(f"{settings.get('password', PASSWORD)}\n")
     for name, text in {"sudo": _SUDO, "id": "#!/bin/sh\necho 1000\n"}.items():
         (home / "bin" / name).write_text(text)
         (home / "bin" / name).chmod(0o755)
@@ -127,6 +157,7 @@ def _serve(listener: socket.socket, server: Box) -> None:
             transport.add_server_key(server.key)
             with suppress(OSError, EOFError, paramiko.SSHException):
                 transport.start_server(event=threading.Event(), server=server)
+                threading.Thread(target=server.forward, args=(transport,), daemon=True).start()
             transports.append(transport)
 
 

@@ -62,7 +62,8 @@ def test_a_folder_too_long_for_a_socket_is_passed_over(
 def _folder_of_the_program(root: Path) -> str:
     programs: list[Path] = []
 
-    def answer(_: str) -> str:
+    def answer(_: str, own: bool) -> str:
+        assert not own  # no other program has started it
         programs.extend(root.rglob("ask"))
         return "secret"
 
@@ -74,4 +75,18 @@ def _folder_of_the_program(root: Path) -> str:
 def test_a_machine_with_noexec_folders_alone_gets_a_message(noexec: set[str]) -> None:
     noexec |= set(FOLDERS)
     with pytest.raises(UserError, match="noexec"):
-        askpass.run(ASK, lambda _: "secret")
+        askpass.run(ASK, lambda *_: "secret")
+
+
+def test_a_program_that_another_one_has_started_is_told_from_it() -> None:
+    """As the ssh to a jump host, which may show the very prompt of the host behind it."""
+    asked: list[tuple[str, bool]] = []
+
+    def answer(prompt: str, own: bool) -> str | None:
+        asked.append((prompt, own))
+        return "secret" if own else None
+
+    ask = '"$SSH_ASKPASS" "password:"'
+    assert askpass.run(("sh", "-c", f"{ask}; true"), answer)[1] == "secret\n"
+    assert askpass.run(("sh", "-c", f"({ask}; true); true"), answer)[1] == ""
+    assert asked == [("password:", True), ("password:", False)]

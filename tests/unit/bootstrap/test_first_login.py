@@ -4,19 +4,22 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import paramiko
 import pytest
 
-from sparkwright.bootstrap.first_login import Login
+from sparkwright.bootstrap.first_login import Ask, Login
 from sparkwright.findings.user_error import UserError
 from tests.unit.bootstrap.ssh_server import PASSWORD, Box, box, connection
 
 PROMPT = "Password of me on box: "
 AGAIN = f"Wrong. {PROMPT}"
+JUMPS, JUMP_PROMPT = "another secret", "Password of me on jump, a jump host to box: "
 
 
 @dataclass
@@ -37,12 +40,23 @@ class Somebody:
         return self.passwords[min(number, len(self.passwords) - 1)]
 
 
+@dataclass
+class Person:
+    """Who has a password for the jump host, and another one for the box."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, question: str, shown: bool) -> str:
+        self.asked.append("host key" if shown else question)
+        return "yes" if shown else JUMPS if "jump" in question else PASSWORD
+
+
 @pytest.fixture(autouse=True)
 def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
 
-def _login(folder: Path, server: Box, person: Somebody | None, more: str = "") -> Login:
+def _login(folder: Path, server: Box, person: Ask | None, more: str = "") -> Login:
     return Login("box", connection(folder, server.port, more), person)
 
 
@@ -170,7 +184,7 @@ def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
         assert len(person.asked) == 1
         # Nor does whoever asks afterwards, in the very words of its prompt.
         for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):
-            assert login._answer(prompt) is None
+            assert login._answer(prompt, True) is None
         assert server.passwords == []
         assert not (tmp_path / "known_hosts").exists()
 
@@ -196,8 +210,44 @@ def test_only_this_hosts_own_prompt_gets_the_password(tmp_path: Path) -> None:
         "(me@127.0.0.1) Password for root@bank: \nPassword: ", "(me@127.0.0.1) One-time code: ",
         "Enter passphrase for key '/home/me/.ssh/id_ed25519': ", "me@127.0.0.1's old password: ",
     ):  # fmt: skip
-        assert login._answer(prompt) is None, prompt
-    assert login._answer("me@127.0.0.1's password: ") == PASSWORD
+        assert login._answer(prompt, True) is None, prompt
+    assert login._answer("me@127.0.0.1's password: ", False) is None
+    assert login._answer("me@127.0.0.1's password: ", True) == PASSWORD
+
+
+@contextmanager
+def _behind(folder: Path, **jump: Any) -> Iterator[tuple[Login, Person, Box, Box]]:
+    """A box behind a jump host with another password; both have one name in ssh's prompts."""
+    person = Person()
+    with box(folder / "jump", password=JUMPS, **jump) as first, box(folder) as server:
+        config = (
+            f"Host 127.0.0.1\n ProxyJump jump\nHost jump\n HostName 127.0.0.1\n User me\n"
+            f" Port {first.port}\n"
+        )
+        yield _login(folder, server, person, config), person, first, server
+
+
+def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    with _behind(tmp_path) as (login, person, jump, server):
+        login.open()
+        assert person.asked == ["host key", JUMP_PROMPT, "host key", PROMPT]
+        assert (jump.passwords, server.passwords) == ([JUMPS], [PASSWORD])
+        assert login.made_key == tmp_path / "id_ed25519"
+        for each in (jump, server):
+            installed = (each.home / ".ssh/authorized_keys").read_text()
+            assert installed == (tmp_path / "id_ed25519.pub").read_text()
+
+
+@pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
+def test_a_jump_host_that_asks_in_the_words_of_the_box_gets_nothing(
+    tmp_path: Path, methods: str
+) -> None:
+    """It takes the key once, and none any more when the box is connected to."""
+    with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
+        _refused(login)
+        assert person.asked == ["host key", JUMP_PROMPT]
+        assert {*jump.passwords} - {""} == {JUMPS}
+        assert server.passwords == []
 
 
 def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from sparkwright.catalog import Model, Recipe
 from sparkwright.catalog.data import OWN
-from sparkwright.catalog.entries import Format, Ran
+from sparkwright.catalog.entries import Format
 from sparkwright.engines.vllm.model_checks import QUANTIZATION
 from tests.tables import Tables
 
@@ -28,12 +28,6 @@ def test_who_says_so_and_when_may_be_left_out() -> None:
     )  # fmt: skip
     assert (model.source, model.date) == (OWN, None)
     assert (recipe.source, recipe.system, recipe.date) == (OWN, OWN, None)
-
-
-def test_a_renamed_key_is_still_read_by_its_former_name() -> None:
-    run = {"gpu": "NVIDIA GB10", "date": "2026-09-01"}
-    for key in ("outcome", "what"):
-        assert Ran.model_validate({**run, key: "it answered"}).outcome == "it answered"
 
 
 @pytest.mark.parametrize("form", get_args(Format))

@@ -1,8 +1,11 @@
 """Five hosts, three of them equal, and what they answer: for tests of what every command prints."""
 
+import contextlib
 import importlib
 import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -66,26 +69,36 @@ COMMANDS = {
 }
 
 
-@pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site of five hosts with a lock, a CA, results and keys; its folder is the current one."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory/lab.py").write_text(_INVENTORY)
-    shutil.copytree(ROOT / "group_data", tmp_path / "group_data")
-    with (tmp_path / "group_data/all.py").open("a") as settings:
+@cache
+def _site() -> TemporaryDirectory[str]:
+    """A site of five hosts with a lock, a CA, results and keys, to be copied."""
+    result = TemporaryDirectory()
+    folder = Path(result.name)
+    (folder / "inventory").mkdir()
+    (folder / "inventory/lab.py").write_text(_INVENTORY)
+    shutil.copytree(ROOT / "group_data", folder / "group_data")
+    with (folder / "group_data/all.py").open("a") as settings:
         settings.write('keys = {"openclaw": {}}\nnotify = ["ntfy:my-topic"]\n')
-    hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
-    (tmp_path / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
-    CA.parent.mkdir(parents=True)
-    CA.write_text(_PEM)
+    with contextlib.chdir(folder):
+        hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
+    (folder / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
+    (folder / CA).parent.mkdir(parents=True)
+    (folder / CA).write_text(_PEM)
     if "report" in COMMANDS and "bench" in documents():
         example_report = importlib.import_module("lab.example_report")
-        example_report.write(tmp_path / ".sparkwright", hosts=5, runs=3)
-    (tmp_path / ".sparkwright/keys").mkdir(exist_ok=True)
+        example_report.write(folder / ".sparkwright", hosts=5, runs=3)
+    (folder / ".sparkwright/keys").mkdir(exist_ok=True)
     for name in ("api_key", "keys/openclaw"):
-        (tmp_path / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
-        (tmp_path / ".sparkwright" / name).chmod(0o600)
+        (folder / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
+        (folder / ".sparkwright" / name).chmod(0o600)
+    return result
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five hosts that answer, and a copy of their site, which is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(_site().name, tmp_path, dirs_exist_ok=True)
     answers = dict(ANSWERS)
     if "fabric test" in COMMANDS:
         answers |= importlib.import_module("tests.unit.extras.fabric_test.answers").ANSWERS

@@ -47,6 +47,9 @@ def test_who_has_answered_and_who_is_waited_for() -> None:
     events = {"a": "answered", "b\x1b[2J": "asked", "c": "not reached"}
     assert progress.line(events) == "2 of 3 hosts done, waiting for b\\x1b[2J"
     assert progress.line({}) == "planning and connecting"
+    assert progress.line({"a": "qwen: compiling for 3 s"}) == (
+        "0 of 1 hosts done, waiting for a (qwen: compiling for 3 s)"
+    )
 
 
 class _Terminal(io.StringIO):
@@ -69,6 +72,9 @@ def test_progress_is_shown_at_a_terminal(
         context.meta[progress.CONNECTION] = dict.fromkeys(verbosity, True)
         with progress.shown() as notice:
             notice("spark-1", "asked")
+            notice("spark-2", "compiling\x1b[2J")
     assert ("waiting for spark-1" in error.getvalue()) is shown
+    lines = [] if shown or verbosity else ["spark-2: compiling\\x1b[2J"]
+    assert shown or error.getvalue().splitlines() == lines
     # What was drawn is erased.
     assert not shown or error.getvalue().rstrip().endswith("\x1b[2K")

@@ -3,8 +3,6 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -12,6 +10,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from sparkwright.cli import main, sections
+from tests import forked
 from tests.tables import Tables
 from tests.unit.builders import ROOT
 
@@ -100,12 +99,10 @@ def test_what_is_wrong_completes_to_nothing_and_says_nothing(
 
 @pytest.mark.parametrize("command", ["status --limit ", "stauts --limit ", "key list --", "'"])
 def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sparkwright"], cwd=tmp_path, capture_output=True, text=True,
-        check=False, env={
-            **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {command}",
-            "COMP_CWORD": "3", "_SPARKWRIGHT_COMPLETE": "bash_complete",
-        },
-    )  # fmt: skip
+    env = {
+        **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {command}",
+        "COMP_CWORD": "3", "_SPARKWRIGHT_COMPLETE": "bash_complete",
+    }  # fmt: skip
+    done = forked.run(["sparkwright"], tmp_path, env)
     assert (done.returncode, done.stderr) == (0, "")
     assert list(tmp_path.iterdir()) == []

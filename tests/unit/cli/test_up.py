@@ -20,6 +20,7 @@ from sparkwright.catalog.gpus import VRAM
 from sparkwright.cli import up
 from sparkwright.cli.lib.hosts import given
 from sparkwright.cli.lock import LockReport
+from sparkwright.config import skeleton
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.inventory_line import with_host
 from sparkwright.config.secrets import Secret
@@ -31,7 +32,7 @@ from sparkwright.site.endpoints import endpoint_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.sizes import GIB
 from tests.tables import Tables
-from tests.unit.builders import catalog, probe, wanted
+from tests.unit.builders import ROOT, catalog, probe, wanted
 from tests.unit.cli.answering import Asked, answering, run
 
 TABLES = Tables(__file__)
@@ -158,6 +159,21 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     assert Path("inventory/lab.py").read_text() == before
     # What was cut off goes on.
     assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+
+
+def test_hosts_of_the_example_are_no_hosts(world: World) -> None:
+    """Of a site that an earlier init made: they are taken out, unless a deploy of theirs ran."""
+    _up("nova", "--yes")
+    _, quotes, hosts = (ROOT / skeleton.INVENTORY).read_text().rpartition('"""')
+    example = f"{quotes}Mine.{quotes}{hosts}"
+    Path("inventory/lab.py").write_text(example)
+    assert _up("me@spark-1", "--yes").exit_code == 0
+    assert _inventory() == {"spark-1": {"ssh_user": "me"}}
+    Path("inventory/lab.py").write_text(example)
+    Path(".sparkwright").mkdir(exist_ok=True)
+    Path(".sparkwright/last-run.json").touch()
+    assert _up("spark-3", "--yes").exit_code == 0
+    assert list(_inventory()) == ["spark-1", "spark-2", "spark-3", "rtx-1"]
 
 
 def test_an_alias_of_ssh_config_is_reached_by_clients_at_its_address(world: World) -> None:

@@ -59,6 +59,18 @@ def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPat
     assert "sparks = ['spark-1']" in (here / "my-lab" / INVENTORY).read_text()
 
 
+def test_a_host_may_be_named_with_its_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(init, "boxes", lambda names: [Box(name, "", "gb10") for name in names])
+    assert _init("asked", "--host", "me@box").exit_code == 0
+    assert _init("given", "--host", "me@box", "--gpu", "gb10").exit_code == 0
+    for folder in ("asked", "given"):
+        (host,) = read_inventory(here / folder / INVENTORY, group_data=False)
+        assert (host.name, host.data) == ("box", {"ssh_user": "me"})
+    for names in (("me@box", "you@box"), ("-oProxyCommand=x@box",), ("me@you@box",)):
+        arguments = [word for name in names for word in ("--host", name)]
+        assert _init("none", *arguments).exit_code == 2
+
+
 def test_keys_and_state_are_ignored_and_our_development_is_not_mentioned(here: Path) -> None:
     _init("my-lab")
     lines = (here / "my-lab/.gitignore").read_text().splitlines()

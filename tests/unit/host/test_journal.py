@@ -1,4 +1,6 @@
-"""The one line that says why a service ended, out of what vLLM printed."""
+"""The one line that says why a service ended, out of an engine's log."""
+
+import json
 
 from sparkwright.host.lib import journal
 from tests.tables import Tables
@@ -16,6 +18,15 @@ def test_the_engines_own_error_is_named(name: str, message: str) -> None:
     assert cause is not None
     assert cause.startswith(message)
     assert len(cause) <= 240
+
+
+@cases("name", "message")
+def test_an_error_of_llama_server_is_named(name: str, message: str) -> None:
+    """Its last line only says that it ends, and those before it are of its callers."""
+    failures = json.loads((ROOT / "tests/fixtures/llamacpp/0.7.0/failures.json").read_text())
+    cause = journal.cause(failures[name]["log"] * 3)
+    assert cause is not None
+    assert message in cause
 
 
 def test_what_is_wrong_with_an_argument_is_said_by_pydantic_in_its_second_line() -> None:

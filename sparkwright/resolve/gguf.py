@@ -1,0 +1,176 @@
+"""Headers of GGUF files, versions 2 and 3: values and tensors, read from a file's beginning.
+
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Strangers write these files: nothing is
+allocated by a length that a header claims, and no text of it gets into a message.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.documents.bounds import Unusable
+from sparkwright.text.shipped_yaml import beside
+
+Value = int | float | bool | str | tuple[int | float | bool, ...]
+#: Kind of value -> its letter for ``struct``.
+_NUMBERS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+_STRING, _ARRAY = 8, 9
+#: Bytes of a header: that of a tokenizer with 262,144 tokens and its merges has some 16 MiB.
+MOST_BYTES = 64 << 20
+#: Values, tensors, elements of an array that is kept, bytes of a name, and dimensions of a tensor.
+_MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8
+_FIRST, _NEXT = 512 << 10, 8 << 20
+_LARGEST = 1 << 40
+TYPES: dict[int, tuple[int, int]] = beside(__file__, "gguf.yaml")["types"]
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header.
+
+    Attributes:
+        values: by key; of arrays the short ones of numbers alone.
+        tensors: name -> how many numbers it has, and their bytes.
+    """
+
+    values: Mapping[str, Value]
+    tensors: Mapping[str, tuple[int, int]]
+
+
+def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
+    """Read the header of a file of this size.
+
+    Args:
+        fetch: returns so many bytes of the file from an offset on.
+
+    Raises:
+        Unusable: for a file that is no GGUF file, is cut off, or is beyond the bounds.
+    """
+    text = _Text(fetch, size)
+    if text.take(4) != b"GGUF":
+        raise _fault("it is no GGUF file")
+    version = text.number("I")
+    if version & 0xFFFF == 0:  # the other byte order
+        text.order, version = ">", version >> 24
+    if version not in (2, 3):
+        raise _fault(f"GGUF version {version} is not known")
+    tensors, entries = text.count(_MOST), text.count(_MOST)
+    values: dict[str, Value] = {}
+    keys = set()
+    for _ in range(entries):
+        if (key := text.name()) in keys:
+            raise _fault("a key is there twice")
+        keys.add(key)
+        if (value := text.value(text.number("I"))) is not None:
+            values[key] = value
+    return Header(values, _tensors(text, tensors, values.get("general.alignment", 32)))
+
+
+def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[int, int]]:
+    """Tensors by name."""
+    places: dict[int, tuple[str, int, int]] = {}
+    for _ in range(count):
+        name = text.name()
+        numbers = math.prod(text.numbers(text.count(_DIMENSIONS, "I"), "Q"))
+        kind = text.number("I")
+        places[text.number("Q")] = name, numbers, kind
+    if not isinstance(alignment, int) or not 0 < alignment <= _MOST or alignment & alignment - 1:
+        raise _fault("its alignment is not a power of two")
+    result = {}
+    ends = [*sorted(places)[1:], text.size - -(-text.at // alignment) * alignment]
+    for offset, end in zip(sorted(places), ends, strict=False):
+        name, numbers, kind = places[offset]
+        length, per = TYPES.get(kind, (end - offset, numbers or 1))
+        result[name] = numbers, numbers * length // per
+        room = min(end - offset, _LARGEST)
+        if offset % alignment or not 0 <= result[name][1] <= room or numbers > _LARGEST:
+            raise _fault("a tensor lies outside of the file")
+    if len(result) != count:
+        raise _fault("two tensors have one name, or one place")
+    return result
+
+
+class _Text:
+    """The beginning of a file, fetched as far as it is read.
+
+    Attributes:
+        at: offset of the next byte.
+        order: of bytes, as ``struct`` writes it.
+    """
+
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+        self._fetch, self.size = fetch, size
+        self._data = bytearray()
+        self.at, self.order = 0, "<"
+
+    def need(self, end: int) -> None:
+        """Have every byte before ``end``."""
+        if end > self.size:
+            raise _fault("it is cut off, or claims more than it has")
+        if end > MOST_BYTES:
+            raise _fault(f"its header has more than {MOST_BYTES >> 20} MiB")
+        while end > (there := len(self._data)):
+            length = min(max(there, _FIRST), _NEXT, self.size - there)
+            piece = self._fetch(there, length)
+            if len(piece) != length:
+                raise _fault("it is cut off")
+            self._data += piece
+
+    def take(self, length: int) -> bytes:
+        """The next bytes."""
+        self.need(self.at + length)
+        self.at += length
+        return bytes(self._data[self.at - length : self.at])
+
+    def number(self, letter: str) -> Any:
+        """The next number."""
+        return self.numbers(1, letter)[0]
+
+    def numbers(self, count: int, letter: str) -> tuple[Any, ...]:
+        """The next numbers; nothing of more than are kept."""
+        data = self.take(count * struct.calcsize(f"={letter}"))
+        return struct.unpack(f"{self.order}{count}{letter}", data) if count <= _KEPT else ()
+
+    def count(self, most: int, letter: str = "Q") -> int:
+        """The next number, of things that follow."""
+        if (result := self.number(letter)) > most:
+            raise _fault(f"it claims {result} entries where {most} is the most")
+        return result
+
+    def name(self) -> str:
+        """The next text, which names something."""
+        return self.take(self.count(_NAME)).decode("utf-8", "replace")
+
+    def value(self, kind: int) -> Value | None:
+        """The next value; None for what is not kept."""
+        if letter := _NUMBERS.get(kind):
+            return self.number(letter)
+        if kind == _STRING:
+            return self.take(self.number("Q")).decode("utf-8", "replace")
+        if kind != _ARRAY:
+            raise _fault(f"a value has the kind {kind}, which is not known")
+        kind, count = self.number("I"), self.number("Q")
+        if letter := _NUMBERS.get(kind):
+            return self.numbers(count, letter) or None
+        if kind != _STRING:
+            raise _fault("it has arrays within arrays")
+        self._skip_texts(count)
+        return None
+
+    def _skip_texts(self, count: int) -> None:
+        """Tokenizers have a million texts: 0.2 s."""
+        unpack, at = struct.Struct(self.order + "Q").unpack_from, self.at
+        for _ in range(count):
+            if at + 8 > len(self._data):
+                self.need(at + 8)
+            at += 8 + unpack(self._data, at)[0]
+        self.need(at)
+        self.at = at
+
+
+def _fault(problem: str) -> Unusable:
+    return Unusable(problem, "take another file")

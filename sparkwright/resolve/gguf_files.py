@@ -1,0 +1,173 @@
+"""GGUF files of a repository of many quantizations, and which of them are served."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sparkwright.catalog.entries import KvLayers
+from sparkwright.catalog.gguf import GGUF_FILE
+from sparkwright.documents.bounds import Unusable
+from sparkwright.resolve.model_facts import ModelFacts
+from sparkwright.text.sizes import GIB
+
+_PART = re.compile(r"-(\d{5})-of-(\d{5})$")
+_LABEL = re.compile(
+    r"(?:^|[-._/])((?:UD-)?(?:I?Q\d_[A-Z0-9]+(?:_[A-Z0-9]+)*|T?Q\d_0|B?F16|F32|MXFP4(?:_MOE)?|NVFP4))"
+    r"(?=$|[-._/])", re.IGNORECASE,
+)  # fmt: skip
+#: Weights of full width: of use to whoever makes quantizations, half as fast to whoever serves.
+_FULL = ("F32", "F16", "BF16")
+#: Of the files that read images, the first of these.
+_PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
+#: The most memory that a choice may take: ``12GiB``.
+_ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
+#: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
+#: chosen: what is left beyond them makes the context longer.
+TOKENS, OVERHEAD_GIB = 8192, 1.0
+#: Models that a message lists, and parts of one.
+_LISTED, _PARTS = 40, 1000
+#: Facts of a model with this projector, by its headers.
+Facts = tuple[ModelFacts, tuple[KvLayers, ...]]
+
+
+@dataclass(frozen=True)
+class GgufModel:
+    """A GGUF file with all of its parts.
+
+    Attributes:
+        parts: paths, the first part's first; one path of a file that is not split.
+        label: its quantization, as the path names it; empty where it names none.
+        size: bytes of all parts.
+    """
+
+    parts: tuple[str, ...]
+    label: str
+    size: int
+
+    @property
+    def family(self) -> str:
+        """Its name without the quantization: the same for all quantizations of one model."""
+        name = _PART.sub("", self.parts[0].rpartition("/")[2].removesuffix(".gguf")).lower()
+        return name.replace(self.label.lower(), "").strip("-._")
+
+
+def choose(
+    sizes: Mapping[str, int], choice: str, read: Callable[[GgufModel, str | None], Facts]
+) -> tuple[tuple[str, ...], Facts]:
+    """Paths of the files that are served, and facts of their headers.
+
+    Args:
+        sizes: of every file of the repository.
+        choice: as in ``ModelReference``.
+        read: returns the facts of a model with a projector.
+
+    Raises:
+        Unusable: where it leads to no model, or to several.
+    """
+    models, (file, _, named) = models_of(sizes), choice.partition(",")
+    image = _projector(sizes) if not named else named if named != "none" else None
+    if image is not None and image not in sizes:
+        raise _unclear(f"no file is {image}", models)
+    room = _ROOM.fullmatch(choice)
+    left = cache = math.inf
+    if room:
+        candidates, cache = _quantizations(models), 0
+        left = (float(room[1]) - OVERHEAD_GIB) * GIB - sizes.get(image or "", 0)
+    else:
+        candidates = [_named(models, file)]
+    for model in candidates:
+        if left - model.size < cache:
+            continue
+        if missing := [path for path in model.parts if path not in sizes]:
+            problem = f"{missing[0]}, a part of {model.parts[0]}, is missing"
+            raise Unusable(problem, "name another quantization")
+        facts = read(model, image)
+        cache = _cache(facts) if room else 0
+        if left - model.size >= cache:
+            return tuple(filter(None, (*model.parts, image))), facts
+    raise _unclear(f"no GGUF file fits {choice} with {TOKENS} tokens of context", models)
+
+
+def _cache(facts: Facts) -> int:
+    """Bytes of keys and values."""
+    tokens = min(TOKENS, facts[0].context or TOKENS)
+    return sum(
+        4 * kind.layers * kind.heads * kind.head_dim * min(tokens, kind.window or tokens)
+        for kind in facts[1]
+    )
+
+
+def models_of(sizes: Mapping[str, int]) -> list[GgufModel]:
+    """The GGUF models among a repository's files, the largest first."""
+    result = []
+    for path in sizes:
+        stem, name = path.removesuffix(".gguf"), path.rpartition("/")[2].lower()
+        part, labels = _PART.search(stem), _LABEL.findall(_PART.sub("", stem))
+        other = "mmproj" in name or ("imatrix" in name and not labels)
+        if other or not _served(path) or (part and part[1] != "00001"):
+            continue
+        count = min(int(part[2]), _PARTS) if part else 0
+        rest = (f"-{number:05d}-of-{count:05d}.gguf" for number in range(2, count + 1))
+        parts = (path, *(_PART.sub("", stem) + suffix for suffix in rest))
+        size = sum(sizes.get(each, 0) for each in parts)
+        result.append(GgufModel(parts, labels[-1].upper() if labels else "", size))
+    return sorted(result, key=lambda model: (-model.size, model.parts))
+
+
+def is_chosen(file: str | None, choice: str) -> bool:
+    """Whether a catalog's file is what a service's model names; every file where it names none."""
+    labels = [model.label for model in models_of({file: 0})] if file else []
+    return choice in ("", file) or choice.upper() in labels
+
+
+def _named(models: list[GgufModel], choice: str) -> GgufModel:
+    """The model of a quantization or a path."""
+    if not choice:
+        raise _unclear("its GPU's memory, by which a GGUF file is chosen, is unknown", models)
+    label = choice.upper()
+    result = (
+        [model for model in models if model.parts[0] == choice]
+        or [model for model in models if model.label == label]
+        or [model for model in models if model.label.endswith(f"-{label}")]
+    )
+    if len(result) == 1:
+        return result[0]
+    count = "more than one" if result else "no"
+    raise _unclear(f"{count} GGUF file is {choice}", result or models)
+
+
+def _quantizations(models: list[GgufModel]) -> list[GgufModel]:
+    """The quantizations of a model, the largest first; it unquantized where there are none."""
+    result = [model for model in models if model.label.rpartition("-")[2] not in _FULL] or models
+    if len({model.family for model in result}) > 1:
+        raise _unclear("it has GGUF files of more than one model", models)
+    return result
+
+
+def _projector(sizes: Mapping[str, int]) -> str | None:
+    """The file that reads images, where there is one."""
+    paths = sorted(path for path in sizes if _served(path) and "mmproj" in path.lower())
+    first = [
+        path for label in _PROJECTORS for path in paths if label in _LABEL.findall(path.upper())
+    ]
+    return next(iter(first or paths), None)
+
+
+def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
+    """A choice that leads to no model, or to several; its message names those that there are."""
+    labels = {model.label for model in models}
+    titles = [
+        f"{model.label if len(labels) == len(models) and model.label else model.parts[0]} "
+        f"({model.size / GIB:.1f} GiB)"
+        for model in models
+    ]
+    more = f" and {len(titles) - _LISTED} more" if len(titles) > _LISTED else ""
+    listed = ", ".join(titles[:_LISTED]) or "none"
+    remedy = "name a quantization (org/name:Q4_K_M) or a file (org/name/file.gguf)"
+    return Unusable(f"{problem}; it has {listed}{more}", remedy)
+
+
+def _served(path: str) -> bool:
+    """Whether a file is GGUF, by a name that paths and commands can have."""
+    return len(path) <= 200 and re.fullmatch(GGUF_FILE, path) is not None

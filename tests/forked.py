@@ -1,0 +1,112 @@
+"""Commands as processes of their own, forked off a process that has imported their modules.
+
+Like a program that is started, a command has its files, folder and environment to itself, and
+Python's end; it saves the imports, two thirds of a short command. Tests of what a command imports,
+and when, start it.
+"""
+
+import atexit
+import gc
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+#: The first patches for gevent. pyinfra's own command line is no part: it says that it runs.
+_IMPORTED = ("sparkwright.run", "sparkwright.run.session", "sparkwright.cli.deployments",
+             "pyinfra_cli.inventory", "roles.serving")  # fmt: skip
+
+
+def run(
+    arguments: Sequence[str], folder: Path, env: Mapping[str, str], stdout: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``sparkwright`` or ``pyinfra`` in a folder, without input, to its end.
+
+    Args:
+        stdout: the file that standard output goes to; without, it is read.
+
+    Raises:
+        TimeoutError: for a command that takes two minutes.
+    """
+    server = _server()
+    server.settimeout(120)
+    output = os.open(stdout, os.O_WRONLY) if stdout else os.memfd_create("stdout")
+    files = [output, os.memfd_create("stderr")]
+    try:
+        socket.send_fds(server, [json.dumps([arguments, str(folder), dict(env)]).encode()], files)
+        code = int(server.recv(64))
+        texts = ["" if file == output and stdout else _text(file) for file in files]
+    except TimeoutError:
+        _server.cache_clear()  # the answer to come is of another command than the next
+        raise
+    finally:
+        for file in files:
+            os.close(file)
+    return subprocess.CompletedProcess(arguments, code, *texts)
+
+
+def _text(file: int) -> str:
+    return os.pread(file, os.fstat(file).st_size, 0).decode()
+
+
+@cache
+def _server() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__], stdin=theirs.fileno(), stdout=subprocess.DEVNULL,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _next_command() -> list[str]:
+    """Answer each request with how its command ended; returns in the process of the command."""
+    # gevent would put its own in their places.
+    requests, fork, wait = socket.socket(fileno=os.dup(0)), os.fork, os.waitpid
+    for name in _IMPORTED:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+    while True:
+        request, files, _, _ = socket.recv_fds(requests, 1 << 20, 2)
+        if not request:
+            os._exit(0)
+        if (process := fork()) == 0:
+            requests.close()
+            command, folder, env = json.loads(request)
+            _become(folder, env, files)
+            sys.path[0] = "" if command[0] == "sparkwright" else str(Path(sys.executable).parent)
+            return list(command)
+        for file in files:
+            os.close(file)
+        requests.send(b"%d" % os.waitstatus_to_exitcode(wait(process, 0)[1]))
+
+
+def _become(folder: str, env: Mapping[str, str], files: Sequence[int]) -> None:
+    import_module("gevent").reinit()
+    for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), *files)):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+
+
+if __name__ == "__main__":
+    sys.argv = _next_command()
+    if sys.argv[0] == "pyinfra":
+        sys.exit(import_module("pyinfra_cli.main").main())
+    import_module("sparkwright.cli").main(prog_name="sparkwright")

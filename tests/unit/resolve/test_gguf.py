@@ -1,0 +1,164 @@
+"""Headers of GGUF files: what they say of a model, and those that a stranger made to harm."""
+
+import struct
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog.entries import KvLayers
+from sparkwright.documents.bounds import Unusable
+from sparkwright.resolve.gguf import Header, read_header
+from sparkwright.resolve.gguf_facts import facts_of_headers
+from sparkwright.resolve.model_facts import ModelFacts
+from tests.gguf import MODEL, TENSORS, gguf, text, value
+from tests.tables import Tables
+
+cases = Tables(__file__)
+
+
+def read(data: bytes, size: int | None = None) -> Header:
+    """The header of a file, fetched from its beginning."""
+    return read_header(lambda at, length: data[at : at + length], size or len(data))
+
+
+def facts(
+    values: dict[str, Any] | None = None, *more: bytes, **tensors: Any
+) -> tuple[ModelFacts, tuple[KvLayers, ...]]:
+    """Facts of a model with these changes; None takes a value away."""
+    merged = {key: item for key, item in {**MODEL, **(values or {})}.items() if item is not None}
+    headers = [read(gguf(merged, tensors or TENSORS)), *map(read, more)]
+    projector = "mmproj-F16.gguf", 99
+    return facts_of_headers(headers, file="m.gguf", projector=projector, marks=["<tool_call>"])
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_both_versions_and_byte_orders_are_read(version: int, order: str) -> None:
+    header = read(gguf(version=version, order=order))
+    assert header.values["qwen3.block_count"] == 4
+    assert header.tensors["blk.3.ffn_up.weight"] == (4096, 4096)
+    assert "tokenizer.ggml.tokens" not in header.values
+
+
+def test_a_header_says_how_a_model_is_served() -> None:
+    result, kv = facts()
+    assert result.gguf is not None
+    assert result.gguf.model_dump(exclude_defaults=True) == cases.data["FACTS"] | {
+        "kv_heads": (2, 2, 2, 2), "layer_bytes": (4096,) * 4,
+    }  # fmt: skip
+    assert (result.context, result.quantization, result.vision) == (32768, "Q4_K_M", True)
+    assert (result.chat_template, result.template) == (True, ("<tool_call>",))
+    assert kv == (KvLayers(layers=4, heads=2, head_dim=64),)
+
+
+@cases("values", "layers")
+def test_blocks_that_keep_keys_and_values(
+    values: dict[str, Any], layers: list[list[int | None]]
+) -> None:
+    listed = {key: tuple(item) if isinstance(item, list) else item for key, item in values.items()}
+    _, kv = facts(listed)
+    assert [[kind.layers, kind.heads, kind.head_dim, kind.window] for kind in kv] == layers
+
+
+def test_tensors_of_every_part_of_a_split_file_are_counted() -> None:
+    result, _ = facts({}, gguf({}, {"blk.1.ffn_down_exps.weight": (64, 4), "output.weight": (32,)}))
+    assert result.gguf is not None
+    assert result.gguf.layer_bytes == (4096, 4096 + 256, 4096, 4096)
+    assert (result.gguf.expert_bytes, result.gguf.other_bytes) == (256, 2048 + 32)
+
+
+@cases("values", "problem")
+def test_values_that_contradict_each_other_are_refused(
+    values: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(Unusable, match=problem):
+        facts({key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
+
+
+def _entry(kind: int, data: bytes, key: str = "x") -> bytes:
+    return gguf(MODEL, TENSORS, more=text(key) + struct.pack("<I", kind) + data)
+
+
+HUGE = struct.pack("<Q", 2**63)
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "nothing": lambda: b"",
+    "another format": lambda: b"PK\x03\x04" + bytes(99),
+    "version 1": lambda: gguf(version=1),
+    "a version of later": lambda: gguf(version=4),
+    "2^63 entries": lambda: gguf()[:16] + HUGE + gguf()[24:],
+    "2^63 tensors": lambda: gguf()[:8] + HUGE + gguf()[16:],
+    "more tensors than bytes": lambda: gguf()[:8] + struct.pack("<Q", 60000) + gguf()[16:],
+    "a text of 2^63 bytes": lambda: _entry(8, HUGE),
+    "a text of -1 bytes": lambda: _entry(8, struct.pack("<q", -1)),
+    "a key of a mebibyte": lambda: _entry(4, bytes(4), "k" * (1 << 20)),
+    "a list of 2^63 numbers": lambda: _entry(9, struct.pack("<I", 12) + HUGE),
+    "a list of 2^63 texts": lambda: _entry(9, struct.pack("<I", 8) + HUGE),
+    "a list of lists": lambda: _entry(9, struct.pack("<IQ", 9, 1) * 50_000),
+    "a kind that is not known": lambda: _entry(13, bytes(8)),
+    "a key twice": lambda: _entry(4, bytes(4), "general.architecture"),
+    "two tensors at one place": lambda: gguf({**MODEL}, {"a": (0,), "b": (32,)}),
+    "a tensor outside of the file": lambda: gguf()[:-64],
+    "more numbers than the bytes hold": lambda: gguf(MODEL, {"a": (2**62, 2**62, 2**62)}, cut=True),
+    "2^31 dimensions": lambda: gguf().replace(
+        text("token_embd.weight") + struct.pack("<I", 2),
+        text("token_embd.weight") + struct.pack("<I", 2**31),
+    ),
+    "an alignment of 3": lambda: gguf({**MODEL, "general.alignment": 3}),
+    "an alignment of 0": lambda: gguf({**MODEL, "general.alignment": 0}),
+    "an alignment that is a text": lambda: gguf({**MODEL, "general.alignment": "\x1b[2J"}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_header_is_one_message(name: str) -> None:
+    data = HOSTILE[name]()
+    tracemalloc.start()
+    began = time.monotonic()
+    with pytest.raises(Unusable) as error:
+        read(data)
+    seconds, (_, peak) = time.monotonic() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 100
+    assert peak < (16 << 20)
+    assert seconds < 2
+
+
+def test_a_header_that_never_ends_is_read_to_its_bound() -> None:
+    """A server makes up as many bytes as it is asked for."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text("x") + struct.pack("<IIQ", 9, 8, 2**40)
+    fetched = []
+
+    def fetch(at: int, length: int) -> bytes:
+        fetched.append(length)
+        return (head + bytes(length))[at : at + length] if at == 0 else bytes(length)
+
+    with pytest.raises(Unusable, match="more than 64 MiB"):
+        read_header(fetch, 2**45)
+    assert sum(fetched) <= 64 << 20
+    assert max(fetched) <= 8 << 20
+
+
+def test_an_answer_shorter_than_the_range_is_cut_off() -> None:
+    with pytest.raises(Unusable, match="cut off"):
+        read(gguf()[:40], 4096)
+
+
+def test_every_truncation_is_refused() -> None:
+    data = gguf()
+    for length in range(len(data)):
+        with pytest.raises(Unusable):
+            read(data[:length])
+
+
+def test_values_of_a_terminal_are_not_kept() -> None:
+    escape = "\x1b]0;owned\x07"
+    result, _ = facts({"general.name": escape, "tokenizer.ggml.model": None})
+    assert escape not in repr(result)
+    with pytest.raises(Unusable) as error:
+        facts({"tokenizer.ggml.model": escape})
+    assert str(error.value).isprintable()
+    assert value(escape) in gguf({**MODEL, "general.name": escape})
