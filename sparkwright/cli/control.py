@@ -21,12 +21,6 @@ from sparkwright.results.answers import Answers
 from sparkwright.text.visible import visible
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_NOTICES = {
-    "start": "Starting: a first boot takes minutes.",
-    "stop": "Stopping: running requests get their time (drain_seconds), unless with --now.",
-    "restart": "Restarting: running requests get their time (drain_seconds), boots take minutes.",
-    "activate": "Switching: running requests get their time (drain_seconds), boots take minutes.",
-}
 _wait = options.option("control --wait")
 _now = options.option("control --now")
 _why = options.option("control --why")
@@ -81,7 +75,6 @@ def _control(action: str, *, hosts: Hosts, yes: bool, as_json: bool, **more: Any
     from sparkwright.run import changes
 
     options.confirm(f"{action.capitalize()} {hosts.subject()}?", yes=yes, dry=False)
-    echo(_NOTICES[action], err=True)
     change = partial(changes.controlled, action=action, services=hosts.services_of, **more)
     answers: Answers[ControlAnswer] = hosts.change(change, planless=True)
     _end(answers, hosts.named_services, _controlled, _document(answers) if as_json else None)
@@ -121,8 +114,6 @@ def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> Non
         if misspelt((service,), (each.service_names for each in seen.answers.values())):
             finish(seen, unknown=True)
     options.confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
-    if not dry:
-        echo(_NOTICES["activate"], err=True)
     change = partial(changes.activated, service=service, why=why, dry=dry)
     answers: Answers[ActivateAnswer] = hosts.change(change, planless=True)
     show = partial(_activated, service, dry=dry)

@@ -42,6 +42,7 @@ from sparkwright.documents import text_files
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import Problems
+from sparkwright.results.progress import duration
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.sizes import GIB
@@ -280,7 +281,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     try:
         if not all([_ready(box, Hosts(inventory, overrides, (box.name,))) for box in boxes]):  # noqa: C419
             sys.exit(1)
-        facts = {"gib": GIB, "visible": visible, "style": click.style}
+        facts = {"gib": GIB, "visible": visible, "style": click.style, "duration": duration}
         echo(template("plan/up.txt.j2").render(boxes=boxes, **facts).rstrip())
         confirm("Do all of this?", yes=yes, dry=False)
     except BaseException:

@@ -10,7 +10,6 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
 
 from sparkwright.host.boot_phases import BootPhases
 from sparkwright.host.lib import exclusive, files, homes, systemd
@@ -89,7 +88,6 @@ class Control:
         self.done: dict[str, str] = {}
         self.faults: list[str] = []
         self._phases: dict[str, Phase] = {}
-        self._noting = Lock()
 
     def _note(self, step: str) -> None:
         """Note how far this is, for whoever waits for it."""
@@ -100,9 +98,8 @@ class Control:
 
     def _show_boot(self, name: str, boot: BootPhases) -> None:
         if (phase := boot.now()) != self._phases.get(name):
-            with self._noting:
-                self._phases[name] = phase
-                self._note("proving")
+            self._phases[name] = phase
+            self._note("proving")
 
     def stop(self) -> None:
         """Drain them, and stop them: also what systemd would start again in some seconds."""
@@ -110,7 +107,6 @@ class Control:
             self._note("draining")
             running = (name for name in self._pools if systemd.is_active(homes.unit(name)))
             at_once(place.leave, [self._pools[name] for name in running])
-        self._note("stopping")
         if self._units:
             systemd.systemctl("stop", *self._units)
         at_once(place.shut, self._pools.values())

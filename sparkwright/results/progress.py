@@ -46,7 +46,7 @@ def figures(seen: FetchProgress) -> str:
     amount = f"{seen.bytes_done / 1e9:.2f} of {seen.bytes_total / 1e9:.2f} GB"
     origin = f" from {seen.source}" if seen.source else ""
     rest = seen.bytes_total - seen.bytes_done
-    left = f", {_time(rest / seen.rate)} left" if rest > 0 and seen.rate >= 1e5 else ""
+    left = f", {duration(rest / seen.rate)} left" if rest > 0 and seen.rate >= 1e5 else ""
     return f"{amount} at {seen.rate / 1e6:.0f} MB/s{origin}{left}"
 
 
@@ -66,9 +66,11 @@ def phases(seen: Mapping[str, Phase], now: float) -> str:
     for service, phase in seen.items():
         passed, expected = max(0.0, now - phase.began), phase.expected
         if not service:
-            return f"watching for another {_time(max(0.0, (expected or 0) - passed))}"
-        last = f" ({_time(expected)} last time)" if expected is not None else ""
-        texts.append(f"{visible(service, 40)}: {visible(phase.name, 40)} for {_time(passed)}{last}")
+            return f"watching for another {duration(max(0.0, (expected or 0) - passed))}"
+        last = f" ({duration(expected)} last time)" if expected is not None else ""
+        texts.append(
+            f"{visible(service, 40)}: {visible(phase.name, 40)} for {duration(passed)}{last}"
+        )
     return ", ".join(texts)
 
 
@@ -78,7 +80,8 @@ def _state(job: FetchProgress) -> str:
     return " ".join(filter(None, (share, state)))
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in words, of two or three digits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

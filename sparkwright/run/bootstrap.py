@@ -3,6 +3,7 @@ needs."""
 
 import time
 from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
 
 import gevent
 from pyinfra.api.host import Host
@@ -18,6 +19,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
 from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
+from sparkwright.host import line_speed
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.host.observe import Observation
@@ -25,6 +27,8 @@ from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, operation, tell
 from sparkwright.operations.connections import addresses
 from sparkwright.plan.desired import Desired
+from sparkwright.plan.missing import missing_models
+from sparkwright.plan.uplink import environment
 from sparkwright.run.observation import look
 from sparkwright.run.preflight import every_finding
 from sparkwright.run.state import HostRun, refuse
@@ -68,6 +72,8 @@ class Readiness:
         findings: all that is wrong with it, without what bootstrap's steps answer.
         weights, image: bytes to download.
         free: bytes of the file system for the weights.
+        speed: bytes per second that the host receives from the hub; 0 where it was not measured.
+        hub: the server that it was measured on.
     """
 
     desired: Desired
@@ -77,6 +83,8 @@ class Readiness:
     weights: int
     image: int
     free: int
+    speed: int = 0
+    hub: str = ""
 
 
 def readiness(host: Host, host_run: HostRun) -> Readiness:
@@ -93,9 +101,37 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
     findings = (*(finding.on(host.name) for finding in decision.findings), *judged)
     weights, image, _ = fetches(HostFacts(host_run.desired, observed, asked))
     free = weights[1].free if weights[1] else 0
+    measured = (0, "") if errors(findings) else speed(host, host_run, observed)
     return Readiness(
-        host_run.desired, observed, decision, findings, weights[2], image[2], free
+        host_run.desired, observed, decision, findings, weights[2], image[2], free, *measured
     )  # fmt: skip
+
+
+def speed(host: Host, host_run: HostRun, observed: Observation) -> tuple[int, str]:
+    """Bytes per second that a host receives of the largest file that it lacks, and from where.
+
+    Nothing is measured, and 0 returned, where the host lacks no file or the hub does not answer.
+    """
+    settings, token = host_run.settings, host_run.token
+    files = [(file.size, f"{model.endpoint}/{model.resolved.repository}/resolve/"
+              f"{model.resolved.commit}/{quote(file.path)}")
+             for model in missing_models(host_run.desired, observed)
+             for file in model.resolved.to_fetch]  # fmt: skip
+    if not files or settings.bundle:
+        return 0, ""
+    url = max(files)[1]
+    config = [f'url = "{url}"', 'output = "/dev/null"'] * settings.download_connections
+    if token and url.startswith("https:"):
+        config.append(f'oauth2-bearer = "{token.value}"')
+    if settings.http_proxy:
+        config.append(f'proxy = "{settings.http_proxy}"')
+        config.append(f'noproxy = "{environment(settings)["NO_PROXY"]}"')
+    try:
+        rate = ask(host, line_speed, "\n".join(config), int, timeout=10)
+    except HostError:
+        return 0, ""
+    limit = settings.download_limit_mb
+    return min(rate, round(limit * 1e6)) if limit else rate, urlsplit(url).hostname or ""
 
 
 @operation()

@@ -178,7 +178,7 @@ def test_how_far_it_is_is_noted_until_its_end(host: Host, monkeypatch: pytest.Mo
     monkeypatch.setattr(files, "write_record", written)
     files.write(host.root / "services/a/boot.json", '{"starting": 41.5}', 0o640)
     host.do(action=RESTART, services=("a",), boot_lines={"nothing": "weights"})
-    assert [item.step for item in noted] == ["draining", "stopping", "starting", "proving"]
+    assert [item.step for item in noted] == ["draining", "starting", "proving"]
     phase = noted[-1].phases["a"]
     assert (phase.name, phase.expected) == ("starting", 41.5)
     assert not control.progress(str(host.root)).exists()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.config.secrets import Secret
 from sparkwright.run import bootstrap as looking
 from sparkwright.run import preflight
 from tests.operations.harness import FakeHost, Said, run
@@ -36,6 +37,30 @@ def test_what_is_in_the_way_refuses_the_host_alone(state: Any, why: str) -> None
     assert host.memory.failure == why
     assert host not in host.state.active_hosts
     assert len(host.state.active_hosts) == 1
+
+
+def test_the_speed_is_measured_on_the_largest_file_that_is_lacking() -> None:
+    host, item = _host(BARE, line_speed=54_000_000)
+    item.token = Secret("hf_secret")
+    seen = probe(models={item.desired.models[0].directory: None})  # there already
+    assert looking.speed(host, item, seen) == (54_000_000, "huggingface.co")  # type: ignore[arg-type]
+    lacking = item.desired.models[1].resolved
+    largest = max(lacking.to_fetch, key=lambda file: file.size)
+    (asked,) = [each for each in host.asked if each.program == "line-speed"]
+    url = f"https://huggingface.co/{lacking.repository}/resolve/{lacking.commit}/{largest.path}"
+    lines = asked.request.splitlines()
+    assert lines.count(f'url = "{url}"') == item.settings.download_connections
+    assert (lines[-1], asked.hidden) == ('oauth2-bearer = "hf_secret"', True)
+
+
+def test_a_plan_without_a_speed_is_a_plan() -> None:
+    for answer in (Said(err="no route to host", ok=False), 0):
+        host, item = _host(BARE, line_speed=answer)
+        assert looking.speed(host, item, probe())[0] == 0  # type: ignore[arg-type]
+    host, item = _host(BARE)  # nothing is asked where nothing is lacking
+    there = probe(models=dict.fromkeys((model.directory for model in item.desired.models), None))
+    assert looking.speed(host, item, there) == (0, "")  # type: ignore[arg-type]
+    assert host.asked == []
 
 
 def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:

@@ -93,8 +93,9 @@ class Box(paramiko.ServerInterface):
 
     def forward(self, transport: paramiko.Transport) -> None:
         """Be a jump host: pass on what comes for other hosts, until the connection ends."""
+        channels = []  # one that nobody refers to is closed
         while transport.is_active():
-            channel = transport.accept(1)
+            channels.append(channel := transport.accept(1))
             if channel is None or channel.chanid not in self._targets:
                 continue
             other = socket.create_connection(self._targets.pop(channel.chanid))

@@ -73,6 +73,7 @@ class World:
     findings: tuple[Finding, ...] = ()
     done: list[Any] = field(default_factory=list)
     code: int = 0
+    speed: int = 0
 
     def names(self) -> list[str]:
         return [item if isinstance(item, str) else item[0] for item in self.done]
@@ -95,7 +96,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         services = plan_fleet([data]).hosts[host].plan
         step = StepPlan("docker", ("install docker.io \x1b[2J",))
         ready = Readiness(wanted(services), probe(), Decision((step,)), result.findings,
-                          22 * GIB, 9 * GIB, 800 * GIB)  # fmt: skip
+                          22 * GIB, 9 * GIB, 800 * GIB, result.speed, "huggingface.co")  # fmt: skip
         return {host: ready}
 
     def deploy(arguments: list[str], **_: Any) -> SimpleNamespace:
@@ -159,6 +160,17 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     assert Path("inventory/lab.py").read_text() == before
     # What was cut off goes on.
     assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+
+
+@pytest.mark.parametrize("speed", [0, 54_000_000])
+def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, speed: int) -> None:
+    """And none where nothing was."""
+    world.speed = speed
+    lines = [line for line in _up("spark-1", "--yes").output.splitlines() if "  time " in line]
+    expected = (
+        "  time      about 10 min at 54.0 MB/s, as the box received from huggingface.co just now"
+    )
+    assert lines == ([expected] if speed else [])
 
 
 def test_hosts_of_the_example_are_no_hosts(world: World) -> None:
