@@ -3,8 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
-# More than cores: a third of the time such tests wait for programs that they start, and for clocks.
-WORKERS = $(shell expr $$(nproc) + 2)
+# More than cores, since tests wait for programs and clocks; each worker collects all tests, 2 s.
+WORKERS = $(shell expr $$(nproc) + 1)
 # Tests start a thousand Pythons: without bytecode each compiles the same modules again, 0.2 s.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -137,7 +137,8 @@ class _Text:
 
     def count(self, most: int, letter: str = "Q") -> int:
         """The next number, of things that follow."""
-        if (result := self.number(letter)) > most:
+        result: int = self.number(letter)
+        if result > most:
             raise _fault(f"it claims {result} entries where {most} is the most")
         return result
 
@@ -145,7 +146,7 @@ class _Text:
         """The next text, which names something."""
         return self.take(self.count(_NAME)).decode("utf-8", "replace")
 
-    def value(self, kind: int) -> Value | None:
+    def value(self, kind: int) -> Any:
         """The next value; None for what is not kept."""
         if letter := _NUMBERS.get(kind):
             return self.number(letter)

@@ -56,7 +56,7 @@ def facts_of_headers(
     heads = max(_by_layer(own, "attention.head_count", layers), default=0)
     kv_heads, windows = _kv_heads(own, heads, layers), _windows(own, str(name), layers)
     lengths = _lengths(own, heads)
-    file_type = values.get("general.file_type")
+    file_type: Any = values.get("general.file_type")
     data = {
         **{key: whole(own, given) for key, given in _KEYS.items()}, **_sizes(headers, layers),
         "file": file, "projector": projector[0], "projector_bytes": projector[1],
