@@ -120,8 +120,8 @@ def recipes_for(
 
 
 def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
-    """The recipe made for the most memory that a card of this name has; None where none fits.
-    None that nobody has run: this is the default of a new site.
+    """The recipe made for the most memory that a card of this name has; None where none fits. This
+    is the default of a new site: an unproven recipe is it only where no other fits.
 
     Only for cards with memory of their own: a Spark's pool is shared, and no recipe says how much
     of it is the GPU's.
@@ -129,8 +129,8 @@ def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
     cap = GPUS[gpu]
     named = recipes_for(catalog, FAMILIES[cap].architecture, {cap}, VRAM.get(gpu, 0))
     fitting = [
-        (recipe.needs.vram_gib or 0, name)
+        (recipe.status != "unproven", recipe.needs.vram_gib, name)
         for name in named
-        if (recipe := catalog.recipes[name]).needs.vram_gib and recipe.status != "unproven"
+        if (recipe := catalog.recipes[name]).needs.vram_gib
     ]
-    return catalog.recipes[max(fitting)[1]] if fitting else None
+    return catalog.recipes[max(fitting)[2]] if fitting else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # commands that ask hosts load no catalog
 TEXTS = Path(__file__).with_name("checks.yaml")
 _IDS = (
     "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
-    "unknown-name", "speculative-key", "removed-variable", "misspelt-variable",
+    "unknown-name", "speculative-key", "removed-variable", "misspelt-variable", "engine-format",
 )  # fmt: skip
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
@@ -81,6 +81,9 @@ class Parser:
         """The check of a service's arguments and variables, under an id of the engine's."""
 
         def judge(context: Any) -> Iterator[Symptom]:
+            form = context.body.format
+            if form is not None and form not in context.engine.formats:
+                yield Symptom("engine-format", engine=self.title, model=context.body)
             builds = self.data.get("builds", {}).get(context.image.name, {})
             also = {**self.data.get("replaced", {}), **builds}
             yield from self.check(context.version, context.arguments, context.environment, also)

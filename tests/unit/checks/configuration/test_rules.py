@@ -11,6 +11,7 @@ from sparkwright.catalog.gpus import FAMILIES, VRAM, architectures, largest_for
 from sparkwright.checks.configuration import RULES, check_host, rule_ids, unknown_silences
 from sparkwright.checks.configuration.facts import Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
 from tests.libyaml import safe_load
@@ -44,7 +45,11 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
-    "vllm-arguments",  # the roof over those of vllm/arguments.py
+    "vllm-arguments",  # the roof over those of engines/arguments.py
+    "llamacpp-arguments",
+    "llamacpp-pooling",  # of a GGUF file's header: tests/unit/engines/llamacpp
+    "llamacpp-layers-in-ram",
+    "engine-format",
     "drafter-family",
     "model-works",
     "imported-setting",  # of an import: tests/unit/extras/imports
@@ -88,7 +93,8 @@ def test_every_rule_is_tried() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = RULES.ids + list(all_issues(catalog()))
+    shared = set(PARSER.judgement("").ids)
+    ids = [id_ for id_ in RULES.ids if id_ not in shared] + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]
     assert len(ids) == len(set(ids))
     assert len(issues) == len({issue.id for issue in issues})
@@ -174,9 +180,9 @@ def test_the_default_of_every_group_runs_on_its_machines() -> None:
 def test_every_card_has_a_recipe_that_runs_and_trusts_no_code(gpu: str) -> None:
     recipe = largest_for(gpu, catalog())
     assert recipe is not None
-    assert recipe.image == "vllm-openai"
+    assert recipe.image == ("llamacpp" if VRAM[gpu] < 15 else "vllm-openai")
     assert "trust_remote_code" not in recipe.arguments
-    assert recipe.source.startswith("vLLM's recipes")
+    assert recipe.image == "llamacpp" or recipe.source.startswith("vLLM's recipes")
 
 
 def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
