@@ -103,7 +103,7 @@ def spark_only(recipe: Recipe, catalog: Catalog) -> bool:
 def recipes_for(
     catalog: Catalog, architecture: str, caps: Collection[str | None], vram_gib: float | None = None
 ) -> list[str]:
-    """Names of recipes for one of these GPUs whose image has the architecture.
+    """Names of recipes for one host with one of these GPUs, whose image has the architecture.
 
     Args:
         architecture: in the registry's words.
@@ -114,6 +114,7 @@ def recipes_for(
         recipe.name
         for recipe in catalog.recipes.values()
         if set(caps) & set(recipe.needs.compute_caps)
+        and not recipe.ranks
         and architecture in architectures(recipe, catalog)
         and (vram_gib is None or (recipe.needs.vram_gib or 0) <= vram_gib)
     )

@@ -6,8 +6,10 @@ engine finds it only after minutes of boot.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
@@ -242,6 +244,17 @@ def _kinds() -> dict[str, dict[str, str]]:
     return result
 
 
+def mapping(value: Any) -> dict[str, Any] | None:
+    """The keys of an argument of several values, as a mapping or JSON; None for another value."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else value
+    return value if isinstance(value, dict) else None
+
+
+#: Text that begins as a mapping does, and not as a template.
+_MAPPING = re.compile(r"\s*\{\s*[\"'}]")
+
+
 def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
     """Fault of a value's type; None where there is none."""
     if argument.kind == "flag":
@@ -254,6 +267,8 @@ def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
         return None if argument.kind == "many" else "it takes one value"
     if isinstance(value, dict):
         return None if argument.kind == "any" else "it takes no mapping"
+    if argument.kind == "any" and isinstance(value, str) and _MAPPING.match(value):
+        return None if mapping(value) is not None else "it is no JSON"
     kind = _kinds().get(argument.kind)
     if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
         return None
@@ -292,5 +307,5 @@ def _number(value: object) -> float | None:
 def _type_remedy(name: str, argument: Argument) -> str:
     if argument.kind == "flag":
         return f"{name}: true ({'or false' if argument.negatable else 'or leave it out'})"
-    kind = _kinds().get(argument.kind, {"remedy": "one value, without brackets"})
+    kind = _kinds().get(argument.kind, {"remedy": "one value, or a mapping of keys to values"})
     return str(kind["remedy"])

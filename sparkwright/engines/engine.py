@@ -6,9 +6,7 @@ table of this package.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.engines.allowlist import Allowlist
-from sparkwright.engines.arguments import Parser, amount
+from sparkwright.engines.arguments import Parser, amount, mapping
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
@@ -200,13 +198,6 @@ class Limits:
     def speculates(self) -> bool:
         """Whether it drafts tokens."""
         return self.speculative is not None
-
-
-def mapping(value: Any) -> dict[str, Any] | None:
-    """The keys of an argument of several values, as a mapping or JSON; None for another value."""
-    with suppress(ValueError, RecursionError):
-        value = json.loads(value) if isinstance(value, str) else value
-    return value if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True)

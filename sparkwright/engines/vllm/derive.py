@@ -153,7 +153,7 @@ def _needs(subject: Subject, model: Model) -> Needs:
         return Needs(compute_caps=caps, memory_gib=110)
     # A card that is named is what the context was sized for; else what the weights need at least.
     least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
-    return Needs(compute_caps=caps, memory_gib=16, vram_gib=memory.pool_gib(subject.gpu) or least)
+    return Needs(compute_caps=caps, memory_gib=14, vram_gib=memory.pool_gib(subject.gpu) or least)
 
 
 def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFact]:

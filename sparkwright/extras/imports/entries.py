@@ -14,8 +14,9 @@ from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Refu
 from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.recipes.yaml_mapping import line
 
-#: Least MemTotal: of a Spark, as every recipe for one has it; of a box with a card of its own.
-_SPARK_GIB, _BOX_GIB = 110.0, 32.0
+#: Least MemTotal: of a Spark, as every recipe for one has it; of a box of 32 GB with a card of its
+#: own, of which the kernel counts 31.0.
+_SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
 _CALLED = {"auto-round": "autoround", "none": "bf16"}

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from sparkwright.catalog.gpus import FAMILIES, VRAM, architectures, largest_for
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, architectures, largest_for
 from sparkwright.checks.configuration import RULES, check_host, rule_ids, unknown_silences
 from sparkwright.checks.configuration.facts import Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
@@ -45,6 +46,7 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
+    "recipe-gpu",
     "vllm-arguments",  # the roof over those of engines/arguments.py
     "llamacpp-arguments",
     "llamacpp-pooling",  # of a GGUF file's header: tests/unit/engines/llamacpp
@@ -85,6 +87,30 @@ def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_
     settings = {"arguments": {"quantization": "fp4"}}
     assert not _broken("qwen36-27b-mtp-nvfp4kv", settings)
     assert "quantization-format" in _broken(HERETIC, settings)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpu", "needed"),
+    [
+        (QWEN_RTX, "gb10", "made for RTX 50 / RTX PRO Blackwell"),
+        (QWEN_RTX, "rtx5080", "needs 31 GiB"),
+        (HERETIC, "rtx5090", "made for GB10"),
+        (QWEN_RTX, "rtx5090", ""),
+        (HERETIC, "gb10", ""),
+    ],
+)
+def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
+    recipe: str, gpu: str, needed: str
+) -> None:
+    own = Gpu(GPUS[gpu], VRAM.get(gpu), "group_data/x.py: gpu")
+    host = replace(plan({"s": {"recipe": recipe}}), gpu=own)
+    findings = {item.id: item for item in check_host(host, catalog(), assumed_hardware(host))}
+    assert ("recipe-gpu" in findings) == bool(needed)
+    if needed:
+        assert needed in findings["recipe-gpu"].observed
+        first = findings["recipe-gpu"].remedy.removeprefix("recipe: ").split(" or ")[0]
+        right = replace(plan({"s": {"recipe": first}}), gpu=own)
+        assert not errors(check_host(right, catalog(), assumed_hardware(right)))
 
 
 def test_every_rule_is_tried() -> None:
