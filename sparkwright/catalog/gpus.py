@@ -103,7 +103,7 @@ def spark_only(recipe: Recipe, catalog: Catalog) -> bool:
 def recipes_for(
     catalog: Catalog, architecture: str, caps: Collection[str | None], vram_gib: float | None = None
 ) -> list[str]:
-    """Names of recipes for one of these GPUs whose image has the architecture.
+    """Names of recipes for one host with one of these GPUs, whose image has the architecture.
 
     Args:
         architecture: in the registry's words.
@@ -114,14 +114,15 @@ def recipes_for(
         recipe.name
         for recipe in catalog.recipes.values()
         if set(caps) & set(recipe.needs.compute_caps)
+        and not recipe.ranks
         and architecture in architectures(recipe, catalog)
         and (vram_gib is None or (recipe.needs.vram_gib or 0) <= vram_gib)
     )
 
 
 def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
-    """The recipe made for the most memory that a card of this name has; None where none fits.
-    None that nobody has run: this is the default of a new site.
+    """The recipe made for the most memory that a card of this name has; None where none fits. This
+    is the default of a new site: an unproven recipe is it only where no other fits.
 
     Only for cards with memory of their own: a Spark's pool is shared, and no recipe says how much
     of it is the GPU's.
@@ -129,8 +130,8 @@ def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
     cap = GPUS[gpu]
     named = recipes_for(catalog, FAMILIES[cap].architecture, {cap}, VRAM.get(gpu, 0))
     fitting = [
-        (recipe.needs.vram_gib or 0, name)
+        (recipe.status != "unproven", recipe.needs.vram_gib, name)
         for name in named
-        if (recipe := catalog.recipes[name]).needs.vram_gib and recipe.status != "unproven"
+        if (recipe := catalog.recipes[name]).needs.vram_gib
     ]
-    return catalog.recipes[max(fitting)[1]] if fitting else None
+    return catalog.recipes[max(fitting)[2]] if fitting else None

@@ -30,7 +30,7 @@ from sparkwright.cli.lib.options import confirm, option, yes_option
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import data_option
-from sparkwright.cli.lock import locked
+from sparkwright.cli.lock import LockReport, locked
 from sparkwright.config import places, skeleton
 from sparkwright.config.bootstrap_settings import Step
 from sparkwright.config.connection_data import connection_data
@@ -125,7 +125,8 @@ def command(
             os.chdir(site)
             echo(f"{Path.cwd()}: a new site", err=True)
         sys.path.append(str(Path.cwd()))
-        _agreed(boxes, overrides, yes=yes)
+        for report in _agreed(boxes, overrides, yes=yes):
+            echo(f"{report.file}: {report.state}", err=True)
         planned = _deployed(boxes, overrides)
         answered = [_answered(host, moved=Path.cwd() != start) for host in planned]
     except (KeyboardInterrupt, click.Abort):
@@ -244,8 +245,6 @@ def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str |
 def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[PlannedHost]:
     """Have the boxes serve; ends the command where one does not."""
     inventory, names = site_inventory(), tuple(box.name for box in boxes)
-    for report in locked(Hosts(inventory, overrides)):
-        echo(f"{report.file}: {report.state}", err=True)
     for box in boxes:
         decision, more = box.readiness.decision, (box.steps, "bootstrap_reboot=True")
         hosts = Hosts(inventory, (*overrides, *more[: 1 + decision.reboot]), (box.name,))
@@ -267,8 +266,9 @@ def _not_yet(names: str) -> None:
     sys.exit(1)
 
 
-def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> None:
-    """Show the plan of each box, which is in the inventory from now on; not if nobody agrees."""
+def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> list[LockReport]:
+    """Show the plan of each box. From now on it is in the inventory, and what it serves is pinned;
+    neither if nobody agrees."""
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
     if skeleton.is_example(inventory):
@@ -278,22 +278,36 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
     _rewrite(inventory, after)
+    changed: dict[Path, tuple[str | None, str | None]] = {inventory: (before, after)}
     try:
+        hosts = Hosts(inventory, overrides)
+        files = {Path(host.plan.settings.lock_file) for host in load(hosts).or_raise().values()}
+        unpinned = {file: _text(file) for file in files}
+        reports = locked(hosts)
+        changed |= {file: (unpinned[file], _text(file)) for file in files}
         if not all([_ready(box, Hosts(inventory, overrides, (box.name,))) for box in boxes]):  # noqa: C419
             sys.exit(1)
         facts = {"gib": GIB, "visible": visible, "style": click.style, "duration": duration}
         echo(template("plan/up.txt.j2").render(boxes=boxes, **facts).rstrip())
         confirm("Do all of this?", yes=yes, dry=False)
     except BaseException:
-        if inventory.read_text(encoding="utf-8") == after:
-            _rewrite(inventory, before)
+        for file, (former, present) in changed.items():
+            if former != present == _text(file):
+                _rewrite(file, former)
         raise
+    return reports
 
 
-def _rewrite(inventory: Path, text: str) -> None:
-    """Give an inventory another text; a link stays one, and who may read it stays so."""
-    if inventory.read_text(encoding="utf-8") != text:
-        file = inventory.resolve()
+def _text(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+def _rewrite(file: Path, text: str | None) -> None:
+    """Give a file another text, or none; a link stays one, and who may read it stays so."""
+    if text is None:
+        file.unlink()
+    elif _text(file) != text:
+        file = file.resolve()
         text_files.write(file, text, stat.S_IMODE(file.stat().st_mode))
 
 

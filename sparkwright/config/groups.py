@@ -56,7 +56,10 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
 def name_problems(names: Any, where: str) -> Iterator[Finding]:
     """Names that no host can have here."""
     for name in names:
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        port = re.fullmatch(r"([^:]+):(\d{1,5})", name) if isinstance(name, str) else None
+        if port:
+            yield _MESSAGES.mistake("host-and-port", where, name=port[1], port=int(port[2]))
+        elif not (isinstance(name, str) and _NAME.fullmatch(name)):
             yield _MESSAGES.mistake("no-host-name", where, name=short(name))
 
 

@@ -14,6 +14,8 @@ from sparkwright.findings.user_error import Messages, Problems, UserError, mista
 from sparkwright.findings.validation import problems_of
 
 _MESSAGES = Messages(__file__)
+#: Depth of a key -> where it is written.
+_PLACES = {1: "write it beside 'services': it is the host's", 3: "write services.NAME.{key}"}
 
 
 def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
@@ -65,7 +67,7 @@ def parse_settings(
     try:
         settings = HostSettings.model_validate(own)
     except ValidationError as error:
-        for problem in problems_of(error, "", _known_keys()):
+        for problem in problems_of(error, "", _known_keys(), places=_PLACES):
             top, *rest = (problem.subject.key or "").split(".")
             where = f"{origin(top)}: {'.'.join((top, *rest))}"
             problems.append(mistake(where, problem.observed, problem.remedy, host))

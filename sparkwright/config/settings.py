@@ -185,8 +185,8 @@ class ServiceSettings(_Settings):
     def _recipe_or_model(cls, model: str | None, info: ValidationInfo) -> str | None:
         if (info.data.get("recipe") is None) is (model is None):
             raise ValueError(
-                "name either a recipe of the catalog ('recipe') or a model's repository on the hub "
-                "('model')"
+                "a service has either 'recipe' or 'model'; name a recipe of the catalog, "
+                "or a model's repository on the hub"
             )
         return model
 
@@ -194,7 +194,7 @@ class ServiceSettings(_Settings):
     @classmethod
     def _of_the_model(cls, value: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("recipe"):
-            raise ValueError("this goes with 'model'; a recipe has its own")
+            raise ValueError("this goes with 'model', and a recipe has its own; leave it out")
         return value
 
     @property

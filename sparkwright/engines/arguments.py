@@ -6,8 +6,10 @@ engine finds it only after minutes of boot.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,7 +28,7 @@ if TYPE_CHECKING:  # commands that ask hosts load no catalog
 TEXTS = Path(__file__).with_name("checks.yaml")
 _IDS = (
     "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
-    "unknown-name", "speculative-key", "removed-variable", "misspelt-variable",
+    "unknown-name", "speculative-key", "removed-variable", "misspelt-variable", "engine-format",
 )  # fmt: skip
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
@@ -81,6 +83,9 @@ class Parser:
         """The check of a service's arguments and variables, under an id of the engine's."""
 
         def judge(context: Any) -> Iterator[Symptom]:
+            form = context.body.format
+            if form is not None and form not in context.engine.formats:
+                yield Symptom("engine-format", engine=self.title, model=context.body)
             builds = self.data.get("builds", {}).get(context.image.name, {})
             also = {**self.data.get("replaced", {}), **builds}
             yield from self.check(context.version, context.arguments, context.environment, also)
@@ -239,6 +244,17 @@ def _kinds() -> dict[str, dict[str, str]]:
     return result
 
 
+def mapping(value: Any) -> dict[str, Any] | None:
+    """The keys of an argument of several values, as a mapping or JSON; None for another value."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else value
+    return value if isinstance(value, dict) else None
+
+
+#: Text that begins as a mapping does, and not as a template.
+_MAPPING = re.compile(r"\s*\{\s*[\"'}]")
+
+
 def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
     """Fault of a value's type; None where there is none."""
     if argument.kind == "flag":
@@ -251,6 +267,8 @@ def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
         return None if argument.kind == "many" else "it takes one value"
     if isinstance(value, dict):
         return None if argument.kind == "any" else "it takes no mapping"
+    if argument.kind == "any" and isinstance(value, str) and _MAPPING.match(value):
+        return None if mapping(value) is not None else "it is no JSON"
     kind = _kinds().get(argument.kind)
     if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
         return None
@@ -289,5 +307,5 @@ def _number(value: object) -> float | None:
 def _type_remedy(name: str, argument: Argument) -> str:
     if argument.kind == "flag":
         return f"{name}: true ({'or false' if argument.negatable else 'or leave it out'})"
-    kind = _kinds().get(argument.kind, {"remedy": "one value, without brackets"})
+    kind = _kinds().get(argument.kind, {"remedy": "one value, or a mapping of keys to values"})
     return str(kind["remedy"])

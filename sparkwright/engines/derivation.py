@@ -1,15 +1,18 @@
 """A service that names a model's repository alone: what an engine derives its recipe from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import cast, get_args
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe
 from sparkwright.catalog.entries import Format
 from sparkwright.catalog.gpus import unified
 from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.model_facts import ModelFacts
 
@@ -108,8 +111,14 @@ class Subject:
 
     @property
     def config(self) -> str:
-        """The model's config.json, as messages name it."""
-        return self.from_file("config.json")
+        """The file with the model's configuration, as messages name it."""
+        header = self.facts.gguf
+        return self.from_file(header.file if header else "config.json")
+
+    @property
+    def advised(self) -> str:
+        """The file with the sampling that its authors advise, as messages name it."""
+        return self.config if self.facts.gguf else self.from_file("generation_config.json")
 
     def from_file(self, name: str) -> str:
         """A file of the repository, as messages name it."""
@@ -132,6 +141,8 @@ class Subject:
     def weights(self) -> int:
         """Bytes of the weights. Mistral's repositories have them twice, under two names."""
         files = self.resolved.files
+        if self.facts.gguf:
+            return self.facts.gguf.tensor_bytes + self.facts.gguf.projector_bytes
         weights = [path for path in files if path.endswith(".safetensors")]
         once = [path for path in weights if not path.startswith("consolidated")]
         return sum(files[path].size for path in once or weights)
@@ -150,6 +161,18 @@ def form_of(facts: ModelFacts | None) -> Format | None:
         return "bf16" if facts.dtype in (None, "bfloat16") else None
     name = _FORMATS.get(method, method)
     return cast("Format", name) if name in get_args(Format) else None
+
+
+def questions(
+    texts: Path, subject: Subject, advice: Advice, symptoms: Iterable[Symptom]
+) -> Iterator[Finding]:
+    """Questions to the user, by the texts of a YAML file."""
+    checks = load(texts)
+    for symptom in symptoms:
+        symptom.values.update(subject=subject, facts=subject.facts, advice=advice)
+        result = checks[symptom.check].finding(symptom)
+        where = f"{subject.where}.{result.subject.key}"
+        yield mistake(where, result.observed, result.remedy, subject.host, reason=result.reason)
 
 
 @dataclass(frozen=True)

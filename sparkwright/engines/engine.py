@@ -6,9 +6,7 @@ table of this package.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.engines.allowlist import Allowlist
-from sparkwright.engines.arguments import Parser, amount
+from sparkwright.engines.arguments import Parser, amount, mapping
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
@@ -174,9 +172,12 @@ class Limits:
         speculative: settings of speculative decoding; None without it.
         caching: whether prefixes stay in the cache.
         blind: argument by which a model with vision is served without it.
+        cache: tokens of all sequences that the engine sets memory aside for at its start; None
+            where its share of the memory decides.
         remote_code: whether code of the model's repository runs.
         head: address of the rank that gathers those of other hosts.
-        pools: whether it gives vectors or scores instead of text.
+        pools: whether it gives vectors or scores instead of text; ``embeddings`` or ``rerank``
+            where it gives one of them alone.
     """
 
     context: int | None = None
@@ -188,21 +189,15 @@ class Limits:
     speculative: Mapping[str, Scalar | None] | None = None
     caching: bool | None = None
     blind: str | None = None
+    cache: int | None = None
     remote_code: bool = False
     head: str | None = None
-    pools: bool = False
+    pools: bool | str = False
 
     @property
     def speculates(self) -> bool:
         """Whether it drafts tokens."""
         return self.speculative is not None
-
-
-def mapping(value: Any) -> dict[str, Any] | None:
-    """The keys of an argument of several values, as a mapping or JSON; None for another value."""
-    with suppress(ValueError, RecursionError):
-        value = json.loads(value) if isinstance(value, str) else value
-    return value if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True)
@@ -214,6 +209,7 @@ class Configuration:
         drafter_mount: path of the drafter in the container.
         unified: whether CPU and GPU share one pool of memory.
         gpus: how many it can have on all of its hosts; None where unknown.
+        pool_gib: memory of the GPU, or of the pool that it shares; None where unknown.
     """
 
     engine: Engine
@@ -226,6 +222,7 @@ class Configuration:
     environment: Mapping[str, str]
     unified: bool
     gpus: int | None
+    pool_gib: float | None
 
     @cached_property
     def defaults(self) -> Arguments:
@@ -293,6 +290,8 @@ class Engine:
         unproven: why nothing of it counts as tried; empty once the real engine ran.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
+        weights_gib: returns the GiB of a model's weights in the GPU's memory; None where no size is
+            known.
         kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None where a
             model's geometry is not known.
         command: returns command line and environment of a service's container.
@@ -330,6 +329,7 @@ class Engine:
     formats: Collection[str]
     unproven: str = ""
     limits: Callable[[Mapping[str, Any]], Limits]
+    weights_gib: Callable[[Model, Arguments], float | None]
     kv_bytes: Callable[[Model, Arguments, int], float | None]
     command: Callable[[Launch], Command]
     read_words: Callable[[Sequence[str]], dict[str, list[str]]]
@@ -344,4 +344,6 @@ class Engine:
     def probed(self, arguments: Mapping[str, Any]) -> Probes:
         """Its probes; routes of a model that pools only where these arguments serve one."""
         pools = self.limits(arguments).pools
-        return self.probes if pools else replace(self.probes, embeddings="", rerank="", score="")
+        without = {"embeddings": ("rerank", "score"), "rerank": ("embeddings",), True: ()}
+        left_out = without.get(pools, ("embeddings", "rerank", "score"))
+        return replace(self.probes, **dict.fromkeys(left_out, ""))

@@ -13,7 +13,9 @@ from sparkwright.text.values import short
 #: Kind of an error whose value is in no message: it may be a secret.
 HIDDEN = "hidden_value"
 #: Kind of pydantic's error -> remedy.
-_REMEDIES: dict[str, str] = beside(__file__, "validation.yaml")
+_REMEDIES: dict[str, Any] = beside(__file__, "validation.yaml")
+#: A text's pattern -> what to write.
+_PATTERNS: dict[str, str] = _REMEDIES.pop("patterns")
 
 
 def problems_of(
@@ -23,6 +25,7 @@ def problems_of(
     *,
     tagged: bool = False,
     allowed: Callable[[tuple[str, ...]], str] | None = None,
+    places: Mapping[int, str] | None = None,
 ) -> Iterator[Finding]:
     """Findings of a pydantic error, one for each problem in it.
 
@@ -31,6 +34,7 @@ def problems_of(
         keys: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
         allowed: says what may be written for a key that is missing.
+        places: depth -> remedy for a key that is allowed there, and not where it is.
     """
     seen: set[str] = set()
     for item in error.errors():
@@ -39,13 +43,17 @@ def problems_of(
         key = ".".join(path)
         value = item.get("input")
         kind = item["type"]
-        if key in seen:
-            continue
+        again = key in seen or (kind == "bool_type" and key.rpartition(".")[0] in seen)
         seen.add(key)
+        if again:
+            continue
         if kind == "extra_forbidden":
             names = (keys or {}).get(len(path))
             problem = f"unknown key {path[-1]!r}"
             remedy = suggest(path[-1], names) if names else "drop it, or correct its spelling"
+            for depth, place in (places or {}).items():
+                if path[-1] in (keys or {}).get(depth, ()):
+                    remedy = place.format(key=path[-1])
         elif kind == "missing":
             may = allowed(tuple(path)) if allowed else ""
             problem = "this key is missing"
@@ -54,8 +62,14 @@ def problems_of(
             problem, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
         else:
             text = item["msg"].removeprefix("Value error, ").removeprefix("Input ").strip()
+            text, _, advice = text.partition("; ")
+            remedy = advice or _REMEDIES.get(kind, "write a value of that form")
+            if written := _PATTERNS.get(item.get("ctx", {}).get("pattern", "")):
+                text, remedy = "not of the form that is needed", written
+            elif kind == "bool_type" and isinstance(value, dict | list):  # of an argument's types
+                text, remedy = "too deep for a mapping", "write it as the text of its JSON"
+            text = text.partition(" or instance of ")[0]
             problem = text if kind == HIDDEN else f"{short(value)}: {text}"
-            remedy = _REMEDIES.get(kind, "write a value of that form")
         yield mistake(f"{where}: {key}" if key else where, problem, remedy)
 
 

@@ -420,7 +420,8 @@ def _twice(
         for alias in service.served_names:
             if alias in names:
                 key = f"services.{service.name}.served_names"
-                yield MESSAGES.fault("name-twice", key, alias=alias, other=names[alias])
+                fault = "name-repeated" if names[alias] == service.name else "name-twice"
+                yield MESSAGES.fault(fault, key, alias=alias, other=names[alias])
             names[alias] = service.name
 
 

@@ -75,6 +75,7 @@ def problems(
     cluster = settings.clusters.get(name)
     if cluster is None:
         near = suggest(name, list(settings.clusters))
+        near = near if settings.clusters else f"define it: clusters.{name}.hosts (docs/clusters.md)"
         yield MESSAGES.fault("no-cluster", "cluster", name=name, near=near)
         return
     if host not in cluster.hosts:

@@ -158,7 +158,7 @@ def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Smoke
         address=address,
         port=port,
         secrets=f"{home}/secrets.env",
-        warm_ups=0 if probes.rerank else WARM_UPS,
+        warm_ups=0 if probes.embeddings or probes.rerank else WARM_UPS,
         proxy=(_local(service.bind), service.port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
         speculates=program.limits(dict(service.arguments)).speculates,

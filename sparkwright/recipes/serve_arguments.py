@@ -15,6 +15,8 @@ from sparkwright.engines.arguments import Parser
 from sparkwright.engines.tables import Argument, Table
 from sparkwright.recipes.recipe import Remarks
 
+#: Arguments that name what is served, of each engine.
+_MODELS = ("model", "model_path", "hf_repo")
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: What a service is without being told.
 _USUAL = (("port", "8000"), ("host", "0.0.0.0"))
@@ -111,10 +113,12 @@ class Arguments:
             note("no-shell", key, f"{option} {' '.join(given)}")
         elif any(PLACEHOLDER.fullmatch(word) for word in given):
             note("no-value-for-it", key, f"{option} {given[0]}")
-        elif name == "model" and given:
+        elif name in _MODELS and given:
             self.model = given[0]
-        elif name == "served_model_name":
-            self.served_names = tuple(given)
+        elif name == "hf_file" and given:  # which file of the model
+            self.values[name] = given[0]
+        elif name in ("served_model_name", "alias"):
+            self.served_names = tuple(given if name != "alias" else given[0].split(","))
         elif setting := self.parser.own_setting(name):
             if (name, *given) not in _USUAL:
                 hidden = option if "key" in name else f"{option} {' '.join(given)}"

@@ -102,7 +102,7 @@ class Site:
         (self.folder / "fetch-deploy.py").write_text("\n".join(lines))
         return "fetch-deploy.py"
 
-    def changing(self, change: str) -> str:
+    def changing(self, change: str, arguments: str = "") -> str:
         """A deploy file that makes one change of a command (``run/changes.py``)."""
         (self.folder / f"{change}.py").write_text(
             "from pyinfra.context import ctx_host\n"
@@ -110,7 +110,7 @@ class Site:
             "from sparkwright.run.state import host_run\n"
             "host = ctx_host.get()\n"
             "if run := host_run(host):\n"
-            f"    {change}(host, run, {{}})\n"
+            f"    {change}(host, run, {{}}, {arguments})\n"
         )
         return f"{change}.py"
 

@@ -113,7 +113,9 @@ def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: st
 def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
     removal = ("--limit", "rtx-1")
     before = (fingerprint("rtx-1"), container("rtx-1"))
-    dry = converged.run("--dry", *removal, deploy=converged.changing("removed"))
+    dry = converged.run(
+        "--dry", *removal, deploy=converged.changing("removed", "services=lambda _: None")
+    )
     for name in ("sparkwright-qwen36.service", "/opt/sparkwright and its images"):
         assert f"would remove {name}" in dry.output
     assert (fingerprint("rtx-1"), container("rtx-1")) == before
@@ -126,11 +128,15 @@ def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
         "rtx-1: removed service qwen36\n"
     )
     assert ssh("rtx-1", "docker ps -q") == ""
-    done = converged.run("--yes", *removal, deploy=converged.changing("removed"))
+    done = converged.run(
+        "--yes", *removal, deploy=converged.changing("removed", "services=lambda _: None")
+    )
     assert done.code == 0, done.output
     assert "removed /opt/sparkwright" in done.host("rtx-1")["changes"]
     ssh("rtx-1", "test ! -e /opt/sparkwright")
-    again = converged.run("--yes", *removal, deploy=converged.changing("removed"))
+    again = converged.run(
+        "--yes", *removal, deploy=converged.changing("removed", "services=lambda _: None")
+    )
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
     assert converged.sparkwright(*remove) == (

@@ -148,6 +148,7 @@ def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[C
             environment=dict(service.environment),
             unified=hardware.unified,
             gpus=gpus,
+            pool_gib=hardware.pool_gib,
             plan=plan,
             service=service,
             catalog=catalog,

@@ -42,13 +42,14 @@ def budget(context: Context) -> Budget:
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
-    weights = context.body.loaded_gib or context.body.size_gib
+    weights = context.engine.weights_gib(context.body, context.effective)
     drafter = ((context.drafter.size_gib or 0.0) if context.drafter else 0.0) / parts
     length = context.body.context if limits.context is None else limits.context
     cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None
     sequence, weights = cache and cache / parts / GIB, weights and weights / parts
     needed, kv = (weights or 0.0) + drafter + context.engine.overhead_gib, None
-    share: float | None = needed + (sequence or 0.0) * (limits.sequences or 1)
+    sequences = limits.cache / length if limits.cache and length else limits.sequences or 1
+    share: float | None = needed + (sequence or 0.0) * sequences
     if limits.share is not None:
         share = pool and pool * limits.share
         kv = share - needed if share is not None and weights is not None else None
@@ -77,10 +78,11 @@ def _unified(context: Context) -> Iterator[Symptom]:
     needed = SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())
     parts += [f"{name} {size:.0f}" for name, size in sidecars.items()]
     if needed > total:
-        argument = context.engine.limit_names["share"]
+        argument = context.engine.limit_names.get("share")
         fits = int((total - SYSTEM_GIB - sum(sidecars.values())) / total * 100) / 100
         yield Symptom(
-            needed=needed, total=total, each=", ".join(parts), system=SYSTEM_GIB, argument=argument,
+            "unified-memory", "" if argument else "sized", needed=needed, total=total,
+            each=", ".join(parts), system=SYSTEM_GIB, argument=argument,
             fits=max(0.0, min(MOST_ON_GB10, fits)),
         )  # fmt: skip
 

@@ -1,12 +1,13 @@
 """The service as a whole: model, image, secrets, mounts, names, ports, and code that it runs."""
 
+import math
 from collections.abc import Iterator
 
-from sparkwright.catalog.gpus import family, recipes_for
+from sparkwright.catalog.gpus import FAMILIES, family, recipes_for
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.config.settings import THINKING_TOKENS, is_loopback
 from sparkwright.engines.allowlist import LeftOut
-from sparkwright.engines.engine import mapping
+from sparkwright.engines.arguments import mapping
 from sparkwright.findings.check import Symptom, check
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.
@@ -53,6 +54,19 @@ def _architecture(context: Context) -> Iterator[Symptom]:
         needed=own,
         others=" or ".join(others),
     )
+
+
+@check("recipe-gpu")
+def _gpu(context: Context) -> Iterator[Symptom]:
+    gpu, needs = context.plan.gpu, context.recipe.needs
+    right = gpu is None or gpu.cap in needs.compute_caps
+    if gpu and not (right and (needs.vram_gib or 0) <= (gpu.vram_gib or math.inf)):
+        machine = FAMILIES[gpu.cap]
+        others = recipes_for(context.catalog, machine.architecture, {gpu.cap}, gpu.vram_gib)
+        yield Symptom(
+            "recipe-gpu", "memory" if right else "", gpu=gpu, machine=machine, needs=needs,
+            made=" or ".join(map(family, needs.compute_caps)), others=" or ".join(others),
+        )  # fmt: skip
 
 
 @check("secret-in-environment")

@@ -1,13 +1,174 @@
-"""A recipe from a GGUF file's own header."""
+"""A recipe from a GGUF file's own header: every value with its origin."""
 
-from sparkwright.engines.derivation import Advice, Derived, Subject
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
+from sparkwright.catalog.entries import Capability
+from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
+from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
+from sparkwright.engines.derivation import (
+    Advice,
+    Derivation,
+    Derived,
+    DerivedFact,
+    Subject,
+    questions,
+)
+from sparkwright.engines.derived_entries import (
+    aliases_of,
+    facts_of_host,
+    facts_of_sampling,
+    model_of,
+)
+from sparkwright.engines.llamacpp import memory
+from sparkwright.engines.llamacpp.limits import AUTO_SLOTS
+from sparkwright.findings.check import Symptom
+from sparkwright.text.sizes import GIB
+
+#: In a template that takes tools, that has a switch for thinking, and that has a model think.
+_TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
+#: The shortest context that is worth layers in the GPU's memory.
+_LEAST_CONTEXT = 8192
+#: Tokens of a batch of a model that pools: a text must fit one.
+_POOLED_BATCH = 2048
+_Argument = tuple[str, tuple[ArgumentValue, str]]
 
 
 def marks() -> tuple[str, ...]:
-    """Texts that a chat template is searched for: none, llama-server reads the template itself."""
-    return ()
+    """Texts that a chat template is searched for."""
+    return (_TOOLS, _SWITCH, _THINKS)
 
 
 def derive(subject: Subject, advice: Advice) -> Derived:
-    """Make a recipe of a repository of GGUF files."""
-    raise NotImplementedError(subject.repository, advice.source)
+    """Make a recipe of a GGUF file of a repository."""
+    if subject.facts.gguf is None:
+        texts = Path(__file__).with_name("questions.yaml")
+        return Derived(
+            subject.service,
+            questions=tuple(questions(texts, subject, advice, [Symptom("weights")])),
+        )
+    model = model_of(subject, tuple(_capabilities(subject)))
+    arguments, service = dict(_arguments(subject, model)), subject.service
+    given = {key: value for key, (value, _) in arguments.items()}
+    weights = memory.weights_gib(model, {}) or 0.0
+    in_ram = weights - (memory.weights_gib(model, {**given, **service.arguments}) or 0.0)
+    pool, least = _pool_gib(subject), weights - in_ram + memory.OVERHEAD_GIB
+    unified = subject.gpu.unified
+    recipe = Recipe(
+        kind="recipe",
+        name=f"{subject.name}.{model.name}",
+        title=f"{subject.repository}, by its file's own header",
+        status="expected",
+        source=subject.config,
+        image=subject.image.name,
+        body=Mounted(model=model.name, mount=f"/models/{subject.repository.rpartition('/')[2]}"),
+        served_names=(subject.repository,),
+        aliases=aliases_of(subject, model),
+        needs=Needs(
+            compute_caps=(subject.gpu.cap,),
+            memory_gib=110 if unified else round(8 + in_ram, 1),
+            vram_gib=None if unified else pool or math.ceil(least * 10) / 10,
+        ),
+        arguments=given,
+    )
+    changes: dict[str, object] = {"recipe": recipe.name}
+    if "thinking-only" in model.capabilities and "smoke" not in service.model_fields_set:
+        changes["smoke"] = SmokeSettings(thinking=True, max_tokens=THINKING_TOKENS)
+    origins = {key: origin for key, (_, origin) in arguments.items()}
+    derivation = Derivation(origins, tuple(_facts(subject, model, in_ram)))
+    return Derived(service.model_copy(update=changes), model, recipe, derivation)
+
+
+def _capabilities(subject: Subject) -> Iterator[Capability]:
+    """Capabilities that the header claims and that llama-server can tell apart in its answers."""
+    template, header = subject.facts.template, subject.facts.gguf
+    if header and header.projector:
+        yield "image"
+    if _TOOLS in template:
+        yield "tools"
+    if _SWITCH in template or _THINKS in template:
+        yield "thinking"
+        if _SWITCH not in template:
+            yield "thinking-only"
+
+
+def _pool_gib(subject: Subject) -> float | None:
+    """Memory of the GPU for this service, among all that name a model; None where it is unknown."""
+    whole, settings = subject.gpu.vram_gib, subject.settings
+    if subject.gpu.unified:
+        whole = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
+    named = sum(service.model is not None for service in settings.services.values())
+    return math.floor(whole / max(1, named) * 10) / 10 if whole else None
+
+
+def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
+    """Each with who says so."""
+    pool, given = _pool_gib(subject), subject.service.arguments
+    header, own = subject.facts.gguf, "sparkwright's default for one box"
+    if header and header.pooling:
+        batch = min(model.context or _POOLED_BATCH, _POOLED_BATCH)
+        name = "reranking" if header.pooling == "rank" else "embeddings"
+        yield name, (True, f"pooling type of {subject.config}")
+        for key in ("batch_size", "ubatch_size"):
+            yield key, (batch, "a text must fit one batch")
+    yield "parallel", (AUTO_SLOTS, own)
+    yield "kv_unified", (True, "all slots share one context")
+    if pool is None:
+        return  # llama-server's --fit takes what the card has
+    placed = dict(_placed(model, given, pool))
+    where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "what fits the card"
+    yield from ((key, (value, where)) for key, value in placed.items())
+    fits = memory.fitting_context(model, {**placed, **given}, pool)
+    if fits and fits == model.context:
+        yield "ctx_size", (fits, subject.config)
+    elif fits:
+        origin = f"what fits beside the weights, of {model.context} in {subject.config}"
+        yield "ctx_size", (fits, origin)
+    elif model.context:
+        yield "ctx_size", (min(model.context, _LEAST_CONTEXT), own)
+
+
+def _placed(
+    model: Model, given: dict[str, ArgumentValue | None], pool: float
+) -> Iterator[tuple[str, ArgumentValue]]:
+    """Arguments that leave to the CPU what does not fit: experts of a mixture, else layers."""
+    header, context = model.gguf, min(model.context or _LEAST_CONTEXT, _LEAST_CONTEXT)
+    cache = (memory.kv_bytes(model, given, context) or 0) / GIB
+    room = pool - memory.OVERHEAD_GIB - cache
+    layers = len(header.layer_bytes) if header else 0
+
+    def first(name: str, counts: Iterable[int]) -> int | None:
+        sizes = ((count, memory.weights_gib(model, {name: count}) or 0) for count in counts)
+        return next((count for count, size in sizes if size <= room), None)
+
+    by_cpu = first("n_cpu_moe", range(layers + 1)) if header and header.expert_bytes else None
+    if not layers or (memory.weights_gib(model, {}) or 0) <= room:
+        yield "n_gpu_layers", "all"
+    elif by_cpu is not None:
+        yield "n_gpu_layers", "all"
+        yield "n_cpu_moe", by_cpu
+    else:
+        yield "n_gpu_layers", first("n_gpu_layers", range(layers + 1, -1, -1)) or 0
+
+
+def _facts(subject: Subject, model: Model, in_ram: float) -> Iterator[DerivedFact]:
+    """Facts that are shown beside the arguments."""
+    header, config = subject.facts.gguf, subject.config
+    yield from facts_of_host(subject)
+    if header is None:
+        return
+    yield DerivedFact("file", header.file, f"{subject.repository}@{subject.resolved.commit[:7]}")
+    yield DerivedFact("architecture", header.architecture, config)
+    yield DerivedFact("quantization", header.quantization or "unnamed", config)
+    yield DerivedFact("weights", f"{memory.weights_gib(model, {}) or 0:.1f} GiB", config)
+    if in_ram > memory.WORTH_A_WORD:
+        origin = "what does not fit the card; the CPU computes with it"
+        yield DerivedFact("in the host's memory", f"{in_ram:.1f} GiB of the weights", origin)
+    yield DerivedFact("context", str(model.context or "-"), config)
+    can = "vectors or scores" if header.pooling else ", ".join(("text", *model.capabilities))
+    yield DerivedFact("can do", can, f"{config}, chat template")
+    yield from facts_of_sampling(subject)
+    if not subject.facts.chat_template and not header.pooling:
+        yield DerivedFact("chat template", "chatml", "llama-server's own: the file has none")

@@ -5,7 +5,7 @@ from pathlib import Path
 from sparkwright.engines import command_line
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.engine import Engine, Probes, Routes
-from sparkwright.engines.llamacpp import arguments, command, derive, limits, memory
+from sparkwright.engines.llamacpp import arguments, command, derive, limits, memory, model_checks
 from sparkwright.engines.llamacpp.arguments import DATA
 from sparkwright.text.shipped_yaml import beside
 
@@ -19,7 +19,7 @@ ENGINE = Engine(
     parallel={},
     metrics=DATA["metrics"],
     graphs=DATA["graphs"],
-    checks=(arguments,),
+    checks=(arguments, memory, model_checks),
     check_texts=Path(__file__).with_name("checks.yaml"),
     allowlist=Allowlist(**beside(__file__, "allowlist.yaml")),
     stock_image="llamacpp",
@@ -31,6 +31,7 @@ ENGINE = Engine(
     formats=("gguf",),
     unproven="llama-server ran on a CPU; no CUDA build of it has run with sparkwright yet",
     limits=limits.limits,
+    weights_gib=memory.weights_gib,
     kv_bytes=memory.kv_bytes,
     command=command.command,
     read_words=command_line.read_words,

@@ -17,16 +17,18 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
     shared = _flag(arguments, "kv_unified", default=slots < 0)
     drafts = str(arguments.get("spec_type") or "none")
     speculates = drafts != "none" or arguments.get("model_draft") is not None
+    ranks = _flag(arguments, "reranking")
     return Limits(
         # The context of all slots together; each has its part, unless they share it.
-        context=int(whole / (1 if shared else count)) if whole is not None else 0,
+        context=int((whole or 0) / (1 if shared else count)),
+        cache=int(whole) if whole else None,
         sequences=count,
         tools="jinja" if _flag(arguments, "jinja", default=True) else None,
         reasoning=arguments.get("reasoning_format") != "none",
         speculative={"method": drafts} if speculates else None,
         caching=_flag(arguments, "cache_prompt", default=True),
         blind=None if _flag(arguments, "mmproj_auto", default=True) else "mmproj_auto: false",
-        pools=_flag(arguments, "embeddings") or _flag(arguments, "reranking"),
+        pools="rerank" if ranks else "embeddings" if _flag(arguments, "embeddings") else False,
     )
 
 

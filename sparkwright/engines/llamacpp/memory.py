@@ -1,26 +1,90 @@
 """Memory of llama.cpp: weights and KV cache by the numbers of a GGUF file's header."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sparkwright.catalog import ArgumentValue, Model
+from sparkwright.engines.arguments import amount
+from sparkwright.engines.engine import Configuration
 from sparkwright.engines.llamacpp.arguments import DATA
+from sparkwright.findings.check import Symptom, check
+from sparkwright.text.sizes import GIB
 
-#: GiB for the compute buffer and CUDA's own.
+#: GiB for the compute buffer and CUDA's own: an estimate of this project, on the small side.
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
+_STEP = 1024
+#: GiB of weights outside of the GPU that are worth a word.
+WORTH_A_WORD = 0.01
 
 
 def kv_bytes(
     model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
 ) -> float | None:
     """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
-    widths = [
-        KV_BYTES.get(str(arguments.get(f"cache_type_{part}") or "f16")) for part in ("k", "v")
-    ]
+    types = (str(arguments.get(f"cache_type_{part}") or "f16") for part in ("k", "v"))
+    widths = [KV_BYTES.get(name) for name in types]
     if not model.kv or None in widths:
         return None
-    width = sum(filter(None, widths)) / 2
-    return width * sum(
-        layer.layers * 2 * layer.heads * layer.head_dim * min(tokens, layer.window or tokens)
+    return sum(filter(None, widths)) * sum(
+        layer.layers * layer.heads * layer.head_dim * min(tokens, layer.window or tokens)
         for layer in model.kv
     )
+
+
+def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
+    """GiB of the weights in the GPU's memory; None where no size is known.
+
+    llama.cpp keeps the last ``n_gpu_layers`` layers there, of which the output counts as one, and
+    leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
+    """
+    header = model.gguf
+    if header is None or not header.layer_bytes:
+        return model.loaded_gib or model.size_gib
+    layers, limit = len(header.layer_bytes), amount(arguments.get("n_gpu_layers"))
+    count = layers + 1 if limit is None or limit < 0 else int(limit)
+    first = max(layers + 1 - count, 0)
+    on_gpu = sum(header.layer_bytes[first:]) + header.other_bytes * bool(count)
+    by_cpu = layers if arguments.get("cpu_moe") else amount(arguments.get("n_cpu_moe")) or 0
+    experts = header.expert_bytes / layers * max(0.0, min(by_cpu, layers) - first)
+    projector = header.projector_bytes if arguments.get("mmproj_offload") is not False else 0
+    return (max(0.0, on_gpu - experts) + projector) / GIB
+
+
+def fitting_context(
+    model: Model, arguments: Mapping[str, ArgumentValue | None], pool: float
+) -> int | None:
+    """Tokens of the longest context that the pool has room for, at most the model's own; None where
+    sizes are not known, and 0 where nothing fits."""
+    weights, context = weights_gib(model, arguments), model.context
+    if weights is None or not context or not (whole := kv_bytes(model, arguments, context)):
+        return None
+    room = (pool - weights - OVERHEAD_GIB) * GIB
+    if room >= whole:
+        return context
+    return max(0, int(room / whole * context) // _STEP * _STEP)
+
+
+@check("llamacpp-memory", "llamacpp-layers-in-ram")
+def _memory(context: Configuration) -> Iterator[Symptom]:
+    arguments, limits, pool = context.effective, context.limits, context.pool_gib
+    on_gpu = weights_gib(context.body, arguments)
+    if on_gpu is None or pool is None or context.unified:
+        return
+    tokens = limits.cache or context.body.context or 0
+    cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB
+    if on_gpu + cache + OVERHEAD_GIB > pool:
+        fits = fitting_context(context.body, arguments, pool) or 0
+        yield Symptom(
+            "llamacpp-memory",
+            "shorter" if fits else "",
+            weights=on_gpu,
+            cache=cache,
+            tokens=tokens,
+            engine=OVERHEAD_GIB,
+            pool=pool,
+            fits=fits,
+        )
+    whole = weights_gib(context.body, {}) or 0.0
+    if (ram := whole - on_gpu) > WORTH_A_WORD:
+        yield Symptom("llamacpp-layers-in-ram", ram=ram, whole=whole, share=ram / whole)

@@ -1,20 +1,24 @@
 """A recipe from a model's own files: every value with its origin."""
 
-import re
 from collections.abc import Iterator, Mapping
 
-from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Recipe
+from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
 from sparkwright.catalog.data import OWN
-from sparkwright.catalog.entries import Capability, License, Sampling
+from sparkwright.catalog.entries import Capability
 from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
+from sparkwright.engines.derived_entries import (
+    aliases_of,
+    facts_of_host,
+    facts_of_sampling,
+    model_of,
+)
 from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 from sparkwright.engines.vllm.questions import questions
 from sparkwright.engines.vllm.table import defaults, nearest, table
-from sparkwright.text.sizes import GIB
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
 SEQUENCES = 16
@@ -27,7 +31,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     if unanswered := tuple(questions(subject, advice)):
         return Derived(subject.service, questions=unanswered)
     parsers = {name: _parser(subject, kind, advice) for kind, name in ARGUMENT.items()}
-    model = _model(subject, parsers, advice)
+    model = model_of(subject, tuple(_capabilities(subject, parsers, advice)))
     arguments = dict(_arguments(subject, model, parsers, advice))
     service, repository = subject.service, subject.repository
     recipe_and = "vLLM's recipe and " if advice.source else ""
@@ -40,7 +44,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         image=subject.image.name,
         body=Mounted(model=model.name, mount=f"/models/{repository.rpartition('/')[2]}"),
         served_names=(repository,),
-        aliases=_aliases(subject, model),
+        aliases=aliases_of(subject, model),
         needs=_needs(subject, model),
         arguments={key: value for key, (value, _) in arguments.items()},
         environment=dict(advice.environment),
@@ -75,44 +79,6 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
             names = table(nearest(version)).names[ARGUMENT[kind]] if version else (name,)
             return name if name in names else None
     return None
-
-
-def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) -> Model:
-    """The catalog's entry of the repository, where it has one; else one by its files."""
-    revision = subject.service.revision
-    for model in subject.catalog.models.values():
-        if model.repository == subject.repository and revision in (None, model.revision):
-            return model
-    facts = subject.facts
-    name = subject.repository.lower().replace("/", "--")
-    if revision not in (None, "main"):
-        name += "." + re.sub(r"[^a-z0-9]+", "-", str(revision).lower())
-    sampling = facts.sampling
-    return Model(
-        kind="model",
-        name=name,
-        repository=subject.repository,
-        revision=revision or "main",
-        family=(facts.model_type or name).lower(),
-        role="body",
-        format=subject.form,
-        architecture=facts.architecture,
-        size_gib=round(subject.weights / GIB, 3) or 0.001,
-        context=facts.context,
-        capabilities=tuple(_capabilities(subject, parsers, advice)),
-        kv=subject.resolved.kv,
-        hybrid=facts.hybrid,
-        sampling=(
-            Sampling(
-                mode="any", use="any", temperature=sampling["temperature"],
-                top_p=sampling.get("top_p"),
-                top_k=int(sampling["top_k"]) if "top_k" in sampling else None,
-            ),
-        ) if "temperature" in sampling else (),
-        license=License(name=facts.license, source=f"card of {subject.repository} on the hub")
-        if facts.license else None,
-        source=subject.config,
-    )  # fmt: skip
 
 
 def _capabilities(
@@ -187,26 +153,14 @@ def _needs(subject: Subject, model: Model) -> Needs:
         return Needs(compute_caps=caps, memory_gib=110)
     # A card that is named is what the context was sized for; else what the weights need at least.
     least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
-    return Needs(compute_caps=caps, memory_gib=16, vram_gib=memory.pool_gib(subject.gpu) or least)
-
-
-def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
-    for advised in model.sampling if "temperature" in subject.facts.sampling else ():
-        if (advised.mode, advised.use) == ("any", "any"):
-            figures = advised.model_dump(include={"temperature", "top_p", "top_k"})
-            source = subject.from_file("generation_config.json")
-            alias = Alias(title="as its authors advise", source=source, **figures)
-            return {subject.repository: alias}
-    return {}
+    return Needs(compute_caps=caps, memory_gib=14, vram_gib=memory.pool_gib(subject.gpu) or least)
 
 
 def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFact]:
     """Facts that are shown beside the arguments."""
     facts, config = subject.facts, subject.config
-    image = "the service's own" if subject.service.image else "stock vLLM for this GPU"
     yield from advice.facts
-    yield DerivedFact("gpu", subject.gpu.cap, subject.gpu.origin)
-    yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{image}, the catalog's")
+    yield from facts_of_host(subject)
     yield DerivedFact("architecture", facts.architecture or "-", config)
     form = facts.quantization or f"none ({facts.dtype or 'bfloat16'})"
     yield DerivedFact("quantization", form, config)
@@ -216,9 +170,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     yield DerivedFact("context", str(model.context or "-"), config)
     can = ", ".join(("text", *model.capabilities))
     yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.version}")
-    if facts.sampling:
-        advised = ", ".join(f"{key} {value:g}" for key, value in sorted(facts.sampling.items()))
-        yield DerivedFact("sampling", advised, subject.from_file("generation_config.json"))
+    yield from facts_of_sampling(subject)
     if not facts.chat_template:
         yield DerivedFact("chat template", "the service's own", OWN)
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:

@@ -43,6 +43,7 @@ ENGINE = Engine(
     gpu_counts=PARALLEL,
     formats=[name for name in get_args(Format) if name != "gguf"],
     limits=limits.limits,
+    weights_gib=lambda model, _: model.loaded_gib or model.size_gib,
     kv_bytes=memory.kv_bytes,
     command=command.command,
     read_words=command_line.read_words,

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.engines.arguments import amount, is_auto
-from sparkwright.engines.engine import Limits, mapping
+from sparkwright.engines.arguments import amount, is_auto, mapping
+from sparkwright.engines.engine import Limits
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 

@@ -4,26 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkwright.engines.derivation import Advice, Subject
+from sparkwright.engines.derivation import questions as worded
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.table import nearest, table
-from sparkwright.findings.check import Symptom, load
+from sparkwright.findings.check import Symptom
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake
 
 
 def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
     """Everything that the user has to answer before the service can be planned."""
-    texts = load(Path(__file__).with_name("questions.yaml"))
-    for symptom in _open(subject, advice):
-        symptom.values.update(subject=subject, facts=subject.facts, advice=advice)
-        result = texts[symptom.check].finding(symptom)
-        where = f"{subject.where}.{result.subject.key}"
-        yield mistake(where, result.observed, result.remedy, subject.host, reason=result.reason)
+    texts = Path(__file__).with_name("questions.yaml")
+    return worded(texts, subject, advice, _open(subject, advice))
 
 
 def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
     facts, given = subject.facts, subject.service.arguments
-    if not subject.weights:
+    if not subject.weights or facts.gguf:
         gguf = any(".gguf" in file for file in subject.resolved.files)
         yield Symptom("weights", kind="GGUF" if gguf else "no")
     if facts.architecture is None:

@@ -90,7 +90,7 @@ def _config(context: Configuration) -> Iterator[Symptom]:
     method, mount = config.get("method"), context.drafter_mount
     model = config.get("model")
     # A body with DSpark's draft module in it needs no other model.
-    drafts = method in DRAFTERS and (method != "dspark" or mount != model)
+    drafts = method in DRAFTERS and (method, mount, model) != ("dspark", None, None)
     if drafts and mount is None:
         yield Symptom("speculation-config", "no-drafter", method=method)
     elif drafts and model != mount:

@@ -90,9 +90,11 @@ def endpoint(service: Service, probes: Probes) -> Endpoint:
     Raises:
         UserError: without an answer.
     """
-    if not probes.rerank:
+    if not probes.embeddings and not probes.rerank:
         return CHAT
-    if service.has(probes.embeddings, {"model": service.model, "input": _QUERY}):
+    if probes.embeddings and service.has(
+        probes.embeddings, {"model": service.model, "input": _QUERY}
+    ):
         return Endpoint("embeddings", probes.embeddings, {})
     return Endpoint("cohere_rankings", probes.rerank, {})
 

@@ -12,11 +12,11 @@ from sparkwright.cli.lib.findings import format_option, paint, print_findings
 from sparkwright.config.places import catalogs
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.files import write
-from sparkwright.extras.imports.formats import import_texts
+from sparkwright.extras.imports.formats import FORMATS, import_texts
 from sparkwright.extras.imports.sources import allowed_names, chosen, texts_of
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.render import count, text
-from sparkwright.findings.user_error import Problems
+from sparkwright.findings.user_error import Problems, refusal
 from sparkwright.recipes.recipe import Options
 from sparkwright.text.visible import visible
 
@@ -75,6 +75,8 @@ def command(
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
     wanted = Options(**options, allowed=allowed_names(inventory))
     results = list(import_texts(chosen(texts, recipes), catalog, wanted))
+    if not results:
+        raise refusal(source, "it has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
     lines: list[str] = []

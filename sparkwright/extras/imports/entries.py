@@ -7,15 +7,16 @@ from typing import Any, get_args
 from sparkwright.catalog import Catalog, Model
 from sparkwright.catalog.gpus import GPUS, VRAM, unified
 from sparkwright.extras.imports.images import image_of
-from sparkwright.extras.imports.names import distinct, family, repository, slug
+from sparkwright.extras.imports.names import distinct, family, gguf, repository, slug
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.carried_over import ranks, settled, variables
 from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Refused
 from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.recipes.yaml_mapping import line
 
-#: Least MemTotal: of a Spark, as every recipe for one has it; of a box with a card of its own.
-_SPARK_GIB, _BOX_GIB = 110.0, 32.0
+#: Least MemTotal: of a Spark, as every recipe for one has it; of a box of 32 GB with a card of its
+#: own, of which the kernel counts 31.0.
+_SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
 _CALLED = {"auto-round": "autoround", "none": "bf16"}
@@ -61,7 +62,12 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
     read = read_arguments(foreign.arguments, image.vllm, remarks)
-    named = repository(read.model or foreign.model)
+    model, file = read.model or foreign.model, None
+    if "gguf" in foreign.engine.formats:
+        named, file = gguf(model, read.values.pop("hf_file", None))
+        remarks.note("gguf-file", "model", model, file=file)
+    else:
+        named = repository(model)
     if read.model and read.model != foreign.model:
         remarks.note("another-model", "model", f"{foreign.model}; the command serves {named}")
     config: Any = read.values.get("speculative_config")
@@ -70,7 +76,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     arguments = settled(foreign, read.values, named, image.vllm, options)
     made: Entries = {("image", image.name): image.entry} if image.entry else {}
     models = _Models(foreign, catalog, made)
-    body = models.name(named, foreign.revision, "body", _abilities(arguments))
+    body = models.name(named, foreign.revision, "body", _abilities(arguments), file)
     mounted = {"model": body, "mount": f"/models/{body}"}
     drafter = None
     config = arguments.get("speculative_config")
@@ -144,14 +150,17 @@ class _Models:
     catalog: Catalog
     made: Entries
 
-    def name(self, named: str, revision: str | None, role: str, abilities: list[str]) -> str:
+    def name(
+        self, named: str, revision: str | None, role: str, abilities: list[str],
+        file: str | None = None,
+    ) -> str:  # fmt: skip
         """The name of the catalog's entry of a repository, or of a new one."""
         for model in self.catalog.models.values():
             same = model.repository.lower() == named.lower() and model.role == role
-            if same and revision in (None, model.revision):
+            if same and revision in (None, model.revision) and file == model.file:
                 self._extend(model, abilities)
                 return model.name
-        name = slug(f"{named}-{revision}" if revision else named)
+        name = slug("-".join(filter(None, (named, revision, file and file.removesuffix(".gguf")))))
         name = distinct(name, name in self.catalog.models, named, revision, role)
         foreign, body = self.foreign, role == "body"
         weights = _CALLED.get(str(foreign.format), foreign.format)
@@ -160,7 +169,8 @@ class _Models:
             "family": family(named if body else foreign.model),
             **({"revision": revision} if revision else {}),
             "role": role, "status": "unproven",
-            "format": weights if body and weights in _FORMATS else None,
+            "format": "gguf" if file else weights if body and weights in _FORMATS else None,
+            **({"file": file} if file else {}),
             **({"context": foreign.context} if foreign.context and body else {}),
             **({"capabilities": abilities} if abilities else {}),
             "source": foreign.text.source, "date": foreign.text.date,

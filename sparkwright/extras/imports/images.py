@@ -6,6 +6,7 @@ from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS
+from sparkwright.engines import DEFAULT
 from sparkwright.engines.tables import release
 from sparkwright.extras.imports.names import distinct, slug
 from sparkwright.recipes.recipe import Foreign, Options, Refused
@@ -17,9 +18,10 @@ _REFERENCE = re.compile(
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 _HUB = "registry-1.docker.io"
-_STOCK = "vllm-openai"
 #: vLLM's own.
 _VLLMS = f"{_HUB}/vllm/vllm-openai"
+#: Repositories whose tags name the version inside.
+_KNOWN = (_VLLMS, "ghcr.io/ggml-org/llama.cpp")
 #: Tags that are moved to newer builds.
 _MOVING = ("latest", "nightly", "main", "dev")
 
@@ -76,8 +78,9 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
 
 
 def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """Stock vLLM: the catalog's newest tag, or a newer one that the recipe asks for."""
-    image, least = catalog.images[_STOCK], foreign.least_vllm or "0"
+    """The engine's stock image: the catalog's newest tag, or a newer one that the recipe asks
+    for."""
+    image, least = catalog.images[foreign.engine.stock_image], foreign.least_vllm or "0"
     build = image.tags[image.newest_tag]
     if build.version and release(build.version) >= release(least):
         return Chosen(image.name, image.newest_tag, build.version, None)
@@ -89,7 +92,7 @@ def _new(
     foreign: Foreign, catalog: Catalog, repository: str, tag: str, digest: str | None,
     options: Options,
 ) -> Chosen:  # fmt: skip
-    version = re.match(r"v?(\d+\.\d+\.\d+)", tag) if repository == _VLLMS else None
+    version = re.search(r"(?:^v?|-)(b\d{4,}|\d+\.\d+\.\d+)", tag) if repository in _KNOWN else None
     vllm = options.vllm or (version[1] if version else None)
     _note_risks(foreign, repository, tag, digest, vllm)
     build = {
@@ -101,8 +104,11 @@ def _new(
     name = _name(repository, tag)
     name = distinct(name, name in catalog.images, repository, tag, digest)
     estimate = "an estimate; the registry's manifest is what preflight counts"
+    own = catalog.images[foreign.engine.stock_image]
+    program = own.entrypoint if repository == own.repository else foreign.engine.program
     entry = {
-        "kind": "image", "name": name, "repository": repository, "entrypoint": "vllm",
+        "kind": "image", "name": name, "repository": repository, "entrypoint": program,
+        **({"engine": own.engine} if own.engine != DEFAULT else {}),
         "size": {"pull_gib": 10.0, "unpacked_gib": 24.0, "source": estimate},
         "newest_tag": tag, "tags": {tag: build},
     }  # fmt: skip
@@ -123,4 +129,8 @@ def _note_risks(
     if tag in _MOVING and not digest:
         note("moving-tag", "container", f"{tag} moves")
     if vllm is None:
-        note("unknown-vllm", "container", f"{shown}: nobody says which vLLM it holds")
+        note(
+            "unknown-vllm",
+            "container",
+            f"{shown}: nobody says which {foreign.engine.title} it holds",
+        )

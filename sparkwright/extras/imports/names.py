@@ -37,14 +37,31 @@ def distinct(name: str, taken: bool, *shown: str | None) -> str:
     return f"{name}-{digest[:8]}"
 
 
-def repository(model: str) -> str:
+def gguf(model: str, file: str | None) -> tuple[str, str]:
+    """Repository and path of a GGUF file; of a quantization alone, such as ``org/name-GGUF:Q8_0``,
+    the file's usual name.
+
+    Raises:
+        Refused: for a file of somebody's machine, and everything else that is on no hub.
+    """
+    named, _, quantization = model.partition(":")
+    named = repository(named, whole=False)
+    stem = re.sub(r"[-_.]gguf$", "", named.partition("/")[2], flags=re.IGNORECASE)
+    return named, file or f"{stem}-{quantization or 'Q4_K_M'}.gguf"
+
+
+def repository(model: str, *, whole: bool = True) -> str:
     """A repository of the hub.
+
+    Args:
+        whole: whether all of its files are served, as GGUF files are not.
 
     Raises:
         Refused: for a file, a GGUF and everything else.
     """
-    if re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model):
-        raise Refused("model", repr(model), "GGUF is for llama.cpp; this tool serves with vLLM")
+    files = re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model)
+    if whole and files:
+        raise Refused("model", repr(model), "GGUF is for llama.cpp, not for this engine")
     try:
         return _REPOSITORY.validate_python(model)
     except ValidationError:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sparkwright.engines import ENGINES, engine
 from sparkwright.recipes.recipe import Refused, texts
 from sparkwright.recipes.serve_arguments import PLACEHOLDER
 
@@ -19,7 +20,6 @@ _LONGEST = 64 * 1024
 #: Of str.format: a brace, a field, or a brace that is open.
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main")
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Command:
     """Command that a recipe starts.
 
     Attributes:
-        arguments: everything after ``vllm serve``.
+        engine: name of the engine that it starts.
+        arguments: everything after ``vllm serve`` or the like.
         environment: assignments before it.
         used: placeholders that it has.
     """
 
+    engine: str
     arguments: tuple[str, ...]
     environment: dict[str, str]
     used: frozenset[str]
@@ -89,17 +91,21 @@ def command(text: str, used: frozenset[str]) -> Command:
         environment[name] = value
     while split and split[0] in ("exec", "env"):
         split.pop(0)
-    for word in split[:3]:
+    program = re.sub(r"^(.*/)?(python)?[\d.]*", r"\2", split[0]) if split else ""
+    for name, starts in texts()["starts"].items():
+        for start in map(str.split, starts if name in ENGINES else ()):
+            if [program, *split[1:]][: len(start)] == start:
+                arguments = tuple(split[len(start) :])
+                return Command(name, arguments, environment, used)
+    for word in (program, *split[1:3]):
         if engine := texts()["engines"].get(word):
-            raise Refused("command", f"{engine} ({word})", "this tool serves with vLLM")
-    if split[:2] == ["vllm", "serve"]:
-        arguments = split[2:]
-    elif split and split[0].startswith("python") and split[1:2] == ["-m"] and split[2] in _MODULES:
-        arguments = split[4:] if split[3:4] == ["serve"] else split[3:]
-    else:
-        observed = f"it starts {split[0]!r}" if split and split[0] else "it is empty"
-        raise Refused("command", observed, "only vllm serve is known")
-    return Command(tuple(arguments), environment, used)
+            raise Refused("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
+    observed = f"it starts {split[0]!r}" if split and split[0] else "it is empty"
+    raise Refused("command", observed, f"only servers of {_titles()} are known")
+
+
+def _titles() -> str:
+    return ", ".join(engine(name).title for name in ENGINES)
 
 
 def _split(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sparkwright.engines import ENGINES
 from sparkwright.extras.imports.serve_command import Command, command, filled, formatted
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive
@@ -27,13 +28,14 @@ def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
     Raises:
         Refused: for another engine's.
     """
-    remarks = Remarks(text.source)
+    runtime = texts()["sparkrun"]["runtimes"].get(str(data.get("runtime") or "vllm"), "")
+    remarks = Remarks(text.source, runtime or "vllm")
     values = {"model": data["model"], **mapping(data, "defaults")}
     if written := data.get("command"):
         started = command(*filled(str(written), values))
         _note_unused(values, started, remarks)
     else:
-        started = Command(_generated(values), {}, frozenset(values))
+        started = Command(runtime, _generated(values), {}, frozenset(values))
     yield _foreign(text, data, started, remarks)
 
 
@@ -60,9 +62,12 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
 
 def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remarks) -> Foreign:
     runtime = str(data.get("runtime") or "vllm")
-    if runtime not in (runtimes := texts()["sparkrun"]["runtimes"]):
-        remedy = f"runtimes that are imported: {', '.join(runtimes)}"
-        raise Refused("runtime", runtime, "this tool serves with vLLM", remedy)
+    runtimes = texts()["sparkrun"]["runtimes"]
+    if runtimes.get(runtime) not in ENGINES:
+        known = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
+        reason = "no engine of this tool's serves it"
+        raise Refused("runtime", runtime, reason, f"runtimes that are imported: {known}")
+    remarks.engine = started.engine
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
     noted = texts()["sparkrun"]["notes"]
     _note_left_out(data, executor, remarks)
@@ -92,7 +97,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
 def _generated(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The words that sparkrun starts a recipe without a command with."""
     names = texts()["sparkrun"]["defaults"]
-    made = [str(values["model"])]
+    made = ["--model", str(values["model"])]
     for key, value in values.items():
         if key == "model" or value is None or value is False:
             continue

@@ -246,7 +246,8 @@ def run(request: SmokeRequest, look: Callable[[], object] = lambda: None) -> Smo
         return health(client, look)
 
     plan = [("health", started), ("models", models), ("key", key_required)]
-    plan += [("pooling", pooled)] if request.rerank else [("generation", generate)]
+    pools = request.embeddings or request.rerank
+    plan += [("pooling", pooled)] if pools else [("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
     if request.follower:
         plan = [("rank", joined)]

@@ -23,10 +23,12 @@ def pooled(client: Client, name: str = "") -> str:
     and by its score."""
     request, model = client.request, name or client.request.served_names[0]
     seen, body = "", {"model": model, "input": _DOCUMENTS}
-    answer = client.call("POST", request.embeddings, body)
-    if answer.status != 404:  # a reranker's server has no such route
+    answer = client.call("POST", request.embeddings, body) if request.embeddings else None
+    if answer is not None and answer.status != 404:  # a reranker's server has no such route
         data = succeeded(request.embeddings, answer).json()["data"]
         seen = _vectors([item["embedding"] for item in data], Path(request.model_files))
+    if not request.rerank:
+        return seen.rstrip("; ")
     body = {"model": model, "query": _QUERY, "documents": _DOCUMENTS}
     results = client.json("POST", request.rerank, body)["results"]
     best = _best(request.rerank, {item["index"]: item["relevance_score"] for item in results})

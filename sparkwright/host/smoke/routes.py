@@ -31,7 +31,7 @@ _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 def names(client: DeepClient) -> str:
     """Every served name is listed, and answers."""
     served = check.models(client)
-    if client.request.rerank:
+    if client.request.embeddings or client.request.rerank:
         return "; ".join(f"{name}: {pooled(client, name)}" for name in client.request.served_names)
     for name in client.request.served_names:
         answer = client.chat({**client.body("Say hello.", 8), "model": name})

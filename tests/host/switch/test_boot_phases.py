@@ -10,6 +10,7 @@ import pytest
 from sparkwright.engines import log_patterns
 from sparkwright.host.boot_phases import BootPhases
 from sparkwright.host.release import Phase
+from sparkwright.text import shipped_yaml
 from tests.host.programs import program
 from tests.unit.builders import ROOT, kept_service
 
@@ -66,7 +67,8 @@ def test_phases_of_a_real_boot_and_what_they_took_last_time(
 def test_every_phase_is_in_every_log(boot: BootPhases, tmp_path: Path, log: str) -> None:
     (tmp_path / "log").write_text("\n".join(_stamped((LOGS / log).read_text())))
     assert boot.now().name == "first answers"
-    assert list(boot._began) == ["starting", *log_patterns("boot").values()]
+    phases = shipped_yaml.read(ROOT / "sparkwright/engines/vllm/log.yaml")["boot"].values()
+    assert list(boot._began) == ["starting", *phases]
 
 
 def test_an_engine_that_died_begins_anew_and_lines_of_the_boot_before_do_not_count(

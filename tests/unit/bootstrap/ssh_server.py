@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,10 +125,9 @@ class Box(paramiko.ServerInterface):
 
 
 def _copy(source: Any, target: Any) -> None:
-    with suppress(OSError, EOFError):
+    with suppress(OSError, EOFError), closing(target):
         while piece := source.recv(65536):
             target.sendall(piece)
-    target.close()
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.removal import RemovalAnswer
+from sparkwright.resolve.lock import Lock, render_lock
 from sparkwright.run.bootstrap import Readiness
 from sparkwright.site.endpoints import endpoint_of
 from sparkwright.site.fleet import plan_fleet
@@ -105,7 +106,9 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
 
     def locked(hosts: Any) -> list[LockReport]:
         result.done.append("lock")
-        return []
+        lock = render_lock(Lock(images={}, models={}))
+        Path("fleet.lock").write_text(f"{lock}# of {len(hosts.read())} hosts\n")
+        return [LockReport("fleet.lock", "written", [])]
 
     def question(planned: Mapping[str, Any], prompt: str) -> bool:
         result.done.append(("question", *planned))
@@ -132,7 +135,7 @@ def _inventory() -> dict[str, Mapping[str, Any]]:
 def test_from_an_empty_folder_to_an_answer(world: World) -> None:
     done = _up("me@my-spark.local", "--yes")
     assert done.exit_code == 0, done.output
-    assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+    assert world.names() == ["lock", "readiness", "bootstrapped", "deploy", "question"]
     line = Path("inventory/lab.py").read_text().splitlines()[-1]
     assert line == "sparks = [('my-spark', {'ssh_hostname': 'my-spark.local', 'ssh_user': 'me'})]"
     assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "my-spark", "--yes"]
@@ -159,7 +162,7 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     assert _up("rtx-1", "--yes").exit_code == 0
     assert Path("inventory/lab.py").read_text() == before
     # What was cut off goes on.
-    assert world.names() == ["readiness", "lock", "bootstrapped", "deploy", "question"]
+    assert world.names() == ["lock", "readiness", "bootstrapped", "deploy", "question"]
 
 
 @pytest.mark.parametrize("speed", [0, 54_000_000])
@@ -209,7 +212,7 @@ def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
     world: World, monkeypatch: pytest.MonkeyPatch, *, stops: bool
 ) -> None:
     _up("spark-1", "--yes")
-    before = Path("inventory/lab.py").read_text()
+    before, lock = Path("inventory/lab.py").read_text(), Path("fleet.lock").read_text()
 
     def confirm(*_: Any, **__: Any) -> bool:
         assert "spark-2" in Path("inventory/lab.py").read_text()
@@ -220,9 +223,11 @@ def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
     monkeypatch.setattr(up, "_on_a_terminal", lambda: True)
     monkeypatch.setattr(click, "confirm", confirm)
     done = _up("spark-2")
-    assert (done.exit_code, world.names()[5:]) == (130, ["readiness"])
+    assert (done.exit_code, world.names()[5:]) == (130, ["lock", "readiness"])
     assert "stopped: run the same command again" in done.output
     assert Path("inventory/lab.py").read_text() == before
+    assert Path("fleet.lock").read_text() == lock
+    assert "fleet.lock: written" not in done.output
 
 
 def test_everything_wrong_is_told_before_anything_is_done(
@@ -244,7 +249,8 @@ def test_everything_wrong_is_told_before_anything_is_done(
     done = _up("spark-1", "--yes")
     assert done.exit_code == 1
     assert all(name in done.output for name in checks)
-    assert world.names() == ["readiness"]
+    assert world.names() == ["lock", "readiness"]
+    assert not Path("fleet.lock").exists()
     assert "('spark-1'" not in Path("inventory/lab.py").read_text()
 
 
@@ -261,7 +267,7 @@ def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(wo
     _, arguments = world.done[3]
     assert arguments[7:10] == ["--ssh-port", "2222", "--data=keep_releases=4"]
     assert _inventory()["spark-1"] == {"ssh_user": "me", "ssh_port": 2222}
-    assert world.done[0][2]["password"].value == PASSWORD
+    assert world.done[1][2]["password"].value == PASSWORD
     assert PASSWORD not in json.dumps(arguments)
     assert PASSWORD not in repr(world.done)
     assert "sudo_password" not in given()

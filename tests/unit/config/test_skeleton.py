@@ -111,10 +111,10 @@ def test_every_gpu_gives_an_inventory_that_can_be_planned(
 def test_a_card_too_small_for_every_recipe_is_named(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(VRAM, "rtx5080", 7.9)
+    monkeypatch.setitem(VRAM, "rtx5080", 5.9)
     text = _init("my-lab", "--host", "small", "--gpu", "rtx5080")
     assert text.exit_code == 0
-    assert "small: no recipe of the catalog fits the 7.9 GiB of rtx5080" in text.output
+    assert "small: no recipe of the catalog fits the 5.9 GiB of rtx5080" in text.output
 
 
 def test_the_next_commands_are_said(here: Path) -> None:

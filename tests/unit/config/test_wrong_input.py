@@ -1,5 +1,7 @@
 """Every mistake in the user's input is reported with its place and a remedy, all at once."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,12 @@ import pytest
 import yaml
 
 from sparkwright.catalog import load_catalog
+from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.config.parse import parse_settings
+from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.validation import _PATTERNS
 from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, origin, plan
 
@@ -35,6 +40,13 @@ def test_a_mistake_is_reported_with_its_place_and_remedy(case: dict[str, Any]) -
     assert problem.subject.place == f"group_data/sparks.py: {case['where']}"
     assert case["what"] in problem.observed
     assert case["remedy"] in problem.remedy
+
+
+def test_every_pattern_of_a_setting_has_words_for_what_to_write() -> None:
+    schemas = [part.model_json_schema() for part in (HostSettings, Recipe, Model, Image)]
+    patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(schemas)))
+    assert len(patterns) > 20
+    assert not [pattern for pattern in map(json.loads, patterns) if pattern not in _PATTERNS]
 
 
 def test_one_port_and_one_name_for_each_service() -> None:

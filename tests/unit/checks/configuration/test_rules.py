@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from sparkwright.catalog.gpus import FAMILIES, VRAM, architectures, largest_for
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, architectures, largest_for
 from sparkwright.checks.configuration import RULES, check_host, rule_ids, unknown_silences
 from sparkwright.checks.configuration.facts import Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.engines.derivation import Gpu
+from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
 from tests.libyaml import safe_load
@@ -44,7 +46,12 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
-    "vllm-arguments",  # the roof over those of vllm/arguments.py
+    "recipe-gpu",
+    "vllm-arguments",  # the roof over those of engines/arguments.py
+    "llamacpp-arguments",
+    "llamacpp-pooling",  # of a GGUF file's header: tests/unit/engines/llamacpp
+    "llamacpp-layers-in-ram",
+    "engine-format",
     "drafter-family",
     "model-works",
     "imported-setting",  # of an import: tests/unit/extras/imports
@@ -82,13 +89,38 @@ def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_
     assert "quantization-format" in _broken(HERETIC, settings)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "gpu", "needed"),
+    [
+        (QWEN_RTX, "gb10", "made for RTX 50 / RTX PRO Blackwell"),
+        (QWEN_RTX, "rtx5080", "needs 31 GiB"),
+        (HERETIC, "rtx5090", "made for GB10"),
+        (QWEN_RTX, "rtx5090", ""),
+        (HERETIC, "gb10", ""),
+    ],
+)
+def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
+    recipe: str, gpu: str, needed: str
+) -> None:
+    own = Gpu(GPUS[gpu], VRAM.get(gpu), "group_data/x.py: gpu")
+    host = replace(plan({"s": {"recipe": recipe}}), gpu=own)
+    findings = {item.id: item for item in check_host(host, catalog(), assumed_hardware(host))}
+    assert ("recipe-gpu" in findings) == bool(needed)
+    if needed:
+        assert needed in findings["recipe-gpu"].observed
+        first = findings["recipe-gpu"].remedy.removeprefix("recipe: ").split(" or ")[0]
+        right = replace(plan({"s": {"recipe": first}}), gpu=own)
+        assert not errors(check_host(right, catalog(), assumed_hardware(right)))
+
+
 def test_every_rule_is_tried() -> None:
     assert set(rule_ids(catalog())) == set(BREAKS) | ELSEWHERE
     assert not set(BREAKS) & ELSEWHERE
 
 
 def test_ids_are_unique() -> None:
-    ids = RULES.ids + list(all_issues(catalog()))
+    shared = set(PARSER.judgement("").ids)
+    ids = [id_ for id_ in RULES.ids if id_ not in shared] + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]
     assert len(ids) == len(set(ids))
     assert len(issues) == len({issue.id for issue in issues})
@@ -174,9 +206,9 @@ def test_the_default_of_every_group_runs_on_its_machines() -> None:
 def test_every_card_has_a_recipe_that_runs_and_trusts_no_code(gpu: str) -> None:
     recipe = largest_for(gpu, catalog())
     assert recipe is not None
-    assert recipe.image == "vllm-openai"
+    assert recipe.image == ("llamacpp" if VRAM[gpu] < 15 else "vllm-openai")
     assert "trust_remote_code" not in recipe.arguments
-    assert recipe.source.startswith("vLLM's recipes")
+    assert recipe.image == "llamacpp" or recipe.source.startswith("vLLM's recipes")
 
 
 def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.engines.vllm.engine import ENGINE
+from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.vllm.table import defaults as defaults_of
 from sparkwright.engines.vllm.table import nearest, table, versions
 from tests.libyaml import safe_load
@@ -117,11 +117,13 @@ def test_without_a_version_only_variables_are_judged() -> None:
     assert judged(None, {"nonsense": 1}, {"VLLM_NVFP4_GEMM_BACKEND": "x"}) == []
 
 
-def test_every_argument_is_judged_for_recipes_of_somebody_elses() -> None:
+@pytest.mark.parametrize("program", ENGINES)
+def test_every_argument_is_judged_for_recipes_of_somebody_elses(program: str) -> None:
     """A new table brings new arguments: each is listed, or left out for a reason."""
-    own = ENGINE.allowlist
-    listed = {re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]}
-    names = {name for version in versions() for name in table(version).arguments}
+    own, tables = engine(program).allowlist, engine(program).parser.tables
+    names = {name for version in tables.versions() for name in tables.table(version).arguments}
+    patterns = [re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]]
+    listed = {name for name in names if any(fnmatchcase(name, each) for each in patterns)}
     refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
     assert names <= listed | refused
     # Where both have a name, some of its values or keys are listed, or the list is more exact.

@@ -93,6 +93,7 @@ def test_search_looks_through_catalog_and_registries(site: Path) -> None:
 
 def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:
     assert "did you mean 'ours'?" in _refused("import", "@our/first")
+    assert "it has no recipe" in _refused("import", "group_data")
     (site / "group_data/all.py").write_text("registries = {'x': 'ext::sh'}\nservices = {}\n")
     assert "https://HOST/REPOSITORY" in _run("check").output
 

@@ -1,0 +1,77 @@
+"""Entries of the catalog from a model's own files, as far as every engine has them alike."""
+
+import re
+from collections.abc import Iterator
+
+from sparkwright.catalog import Alias, Model
+from sparkwright.catalog.entries import Capability, License, Sampling
+from sparkwright.engines.derivation import DerivedFact, Subject
+from sparkwright.text.sizes import GIB
+
+
+def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
+    """The catalog's entry of the repository, where it has one; else one by its files."""
+    revision, facts, header = subject.service.revision, subject.facts, subject.facts.gguf
+    for model in subject.catalog.models.values():
+        same = model.repository == subject.repository and revision in (None, model.revision)
+        if same and model.file == (header and header.file):
+            return model
+    name = subject.repository.lower().replace("/", "--")
+    if header:
+        name += "." + re.sub(r"[^a-z0-9]+", "-", header.file.lower().removesuffix(".gguf"))
+    if revision not in (None, "main"):
+        name += "." + re.sub(r"[^a-z0-9]+", "-", str(revision).lower())
+    sampling = facts.sampling
+    return Model(
+        kind="model",
+        name=name,
+        repository=subject.repository,
+        revision=revision or "main",
+        family=(facts.model_type or name).lower(),
+        role="body",
+        format=subject.form,
+        file=header.file if header else None,
+        projector=header.projector if header else None,
+        gguf=header,
+        architecture=facts.architecture,
+        size_gib=round(subject.weights / GIB, 3) or 0.001,
+        context=facts.context,
+        capabilities=capabilities,
+        kv=subject.resolved.kv,
+        hybrid=facts.hybrid,
+        sampling=(
+            Sampling(
+                mode="any", use="any", temperature=sampling["temperature"],
+                top_p=sampling.get("top_p"),
+                top_k=int(sampling["top_k"]) if "top_k" in sampling else None,
+            ),
+        ) if "temperature" in sampling else (),
+        license=License(name=facts.license, source=f"card of {subject.repository} on the hub")
+        if facts.license else None,
+        source=subject.config,
+    )  # fmt: skip
+
+
+def aliases_of(subject: Subject, model: Model) -> dict[str, Alias]:
+    """The repository's name with the sampling that its authors advise."""
+    for advised in model.sampling if "temperature" in subject.facts.sampling else ():
+        if (advised.mode, advised.use) == ("any", "any"):
+            figures = advised.model_dump(include={"temperature", "top_p", "top_k"})
+            alias = Alias(title="as its authors advise", source=subject.advised, **figures)
+            return {subject.repository: alias}
+    return {}
+
+
+def facts_of_host(subject: Subject) -> Iterator[DerivedFact]:
+    """GPU and image."""
+    title = "the service's own" if subject.service.image else "the engine's stock image"
+    yield DerivedFact("gpu", subject.gpu.cap, subject.gpu.origin)
+    yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{title}, the catalog's")
+
+
+def facts_of_sampling(subject: Subject) -> Iterator[DerivedFact]:
+    """The sampling that the model's authors advise."""
+    if subject.facts.sampling:
+        rows = sorted(subject.facts.sampling.items())
+        advised = ", ".join(f"{key} {value:g}" for key, value in rows)
+        yield DerivedFact("sampling", advised, subject.advised)

@@ -1,0 +1,38 @@
+"""The model and its arguments: context, types of the KV cache, pooling, and its template."""
+
+from collections.abc import Iterator
+
+from sparkwright.engines.engine import Configuration
+from sparkwright.findings.check import Symptom, check
+
+#: Types of the KV cache that are not quantized.
+_PLAIN = ("f32", "f16", "bf16")
+
+
+@check("llamacpp-context")
+def _context(context: Configuration) -> Iterator[Symptom]:
+    length, limit = context.limits.context, context.body.context
+    if length and limit and length > limit:
+        whole = context.limits.cache or length
+        yield Symptom(length=length, limit=limit, fits=whole * limit // length)
+
+
+@check("llamacpp-cache-types")
+def _cache_types(context: Configuration) -> Iterator[Symptom]:
+    value = context.effective.get("cache_type_v")
+    if value not in (None, *_PLAIN) and context.effective.get("flash_attn") == "off":
+        yield Symptom(value=value)
+
+
+@check("llamacpp-pooling")
+def _pooling(context: Configuration) -> Iterator[Symptom]:
+    pooling = context.body.gguf and context.body.gguf.pooling
+    if pooling and not context.limits.pools:
+        name = "reranking" if pooling == "rank" else "embeddings"
+        yield Symptom(model=context.body, pooling=pooling, name=name)
+
+
+@check("llamacpp-tools")
+def _template(context: Configuration) -> Iterator[Symptom]:
+    if context.written.get("jinja") is False and "tools" in context.body.capabilities:
+        yield Symptom()

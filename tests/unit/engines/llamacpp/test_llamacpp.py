@@ -1,0 +1,150 @@
+"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog.entries import KvLayers
+from sparkwright.catalog.gguf import Gguf
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.engines import engine
+from sparkwright.engines.llamacpp import memory
+from sparkwright.plan.service import container_command
+from sparkwright.resolve.hub import PinnedFile, ResolvedModel
+from sparkwright.resolve.model_facts import ModelFacts
+from sparkwright.text.sizes import GIB
+from tests.libyaml import safe_load
+from tests.tables import Tables
+from tests.unit.builders import catalog, plan
+from tests.unit.engines.derivation.repositories import COMMIT, chat, on_the_hub, planned
+
+cases = Tables(__file__)
+ENGINE = engine("llamacpp")
+REPOSITORY = "unsloth/Qwen3-8B-GGUF"
+#: 36 layers of 120 MB, 8 heads of keys and values of 128 numbers, 600 MB of embeddings and output.
+HEADER: dict[str, Any] = {
+    "file": "Qwen3-8B-Q4_K_M.gguf", "architecture": "qwen3", "quantization": "Q4_K_M",
+    "parameters": 8_000_000_000, "layers": 36, "context": 40960, "kv_heads": (8,) * 36,
+    "layer_bytes": (120_000_000,) * 36, "other_bytes": 600_000_000, "tokenizer": "gpt2",
+}  # fmt: skip
+
+
+def repository(**header: Any) -> ResolvedModel:
+    """A commit with one GGUF file."""
+    own = Gguf.model_validate({**HEADER, **header})
+    facts = ModelFacts(
+        architecture=own.architecture, model_type=own.architecture, context=own.context,
+        chat_template=True, template=("tools", "enable_thinking"), gguf=own,
+        sampling={"temperature": 0.6},
+    )  # fmt: skip
+    kv = (KvLayers(layers=36, heads=8, head_dim=128),)
+    return ResolvedModel(
+        REPOSITORY, COMMIT, None, {own.file: PinnedFile(own.tensor_bytes)}, kv, facts
+    )
+
+
+def derived(gpu: str = "rtx5070", settings: dict[str, Any] | None = None, **header: Any) -> Any:
+    """The service of a model that is named alone."""
+    with on_the_hub(repository(**header)):
+        return planned({"model": REPOSITORY, **(settings or {})}, "rtx50", gpu=gpu)
+
+
+def test_a_name_is_enough_and_the_plan_says_which_engine_and_why() -> None:
+    fleet = derived()
+    service = chat(fleet)
+    assert service.engine == "llamacpp"
+    assert dict(service.arguments) == cases.data["derived_arguments"]
+    facts = {fact.name: f"{fact.value} ({fact.origin})" for fact in service.derived}
+    for name, text in cases.data["derived_facts"].items():
+        assert text in facts[name]
+    (host,) = fleet.or_raise().values()
+    assert not [item for item in host.violations if item.severity == "error"]
+    words = container_command(service).arguments
+    expected = "--model /models/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf --alias unsloth/Qwen3-8B-GGUF"
+    assert " ".join(words).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
+
+
+@cases("settings", "message")
+def test_an_engine_that_can_not_serve_it_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        derived(settings=settings).or_raise()
+
+
+@cases("gpu", "header", "arguments", "shown")
+def test_what_does_not_fit_the_card_is_left_to_the_cpu_and_said(
+    gpu: str, header: dict[str, Any], arguments: dict[str, Any], shown: str
+) -> None:
+    fleet = derived(gpu, **header)
+    service = chat(fleet)
+    assert {**dict(service.arguments), **arguments} == dict(service.arguments)
+    assert shown in "; ".join(f"{fact.name}: {fact.value}" for fact in service.derived)
+    (host,) = fleet.or_raise().values()
+    assert "llamacpp-layers-in-ram" in {item.id for item in host.violations}
+    assert "llamacpp-memory" not in {item.id for item in host.violations}
+
+
+@cases("pooling", "argument", "routes")
+def test_a_model_that_pools_is_started_and_asked_for_it(
+    pooling: str, argument: str, routes: list[str]
+) -> None:
+    arguments = dict(chat(derived(pooling=pooling)).arguments)
+    assert arguments[argument] is True
+    probes = ENGINE.probed(arguments)
+    assert [route for route in (probes.embeddings, probes.rerank, probes.score) if route] == routes
+    host = plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}})
+    entries, name = catalog(), "qwen35-9b-gguf-q4"
+    model = entries.models[name].model_copy(update={"gguf": repository(pooling=pooling).facts.gguf})  # type: ignore[union-attr]
+    changed = replace(entries, models={**entries.models, name: model})
+    found = check_host(host, changed, assumed_hardware(host))
+    assert "llamacpp-pooling" in {item.id for item in found}
+
+
+def test_a_format_that_the_engine_does_not_load_is_an_error() -> None:
+    host = plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}})
+    entries, name = catalog(), "qwen35-9b-gguf-q4"
+    model = entries.models[name].model_copy(update={"format": "awq", "file": None})
+    changed = replace(entries, models={**entries.models, name: model})
+    found = check_host(host, changed, assumed_hardware(host))
+    assert "engine-format" in {item.id for item in found}
+
+
+@cases("arguments", "context", "sequences", "cache")
+def test_slots_share_the_context_or_split_it(
+    arguments: dict[str, Any], context: int, sequences: int, cache: int | None
+) -> None:
+    limits = ENGINE.limits(arguments)
+    assert (limits.context, limits.sequences, limits.cache) == (context, sequences, cache)
+
+
+@cases("arguments", "gib")
+def test_weights_on_the_gpu_are_those_of_its_layers(arguments: dict[str, Any], gib: float) -> None:
+    (header,) = [repository(expert_bytes=3_600_000_000).facts.gguf]  # type: ignore[union-attr]
+    model = catalog().models["qwen35-9b-gguf-q4"].model_copy(update={"gguf": header})
+    assert memory.weights_gib(model, arguments) == pytest.approx(gib * 1e9 / GIB)
+
+
+@cases("types", "bytes_of_a_number")
+def test_the_cache_is_as_wide_as_its_types(types: dict[str, str], bytes_of_a_number: float) -> None:
+    model = catalog().models["qwen35-9b-gguf-q4"]
+    assert memory.kv_bytes(model, types, 1000) == 1000 * 8 * 4 * 256 * bytes_of_a_number
+
+
+@cases("arguments", "rules")
+def test_arguments_are_judged_by_the_real_programs_help(
+    arguments: dict[str, Any], rules: list[str]
+) -> None:
+    assert [item.check for item in ENGINE.parser.check("b11669", arguments, {}, {})] == rules
+
+
+def test_the_image_and_the_routes_that_change_the_server_are_shut() -> None:
+    shut = ("/slots", "/props", "/lora-adapters", "/models/load", "/tools", "/v1/streams/lookup")
+    clients = {path for _, path in ENGINE.routes.clients}
+    assert clients.isdisjoint(shut)
+    own = safe_load((Path(__file__).parents[4] / "catalog/images/llamacpp.yaml").read_text())
+    (tag,) = own["tags"].values()
+    assert tag["digest"].startswith("sha256:")
