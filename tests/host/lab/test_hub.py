@@ -12,6 +12,8 @@ from lab.hub.access import MEMBER_TOKEN, STRANGER_TOKEN
 from lab.hub.repositories import make
 from lab.hub.serving import running
 from lab.hub.store import Commit, Store
+from lab.hub.tiny_gguf import REPOSITORY as GGUF
+from sparkwright.resolve.hub import resolve_model
 
 BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 DRAFTER = "z-lab/Qwen3.6-35B-A3B-DFlash"
@@ -151,3 +153,25 @@ def test_token_stays_with_the_hub(apart: Lab, tmp_path: Path) -> None:
 
 
 # --- faults and counters ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choice", "files"),
+    [
+        ("Q8_0", ["tiny-qwen3-Q8_0.gguf"]),
+        ("12.0GiB", ["tiny-qwen3-Q8_0.gguf"]),
+        ("F16", [f"F16/tiny-qwen3-F16-0000{part}-of-00002.gguf" for part in (1, 2)]),
+    ],
+)
+def test_gguf_files_are_chosen_by_their_headers(served: Lab, choice: str, files: list[str]) -> None:
+    """Written by the lab's code, read by the plan's, through ranges and redirects."""
+    model = resolve_model(served.url, GGUF, "main", None, marks=("<|im_start|>",), choice=choice)
+    assert list(model.files) == [*files, "mmproj-F16.gguf"]
+    facts = model.facts
+    assert facts is not None
+    assert facts.gguf is not None
+    assert (facts.model_type, facts.template) == ("qwen3", ("<|im_start|>",))
+    assert facts.gguf.quantization == ("F16" if choice == "F16" else "Q8_0")
+    total = sum(model.files[path].size for path in files)
+    assert 0.5 * total < facts.gguf.tensor_bytes < total
+    assert len(facts.gguf.layer_bytes) == model.kv[0].layers
