@@ -234,11 +234,11 @@ def test_everything_wrong_is_told_before_anything_is_done(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.gpus = {"old": (None, "NVIDIA H200"), "small": ("rtx5080", "")}
-    monkeypatch.setitem(VRAM, "rtx5080", 7.9)
+    monkeypatch.setitem(VRAM, "rtx5080", 3.9)
     done = _up("old", "small", "--yes")
     assert done.exit_code == 2
     assert "NVIDIA H200" in done.output
-    assert "no recipe of the catalog fits the 7.9 GiB of rtx5080" in done.output
+    assert "no recipe of the catalog fits the 3.9 GiB of rtx5080" in done.output
     assert not Path("deploy.py").exists()
     world.gpus = {}
     checks = ("disk", "gpu-memory-held")
