@@ -31,7 +31,7 @@ monitoring` writes the rules that rename them.
 
 - The file that is served is `file` of the model's entry in the catalog; a split file is named by
   its first part. Of a repository of many quantizations, `model: org/name-GGUF:Q4_K_M` names one
-  ([Models of your own](own-models.md)).
+  ([Your own models](own-models.md)).
 - llama-server sets the KV cache of `ctx_size` tokens aside at its start. Its slots (`parallel`)
   split that context, or share it with `kv_unified`; a derived recipe has four slots that share
   it.
