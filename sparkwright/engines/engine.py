@@ -287,6 +287,7 @@ class Engine:
         parser: arguments and variables that it takes, by version.
         gpu_counts: arguments whose product is the GPUs that it asks for.
         formats: formats of weights that it serves.
+        healthcheck: whether its images bring a check for Docker, which asks a port of their own.
         unproven: why nothing of it counts as tried; empty once the real engine ran.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
@@ -327,6 +328,7 @@ class Engine:
     parser: Parser
     gpu_counts: Sequence[str]
     formats: Collection[str]
+    healthcheck: bool = False
     unproven: str = ""
     limits: Callable[[Mapping[str, Any]], Limits]
     weights_gib: Callable[[Model, Arguments], float | None]

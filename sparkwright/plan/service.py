@@ -187,6 +187,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "image": resolution.image(service.image).local_name(service.image),
         "home": home,
         "container": container,
+        "healthcheck": engine(service.engine).healthcheck,
         "memlock": service.recipe.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
         "socket_mount": SOCKET_MOUNT,

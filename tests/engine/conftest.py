@@ -65,10 +65,10 @@ def rendered(
     engine: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Rendered:
     """vLLM's recipe, with and without a read-only root."""
-    return render(tmp_path_factory.mktemp("site"), engine, RECIPE, hardening=request.param)
+    return render(tmp_path_factory.mktemp("site"), engine, recipe=RECIPE, hardening=request.param)
 
 
-def render(path: Path, engine: build.Engine, recipe: str, **settings: object) -> Rendered:
+def render(path: Path, engine: build.Engine, /, **settings: object) -> Rendered:
     """Output of `sparkwright render`, after the image was pushed and the hub asked."""
     repositories.make(path / "hub", scale=0.01)
     with registry.serving() as images, hub_running(path / "hub") as hub:
@@ -79,7 +79,7 @@ def render(path: Path, engine: build.Engine, recipe: str, **settings: object) ->
             "image_mirrors": {"lab.invalid": images},
             "hub_endpoint": hub,
             "catalog_directories": [str(ROOT / "lab/catalog")],
-            "services": {"tiny": {"recipe": recipe, "port": free_port(), **settings}},
+            "services": {"tiny": {"port": free_port(), **settings}},
         }
         inventory = path / "inventory.py"
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")

@@ -54,7 +54,8 @@ def server(
     llama: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Running]:
     """llama-server with a recipe of the lab, until it is healthy."""
-    rendered = render(tmp_path_factory.mktemp("site"), llama, request.param, hardening="strict")
+    site = tmp_path_factory.mktemp("site")
+    rendered = render(site, llama, recipe=request.param, hardening="strict")
     with started(tmp_path_factory.mktemp("engine"), llama, rendered) as running:
         yield running
 
@@ -167,6 +168,16 @@ def test_sigterm_ends_it_at_once(server: Running) -> None:
     assert local.stop(server.process) == 0
     assert time.monotonic() - start < 10
     assert KEY not in server.log.read_text(errors="replace")
+
+
+def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
+    """By the header of its files; of the lab's image, since no other one is for a CPU."""
+    own = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
+    (tmp_path / "engine").mkdir()
+    rendered = render(tmp_path, llama, **own, image="lab-llama-server")
+    with started(tmp_path / "engine", llama, rendered) as running:
+        answer = check.main((running.request,))["tiny"]
+    assert [item for item in answer.checks if not item.ok] == []
 
 
 def damaged(models: Path) -> None:

@@ -29,6 +29,7 @@ ENGINE = Engine(
     parser=arguments.PARSER,
     gpu_counts=(),
     formats=("gguf",),
+    healthcheck=True,
     unproven="llama-server ran on a CPU; no CUDA build of it has run with sparkwright yet",
     limits=limits.limits,
     weights_gib=memory.weights_gib,

@@ -10,7 +10,8 @@ from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.templates import template
 from sparkwright.config.tls import clients_ca, scheme
-from sparkwright.engines import DEFAULT, engine
+from sparkwright.engines import DEFAULT, ENGINES, engine
+from sparkwright.engines.engine import Engine
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from sparkwright.plan.plan import HostPlan
@@ -41,7 +42,9 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
         **{f"targets/local/{host}.json": targets for host, targets in local.items() if targets},
     }
     return {
-        "prometheus.yml": template("monitoring/prometheus.yml.j2").render(key=KEY, ca=ca),
+        "prometheus.yml": template("monitoring/prometheus.yml.j2").render(
+            key=KEY, ca=ca, renamed=renamed()
+        ),
         "rules/sparkwright.yml": f"{_HEAD}{rule_file}",
         **{path: json.dumps(document, indent=1) + "\n" for path, document in data.items()},
     }
@@ -67,6 +70,24 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
 def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
     at = f"[{address}]" if ":" in address else address
     return {"targets": [f"{at}:{port}"], "labels": labels}
+
+
+def renamed() -> dict[str, str]:
+    """Metrics of other engines -> the default engine's names for them."""
+    names = _metrics(engine(DEFAULT))
+    return {
+        metric: names[neutral]
+        for name in ENGINES
+        if name != DEFAULT
+        for neutral, metric in _metrics(engine(name)).items()
+        if neutral in names
+    }
+
+
+def _metrics(program: Engine) -> dict[str, str]:
+    """An engine's metrics by neutral names, but for texts of labels."""
+    every = {**program.metrics, **program.graphs}
+    return {neutral: metric for neutral, metric in every.items() if "{" not in metric}
 
 
 def rules() -> dict[str, Any]:

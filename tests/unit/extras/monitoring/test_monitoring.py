@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
-from sparkwright.extras.monitoring.files import dashboard, files, rules
+from sparkwright.engines import engine
+from sparkwright.extras.monitoring.files import dashboard, files, renamed, rules
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from tests.golden import compare
@@ -186,3 +187,14 @@ def test_a_changed_threshold_changes_the_alerts(
     changed = thresholds.limits() | changes
     monkeypatch.setattr(thresholds, "limits", lambda: changed)
     assert message in json.dumps(rules())
+
+
+def test_metrics_of_other_engines_get_the_names_that_alerts_know() -> None:
+    names = renamed()
+    assert names["llamacpp:tokens_predicted_total"] == "vllm:generation_tokens_total"
+    own = {*engine("vllm").metrics.values(), *engine("vllm").graphs.values()}
+    assert set(names.values()) <= own
+    scraped = yaml.safe_load(files([], 9100)["prometheus.yml"])["scrape_configs"][0]
+    rows = scraped["metric_relabel_configs"]
+    (row,) = [row for row in rows if row["regex"].startswith("llamacpp:requests_deferred")]
+    assert row["replacement"] == "vllm:num_requests_waiting${1}"
