@@ -110,7 +110,7 @@ def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
         data: dict[str, Any] = {"ssh_user": host.user} if host.user else {}
         data |= {} if services is None else {"services": services}
         groups.setdefault(group_of(host), []).append((host.name, data) if data else host.name)
-    lines = [f"{group} = {pformat(members, 99)}\n" for group, members in groups.items()]
+    lines = [f"{group} = {pformat(members, width=99)}\n" for group, members in groups.items()]
     return "\n".join([empty_inventory(), *lines])
 
 

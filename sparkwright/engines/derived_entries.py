@@ -15,7 +15,8 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
     for model in subject.catalog.models.values():
         same = model.repository == subject.repository and revision in (None, model.revision)
         if same and model.file == (header and header.file):
-            return model
+            own = {"gguf": header, "projector": header.projector} if header else {}
+            return model.model_copy(update=own)
     name = subject.repository.lower().replace("/", "--")
     if header:
         name += "." + re.sub(r"[^a-z0-9]+", "-", header.file.lower().removesuffix(".gguf"))

@@ -42,7 +42,8 @@ def budget(context: Context) -> Budget:
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
-    weights = context.engine.weights_gib(context.body, context.effective)
+    placed = {} if context.unified else context.effective
+    weights = context.engine.weights_gib(context.body, placed)
     drafter = ((context.drafter.size_gib or 0.0) if context.drafter else 0.0) / parts
     length = context.body.context if limits.context is None else limits.context
     cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None

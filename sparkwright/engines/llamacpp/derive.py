@@ -54,7 +54,8 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     given = {key: value for key, (value, _) in arguments.items()}
     weights = memory.weights_gib(model, {}) or 0.0
     in_ram = weights - (memory.weights_gib(model, {**given, **service.arguments}) or 0.0)
-    pool, least = _pool_gib(subject), weights - in_ram + memory.OVERHEAD_GIB
+    cache = (memory.kv_bytes(model, given, _LEAST_CONTEXT) or 0) / GIB
+    pool, least = _pool_gib(subject), weights - in_ram + cache + memory.OVERHEAD_GIB
     unified = subject.gpu.unified
     recipe = Recipe(
         kind="recipe",
@@ -117,7 +118,9 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     yield "kv_unified", (True, "all slots share one context")
     if pool is None:
         return  # llama-server's --fit takes what the card has
-    placed = dict(_placed(model, given, pool))
+    # CPU and GPU of a Spark share one pool: nothing is gained by layers elsewhere.
+    unified = subject.gpu.unified
+    placed = {"n_gpu_layers": "all"} if unified else dict(_placed(model, given, pool))
     where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "what fits the card"
     yield from ((key, (value, where)) for key, value in placed.items())
     fits = memory.fitting_context(model, {**placed, **given}, pool)

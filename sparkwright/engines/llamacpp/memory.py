@@ -14,6 +14,8 @@ from sparkwright.text.sizes import GIB
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
+#: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
+_FIT = 4096
 #: GiB of weights outside of the GPU that are worth a word.
 WORTH_A_WORD = 0.01
 
@@ -71,7 +73,9 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     on_gpu = weights_gib(context.body, arguments)
     if on_gpu is None or pool is None or context.unified:
         return
-    tokens = limits.cache or context.body.context or 0
+    # A context that is not written is made to fit, down to this one.
+    least = None if arguments.get("fit") == "off" else amount(arguments.get("fit_ctx")) or _FIT
+    tokens = limits.cache or int(least or context.body.context or 0)
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB
     if on_gpu + cache + OVERHEAD_GIB > pool:
         fits = fitting_context(context.body, arguments, pool) or 0

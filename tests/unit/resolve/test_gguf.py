@@ -97,6 +97,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a list of 2^63 numbers": lambda: _entry(9, struct.pack("<I", 12) + HUGE),
     "a list of 2^63 texts": lambda: _entry(9, struct.pack("<I", 8) + HUGE),
     "a list of lists": lambda: _entry(9, struct.pack("<IQ", 9, 1) * 50_000),
+    "a list of no lists": lambda: _entry(9, struct.pack("<IQ", 9, 0)),
     "a kind that is not known": lambda: _entry(13, bytes(8)),
     "a key twice": lambda: _entry(4, bytes(4), "general.architecture"),
     "two tensors at one place": lambda: gguf({**MODEL}, {"a": (0,), "b": (32,)}),

@@ -88,6 +88,17 @@ def test_what_does_not_fit_the_card_is_left_to_the_cpu_and_said(
     assert "llamacpp-memory" not in {item.id for item in host.violations}
 
 
+@cases("gpu", "group", "header", "settings", "rules")
+def test_memory_is_judged_by_the_card_or_the_pool(
+    gpu: str | None, group: str, header: dict[str, Any], settings: dict[str, Any], rules: list[str]
+) -> None:
+    with on_the_hub(repository(**header)):
+        data = {"gpu": gpu} if gpu else {}
+        fleet = planned({"model": REPOSITORY, **settings}, group, **data)
+    (host,) = fleet.or_raise().values()
+    assert [item.id for item in host.violations] == rules
+
+
 @cases("pooling", "argument", "routes")
 def test_a_model_that_pools_is_started_and_asked_for_it(
     pooling: str, argument: str, routes: list[str]

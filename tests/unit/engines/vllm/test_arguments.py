@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkwright.checks.configuration import RULES
+from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
@@ -119,15 +120,20 @@ _values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
     max_leaves=6,
 )
-_keys = sorted({name for version in versions() for name in table(version).arguments})
 
 
+@pytest.mark.parametrize("name", ENGINES)
 @settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
-@given(st.sampled_from(versions()), st.dictionaries(st.sampled_from(_keys), _values, max_size=4))
-def test_any_value_gives_findings_and_never_an_error(
-    version: str, arguments: dict[str, Any]
-) -> None:
-    for _, key in _findings(version, arguments):
-        assert key.partition(".")[0] in arguments
+@given(data=st.data())
+def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
+    program = engine(name)
+    tables = program.parser.tables
+    version = data.draw(st.sampled_from(tables.versions()))
+    keys = st.sampled_from(sorted(tables.table(version).arguments))
+    arguments: Any = data.draw(st.dictionaries(keys, _values, max_size=4))
+    program.limits(arguments)
+    for item in RULES.report(program.parser.check(version, arguments, {}, {})):
+        key = (item.subject.key or "").removeprefix("arguments.")
+        assert any(f"{key}.".startswith(f"{each}.") for each in arguments)
