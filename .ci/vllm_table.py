@@ -37,11 +37,11 @@ _GENERATING = (
 )
 
 
-def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
-    """A table, as plain data, from a dump."""
+def arguments_of(flags: list[dict[str, Any]]) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """Arguments, and second names of arguments, from the flags of a dump."""
     arguments: dict[str, list[Any]] = {}
     aliases: dict[str, str] = {}
-    for flag in dump["flags"]:
+    for flag in flags:
         long = [name for name in flag["flags"] if name.startswith("--")]
         if not long or flag["action"] == "HelpAction":
             continue
@@ -57,9 +57,15 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
             negatable,
             _default(flag["default"]),
         ]
+    return dict(sorted(arguments.items())), dict(sorted(aliases.items()))
+
+
+def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
+    """A table, as plain data, from a dump."""
+    arguments, aliases = arguments_of(dump["flags"])
     return {
         "version": dump["vllm"],
-        "arguments": dict(sorted(arguments.items())),
+        "arguments": arguments,
         "names": {
             "tool_call_parser": sorted(dump["tool_parsers"]),
             "reasoning_parser": sorted(dump["reasoning_parsers"]),
@@ -71,7 +77,7 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
             ),
         },
         "speculative_keys": sorted(dump["speculative_config_keys"]),
-        "aliases": dict(sorted(aliases.items())),
+        "aliases": aliases,
         "decided": dump.get("decided", {}),
     }
 
@@ -95,16 +101,15 @@ def _kind(flag: dict[str, Any]) -> str:
     return _KINDS.get(flag["type"] or "", "any")
 
 
-def print_table(dump: str) -> None:
-    """Print the table of a dump."""
-    made = from_dump(json.loads(Path(dump).read_text(encoding="utf-8")))
+def printed(made: dict[str, Any]) -> str:
+    """The file of a table: a line for each argument."""
     lines = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in made["arguments"].items())
     rest = ",\n".join(
         f" {json.dumps(key)}: {json.dumps(value)}"
         for key, value in made.items()
         if key != "arguments"
     )
-    print(f'{{\n "arguments": {{\n{lines}\n }},\n{rest}\n}}')
+    return f'{{\n "arguments": {{\n{lines}\n }},\n{rest}\n}}'
 
 
 def _listed(source: str) -> Iterator[str]:
@@ -135,6 +140,6 @@ if __name__ == "__main__":
     if not sys.argv[1:]:
         sys.exit("usage: python .ci/vllm_table.py DUMP.json | WHEEL...")
     if sys.argv[1].endswith(".json"):
-        print_table(sys.argv[1])
+        print(printed(from_dump(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))))
     else:
         architectures(sys.argv[1:])

@@ -146,6 +146,13 @@ BODIES = (
         mtp=True,
     ),
     Body(
+        "RadixArk/Qwen3.8-27B-NVFP4",
+        date="2026-08-22T12:00:00.000Z",
+        linear=modelopt,
+        gdn=unquantized,
+        mtp=True,
+    ),
+    Body(
         "nvidia/Qwen3.6-27B-NVFP4",
         date="2026-06-01T12:00:00.000Z",
         linear=modelopt,

@@ -36,6 +36,17 @@ from fake_vllm.MODULE import main
 sys.exit(main(sys.argv[1:]))
 """
 
+#: Python's packages in the image, by which SGLang is started: `python3 -m sglang.launch_server`.
+PACKAGES = "usr/lib/python3/dist-packages"
+UVICORN = f"""\
+import sys
+
+sys.path.insert(0, "/{INSTALLED}")
+from fake_vllm.asgi import Config, Server
+"""
+#: The tables of SGLang's arguments, as its own parser gave them.
+SGLANG_TABLES = HERE.parent.parent / "sparkwright/engines/sglang/tables"
+
 
 @dataclass(frozen=True)
 class Image:
@@ -55,6 +66,12 @@ def fake_files() -> dict[str, tuple[bytes, int]]:
             LAUNCHER.replace("MODULE", "from_environment").encode(),
             0o755,
         ),
+        f"{PACKAGES}/uvicorn.py": (UVICORN.encode(), 0o644),
+        f"{PACKAGES}/sglang/__init__.py": (b"", 0o644),
+        f"{PACKAGES}/sglang/launch_server.py": (
+            LAUNCHER.replace("MODULE", "sglang").encode(),
+            0o644,
+        ),
         "etc/passwd": (b"root:x:0:0:root:/root:/bin/bash\n", 0o644),
         "etc/group": (b"root:x:0:\n", 0o644),
     }
@@ -62,6 +79,8 @@ def fake_files() -> dict[str, tuple[bytes, int]]:
         for path in HERE.glob(pattern):
             name = path.relative_to(HERE).as_posix()
             files[f"{INSTALLED}/{name}"] = (path.read_bytes(), 0o644)
+    for path in SGLANG_TABLES.glob("*.json"):
+        files[f"{INSTALLED}/sglang/{path.name}"] = (path.read_bytes(), 0o644)
     return files
 
 

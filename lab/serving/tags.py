@@ -8,6 +8,7 @@ ULTIMATE = "aeon-7/aeon-vllm-ultimate"
 DFLASH = "aeon-7/vllm-dflash"
 OMNI = "aeon-7/vllm-spark-omni-q36"
 STOCK = "vllm/vllm-openai"
+SGLANG = "lmsysorg/sglang"
 """Under the names that the real images have on their own registries."""
 
 BOTH = ("arm64", "amd64")
@@ -71,6 +72,7 @@ TAGS = (
         repository=OMNI,
         environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
     ),
+    Tag(("v0.5.20-cu130", "v0.5.20"), "0.5.20", repository=SGLANG, flavour="stock"),
     _stock(("qwen38",), "0.27.1"),
     _stock(("v0.32.0",), "0.32.0"),
     _stock(("v0.28.0", "v0.24.0"), "0.24.0"),

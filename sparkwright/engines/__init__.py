@@ -11,6 +11,7 @@ from sparkwright.text import shipped_yaml
 ENGINES = {
     "vllm": "sparkwright.engines.vllm.engine",
     "llamacpp": "sparkwright.engines.llamacpp.engine",
+    "sglang": "sparkwright.engines.sglang.engine",
 }
 
 #: The engine of a service that names neither recipe nor image.

@@ -32,6 +32,8 @@ _IDS = (
 )  # fmt: skip
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
+#: Names that engines take in any case.
+_ANY_CASE = ("attention_backend", "speculative_algorithm")
 #: The fewest letters that count as an abbreviation, which parsers of Python take.
 _LETTERS = 3
 
@@ -207,7 +209,7 @@ class _Checker:
         if name not in self.table.names or value is None:
             return
         names = (*self.table.names[name], *self.also.get(name, ()))
-        fold: Callable[[str], str] = str.upper if name == "attention_backend" else str
+        fold: Callable[[str], str] = str.upper if name in _ANY_CASE else str
         if fold(str(value)) not in {fold(own) for own in names}:
             meant = self.parser.data.get("meant", {}).get(name, {})
             near = meant.get(str(value)) or suggest(fold(str(value)), names)

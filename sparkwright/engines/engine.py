@@ -289,6 +289,7 @@ class Engine:
         formats: formats of weights that it serves.
         healthcheck: whether its images bring a check for Docker, which asks a port of their own.
         unproven: why nothing of it counts as tried; empty once the real engine ran.
+        one_name: whether it lists a model under one name alone.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
         weights_gib: returns the GiB of a model's weights in the GPU's memory; None where no size is
@@ -330,6 +331,7 @@ class Engine:
     formats: Collection[str]
     healthcheck: bool = False
     unproven: str = ""
+    one_name: bool = False
     limits: Callable[[Mapping[str, Any]], Limits]
     weights_gib: Callable[[Model, Arguments], float | None]
     kv_bytes: Callable[[Model, Arguments, int], float | None]

@@ -91,8 +91,9 @@ def _mounts(context: Context) -> Iterator[Symptom]:
 @check("one-served-name")
 def _one_name(context: Context) -> Iterator[Symptom]:
     names = context.service.served_names
-    if context.image.variables is not None and len(names) > 1:
-        yield Symptom(count=len(names), first=names[0])
+    if len(names) > 1 and (context.image.variables is not None or context.engine.one_name):
+        case = "engine" if context.engine.one_name else ""
+        yield Symptom("one-served-name", case, count=len(names), first=names[0])
 
 
 @check("old-tag")

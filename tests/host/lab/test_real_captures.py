@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkwright.engines import metric_names
+from sparkwright.engines import engine
 from tests.engine.captures import CAPTURES, series, shape
 from tests.host.lab.fake_server import Server, launched, make_model
 
@@ -53,4 +53,4 @@ def test_metrics_have_the_real_names_and_labels(fake: Server) -> None:
 
 def test_every_metric_that_the_smoke_program_reads_is_there() -> None:
     names = {line.partition("{")[0] for line in captured("metric_series.txt").splitlines()}
-    assert {own.partition("{")[0] for own in metric_names()} <= names
+    assert {own.partition("{")[0] for own in engine("vllm").metrics.values()} <= names

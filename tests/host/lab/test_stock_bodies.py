@@ -15,7 +15,9 @@ from tests.unit.builders import catalog, plan, resolution
 RECIPES = [
     recipe
     for recipe in catalog().recipes.values()
-    if int(recipe.system.partition(".")[0]) > 9 and recipe.ranks is None
+    if int(recipe.system.partition(".")[0]) > 9
+    and recipe.ranks is None
+    and catalog().images[recipe.image].engine == "vllm"
 ]
 VERSIONS = {name: tag.version for tag in TAGS if tag.repository == STOCK for name in tag.names}
 

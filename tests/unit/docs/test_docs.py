@@ -9,7 +9,7 @@ from tests.unit.builders import ROOT, catalog
 
 def test_twelve_systems_and_several_sparks_have_a_recipe() -> None:
     numbers = {recipe.system.partition(".")[0] for recipe in catalog().recipes.values()}
-    assert numbers == {str(number) for number in range(1, 15)}
+    assert numbers == {str(number) for number in range(1, 16)}
 
 
 def test_known_issues_name_rules_that_exist() -> None:

@@ -12,11 +12,11 @@ from tests.unit.builders import ROOT
 
 FILES = [path for folder in ("sparkwright", "catalog", "docs")
          for path in sorted((ROOT / folder).rglob("*.yaml"))]  # fmt: skip
-#: An address; an issue, a repository or a file of one; a card's section; vLLM itself by version, or
+#: An address; an issue, a repository or a file of one; a card's section; an engine by version, or
 #: its recipes (docs/generate/cards.py has their addresses); or marked as this project's own.
 _KNOWN = re.compile(
     r"https?://|\b[A-Za-z0-9][\w.-]*/[\w.-]{2,}|\bcards?\b"
-    r"|\bvLLM"
+    r"|\bvLLM|\bSGLang|\bllama\.cpp|engine's own parser|engines' documentation"
     r"|\b(sparkwright|this project|estimate|catalog|manifest|lock file|watch on the host)\b"
 )
 #: Nobody can look these up: a number without its owner, and people without a name.

@@ -49,6 +49,8 @@ ELSEWHERE = {
     "recipe-gpu",
     "vllm-arguments",  # the roof over those of engines/arguments.py
     "llamacpp-arguments",
+    "sglang-arguments",
+    "sglang-old-on-gb10",  # of an image that the catalog does not have: tests/unit/engines/sglang
     "llamacpp-pooling",  # of a GGUF file's header: tests/unit/engines/llamacpp
     "llamacpp-layers-in-ram",
     "engine-format",

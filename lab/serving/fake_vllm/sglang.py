@@ -1,0 +1,233 @@
+"""A fake for SGLang, in the image as ``sglang.launch_server``: arguments, routes, metrics and log.
+
+Made from SGLang's source (0.5.15 to 0.5.23: server_args.py, http_server.py, metrics_collector.py,
+model_runner.py), not from captures: no real one has run here. OpenAI's routes, faults, ranks and
+prompts are those of the fake for vLLM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import log
+from .api import Api
+from .asgi import Config, Server
+from .faults import read_faults
+from .gpu import find_gpu
+from .http_server import Request, Response
+from .identity import read_identity
+from .model import Model, open_model, read_weights
+from .ranks import Ranks, gather
+from .refusal import Refusal
+from .settings import DEFAULT_MAX_MODEL_LEN, Settings
+from .speculation import Speculation
+from .text import compact
+from .values import human_readable_int
+
+TABLES = Path(__file__).resolve().parent.parent / "sglang"
+#: The fake for vLLM's own metric -> SGLang's that counts the same.
+METRICS = {
+    "vllm:generation_tokens_total": "sglang:generation_tokens_total",
+    "vllm:prompt_tokens_total": "sglang:prompt_tokens_total",
+    "vllm:iteration_tokens_total_sum": "sglang:realtime_tokens_total",
+    "vllm:num_requests_running": "sglang:num_running_reqs",
+    "vllm:num_requests_waiting": "sglang:num_queue_reqs",
+    "vllm:num_preemptions_total": "sglang:num_retracted_requests_total",
+    "vllm:kv_cache_usage_perc": "sglang:token_usage",
+    "vllm:spec_decode_num_drafts_total": "sglang:spec_verify_calls_total",
+    "vllm:prefix_cache_hits_total": "sglang:cached_tokens_total",
+    "vllm:request_success_total": "sglang:num_requests_total",
+    **{
+        f"vllm:{own}_seconds{part}": f"sglang:{name}_seconds{part}"
+        for own, name in (
+            ("time_to_first_token", "time_to_first_token"),
+            ("inter_token_latency", "inter_token_latency"),
+            ("e2e_request_latency", "e2e_request_latency"),
+            ("request_queue_time", "queue_time"),
+        )
+        for part in ("_sum", "_count", "_bucket")
+    },
+}
+_SAMPLE = re.compile(r"([a-z_:]+)(\{[^}]*\})? (\S+)")
+#: Routes that change the server or tell its arguments: no proxy lets them through.
+ADMIN = (
+    "/abort_request", "/flush_cache", "/release_memory_occupation", "/start_profile",
+    "/update_weights_from_disk",
+)  # fmt: skip
+
+
+def parser(version: str) -> argparse.ArgumentParser:
+    """The parser of a version, from the table that SGLang's own parser gave."""
+    table = json.loads((TABLES / f"{version}.json").read_text(encoding="utf-8"))
+    seconds: dict[str, list[str]] = {}
+    for second, name in table["aliases"].items():
+        seconds.setdefault(name, []).append(second)
+    kinds: dict[str, Any] = {"int": int, "float": float, "size": human_readable_int}
+    result = argparse.ArgumentParser(prog="sglang serve")
+    for name, (kind, choices, negatable, default) in table["arguments"].items():
+        flags = [f"--{each.replace('_', '-')}" for each in (name, *seconds.get(name, ()))]
+        options: dict[str, Any] = {"dest": name, "default": default}
+        if kind == "flag":
+            boolean = argparse.BooleanOptionalAction if negatable else "store_true"
+            result.add_argument(*flags, action=boolean, **options)
+        else:
+            several = {"nargs": "+"} if kind == "many" else {}
+            options |= {"type": kinds.get(kind, str), "choices": choices or None, **several}
+            result.add_argument(*flags, **options)
+    return result
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """The configuration of an engine, or the Refusal that SGLang ends with."""
+    model = open_model(arguments.model_path)
+    own = model.max_position_embeddings
+    asked = arguments.context_length
+    if asked and own and asked > own:
+        text = f"User-specified context_length ({asked}) is greater than the derived"
+        raise Refusal("ValueError", f"{text} context_length ({own}).")
+    algorithm, drafter = arguments.speculative_algorithm, arguments.speculative_draft_model_path
+    drafts = (algorithm or "").lower(), drafter, arguments.speculative_num_draft_tokens or 4, None
+    return Settings(
+        names=[arguments.served_model_name or arguments.model_path],
+        keys=[],  # the program that starts it asks for the key
+        model=model,
+        max_model_len=asked or own or DEFAULT_MAX_MODEL_LEN,
+        max_num_seqs=arguments.max_running_requests or 48,
+        reasoning_parser=arguments.reasoning_parser,
+        auto_tools=bool(arguments.tool_call_parser),
+        prefix_caching=not arguments.disable_radix_cache,
+        gpu_memory_utilization=arguments.mem_fraction_static or 0.88,
+        kv_cache_dtype=arguments.kv_cache_dtype,
+        force_usage=False,
+        fingerprint=None,
+        speculation=Speculation(*drafts) if algorithm else None,
+        drafter=open_model(drafter) if drafter else None,
+        shutdown_timeout=5.0,
+        pooling=bool(arguments.is_embedding),
+    )
+
+
+class SglangApi(Api):
+    """SGLang's routes: OpenAI's as the fake for vLLM answers them, and its own."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        get, post = self._routes["GET"], self._routes["POST"]
+        for path in ("/version", "/load"):
+            del get[path]
+        for path in ("/v1/messages", "/invocations", "/inference/v1/generate"):
+            post.pop(path, None)
+        get |= {"/server_info": self._info, "/health_generate": self._empty}
+        post |= dict.fromkeys(ADMIN, self._empty)
+        # SGLang answers to any name of a model.
+        names = self._backend.names
+        self._backend.model_of = lambda body: str(body.get("model") or names[0])  # type: ignore[method-assign]
+
+    async def _info(self, _: Request) -> Response:
+        body = {"version": self._backend.version, "served_model_name": self._backend.names[0]}
+        return Response(200, compact(body).encode(), "application/json")
+
+    def _card(self, name: str, now: int) -> dict[str, Any]:
+        length = self._backend.settings.max_model_len
+        return {
+            "id": name, "object": "model", "created": now, "owned_by": "sglang", "root": name,
+            "parent": None, "max_model_len": length,
+        }  # fmt: skip
+
+    async def _metrics(self, request: Request) -> Response:
+        response = await super()._metrics(request)
+        assert isinstance(response.body, bytes)
+        samples = (_SAMPLE.fullmatch(line) for line in response.body.decode().splitlines())
+        lines = [
+            f"{METRICS[sample[1]]}{sample[2] or ''} {sample[3]}\n"
+            for sample in samples
+            if sample and sample[1] in METRICS
+        ]
+        response.body = "".join(lines).encode()
+        return response
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Answer as an application of ASGI's."""
+        headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
+        body = (await receive())["body"]
+        response = await self.handle(Request(scope["method"], scope["path"], headers, body))
+        kind = {"content-type": response.content_type} if response.content_type else {}
+        given = [
+            (name.encode(), value.encode()) for name, value in {**kind, **response.headers}.items()
+        ]
+        await send({"type": "http.response.start", "status": response.status, "headers": given})
+        if isinstance(response.body, bytes):
+            await send({"type": "http.response.body", "body": response.body})
+            return
+        async with contextlib.aclosing(response.body) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def say(text: str) -> None:
+    """Print a line of SGLang's log."""
+    print(f"[{time.strftime('%Y-%m-%d %H:%M:%S')}] {text}", flush=True)
+
+
+def main(_: list[str]) -> int:
+    """Serve as the command line says; returns the exit status."""
+    log.uvicorn = lambda text: say(f"INFO:     {text}")
+    identity = read_identity()
+    arguments = parser(identity.version).parse_args()
+    say(f"FAKE for SGLang {identity.version} (sparkwright lab): no model is computed")
+    # The real one logs every argument, an API key too; this one those that are given.
+    say(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
+    faults = read_faults(identity.fault)
+    seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")
+    try:
+        say(f"Platform cuda ({find_gpu(aeon=False).name}).")
+        settings = settings_of(arguments)
+        say("Init torch distributed begin.")
+        faults.before_loading()
+        ranks = _joined(arguments)
+        for model in filter(None, (settings.model, settings.drafter)):
+            _load(model)
+    except Refusal as refusal:
+        say(f"Scheduler hit an exception: {refusal}")
+        say("Received sigquit from a child process. It usually means the child failed.")
+        return 1
+    say("KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: 1000000 (fake)")
+    say("Capture decode CUDA graph begin. avail mem=20.00 GB (fake)")
+    time.sleep(seconds)
+    if ranks is None:
+        signal.pause()
+        return 0
+    while faults.never_healthy:
+        time.sleep(30)
+    say("The server is fired up and ready to roll!")
+    api = SglangApi(settings, identity, faults, ranks)
+    Server(Config(api, host=arguments.host, port=arguments.port)).run()
+    return 0
+
+
+def _joined(arguments: argparse.Namespace) -> Ranks | None:
+    address, _, port = (arguments.dist_init_addr or ":0").rpartition(":")
+    return gather(
+        argparse.Namespace(
+            nnodes=arguments.nnodes,
+            node_rank=arguments.node_rank,
+            master_addr=address,
+            master_port=int(port),
+        )
+    )
+
+
+def _load(model: Model) -> None:
+    say("Load weight begin. avail mem=110.00 GB (fake)")
+    size = read_weights(model, lambda done, count: None)
+    say(f"Load weight end. elapsed=0.10 s, mem usage={size / 1e9:.2f} GB.")

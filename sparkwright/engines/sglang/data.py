@@ -1,0 +1,12 @@
+"""SGLang's own names, from engine.yaml, and its arguments by version."""
+
+from pathlib import Path
+from typing import Any
+
+from sparkwright.engines.arguments import Parser
+from sparkwright.text.shipped_yaml import beside
+
+DATA: dict[str, Any] = beside(__file__, "engine.yaml")
+PARSER = Parser("SGLang", Path(__file__).parent, DATA)
+#: Arguments whose product is the GPUs that SGLang asks for.
+PARALLEL = ("tp_size", "pp_size", "dp_size")

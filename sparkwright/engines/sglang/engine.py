@@ -1,0 +1,49 @@
+"""SGLang's OpenAI server, as an engine of sparkwright."""
+
+from pathlib import Path
+from typing import get_args
+
+from sparkwright.catalog.entries import Format
+from sparkwright.engines import command_line
+from sparkwright.engines.allowlist import Allowlist
+from sparkwright.engines.engine import Engine, Probes, Routes
+from sparkwright.engines.sglang import checks, command, derive, limits
+from sparkwright.engines.sglang.data import DATA, PARALLEL, PARSER
+from sparkwright.text.shipped_yaml import beside
+
+ENGINE = Engine(
+    name="sglang",
+    title="SGLang",
+    program="python3",
+    key_variable="SGLANG_SERVER_KEY",
+    routes=Routes.of(DATA["routes"]),
+    caches=DATA["caches"],
+    parallel=DATA["parallel"],
+    metrics=DATA["metrics"],
+    graphs=DATA["graphs"],
+    checks=(checks,),
+    check_texts=Path(__file__).with_name("checks.yaml"),
+    allowlist=Allowlist(**beside(__file__, "allowlist.yaml")),
+    stock_image="sglang",
+    probes=Probes(**DATA["probes"]),
+    limit_names=DATA["limits"],
+    # mem_fraction_static is of weights and KV cache alone.
+    overhead_gib=0.0,
+    parser=PARSER,
+    gpu_counts=PARALLEL,
+    formats=[name for name in get_args(Format) if name != "gguf"],
+    unproven="no SGLang has run with sparkwright yet: its fake is made from SGLang's source",
+    one_name=True,
+    limits=limits.limits,
+    weights_gib=lambda model, _: model.loaded_gib or model.size_gib,
+    kv_bytes=limits.kv_bytes,
+    command=command.command,
+    read_words=command_line.read_words,
+    refused=lambda *_: iter(()),
+    read_back=lambda *_: None,
+    rank_environment=command.rank_environment,
+    rank_misuses=command.rank_misuses,
+    seen_faults=checks.seen_faults,
+    template_marks=lambda: (),
+    derive=derive.derive,
+)

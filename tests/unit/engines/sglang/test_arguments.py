@@ -1,0 +1,169 @@
+"""Arguments that an SGLang version takes, and the mistakes of its own rules."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.configuration import RULES, check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.engines.sglang.data import PARSER
+from sparkwright.engines.sglang.engine import ENGINE
+from sparkwright.engines.sglang.limits import limits
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.service import container_command
+from tests.unit.builders import ROOT, catalog, plan
+
+RECIPE = "qwen38-27b-nvfp4-sglang-spark"
+TABLES = PARSER.tables
+
+
+def _found(version: str | None, arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    findings = RULES.report(PARSER.check(version, arguments, {}, {}))
+    assert all(item.observed and item.reason and item.remedy and item.source for item in findings)
+    return [(item.id, (item.subject.key or "").removeprefix("arguments.")) for item in findings]
+
+
+def _service(**settings: Any) -> ServicePlan:
+    (service,) = plan({"s": {"recipe": RECIPE, **settings}}).services
+    return service
+
+
+def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
+    images = [image for image in catalog().images.values() if image.engine == "sglang"]
+    held = {tag.version for image in images for tag in image.tags.values() if tag.version}
+    assert held | {"0.5.15", "0.5.23"} == set(TABLES.versions())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ({"gpu_memory_utilization": 0.8}, "unknown-argument"),
+        ({"tp": 1}, "unknown-argument"),
+        ({"tool_call_parser": "hermse"}, "argument-choice"),
+        ({"attention_backend": "FLASHINFER"}, "argument-choice"),
+        ({"speculative_algorithm": "EAGEL"}, "unknown-name"),
+        ({"mem_fraction_static": "80%"}, "argument-type"),
+        ({"mem_fraction_static": 80}, "argument-range"),
+        ({"max_running_requests": "32k"}, "argument-type"),
+        ({"enable_cache_report": "yes"}, "argument-type"),
+        ({"tp_size": 1, "tensor_parallel_size": 1}, "argument-twice"),
+    ],
+)
+def test_a_mistake_is_found_at_its_place(arguments: dict[str, Any], rule: str) -> None:
+    assert _found("0.5.20", arguments) == [(rule, list(arguments)[-1])]
+
+
+@pytest.mark.parametrize("version", TABLES.versions())
+def test_no_value_that_the_parser_has_is_refused(version: str) -> None:
+    plain: dict[str, list[Any]] = {
+        "int": [1], "float": [0.5], "size": ["32k", 1024], "flag": [True],
+    }  # fmt: skip
+    values = [
+        (name, value)
+        for name, own in TABLES.table(version).arguments.items()
+        for value in [*(own.choices or plain.get(own.kind, [])), *[False] * own.negatable]
+    ]
+    assert len(values) > 500
+    assert [(name, value) for name, value in values if _found(version, {name: value})] == []
+
+
+def test_every_argument_is_judged_for_recipes_of_somebody_elses() -> None:
+    own = ENGINE.allowlist
+    listed = {re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]}
+    names = {name for each in TABLES.versions() for name in TABLES.table(each).arguments}
+    judged = listed | set(own.refused)
+    assert not {name for name in names if not any(fnmatchcase(name, each) for each in judged)}
+    assert not {name for name in own.listed["env"] if own.refused.get(name)}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ENGINE.parser.data["settings"] if name != "nccl_init_addr"]
+)
+def test_an_argument_that_is_a_setting_is_one_of_sglangs(name: str) -> None:
+    tables = [TABLES.table(version) for version in TABLES.versions()]
+    assert any(name in table.arguments for table in tables)
+
+
+def test_the_command_line_has_no_key_and_listens_on_the_socket() -> None:
+    command = container_command(_service())
+    assert command.arguments[0] == "-c"
+    assert command.arguments[2:4] == ["--uds", "/run/engine/http.sock"]
+    assert "--api-key" not in command.arguments
+    assert "--skip-server-warmup" in command.arguments
+    assert command.arguments[-2:] == ["--reasoning-parser", "qwen3"]
+    assert command.environment["TRITON_CACHE_DIR"].endswith("/triton")
+    index = command.arguments.index("--allowed-media-domains")
+    assert command.arguments[index + 1] == "media.invalid"
+
+
+def test_a_container_is_read_back_as_it_was_planned() -> None:
+    service = _service()
+    read = ENGINE.read_words(container_command(service).arguments)
+    running = limits({name: " ".join(values) for name, values in read.items()})
+    planned = limits(dict(service.arguments))
+    assert replace(running, speculative=None) == replace(planned, speculative=None)
+    assert running.speculates
+    assert planned.speculates
+    assert running.context == 262144
+
+
+def test_ranks_meet_at_the_head() -> None:
+    words = ["--nnodes", "2", "--node-rank", "1", "--dist-init-addr", "10.0.0.1:29501"]
+    read = {name: " ".join(values) for name, values in ENGINE.read_words(words).items()}
+    assert limits(read).head == "10.0.0.1"
+
+
+def test_an_early_image_is_refused_on_a_spark() -> None:
+    images = dict(catalog().images)
+    image = images["sglang"]
+    (tag,) = image.tags
+    old = image.tags[tag].model_copy(update={"version": "0.5.9"})
+    images["sglang"] = image.model_copy(update={"tags": {tag: old}})
+    host = plan({"s": {"recipe": RECIPE}})
+    service = replace(host.services[0], version="0.5.9")
+    changed = replace(catalog(), images=images)
+    host = replace(host, services=(service,))
+    found = {item.id: item for item in check_host(host, changed, assumed_hardware(host))}
+    assert found["sglang-old-on-gb10"].observed == "SGLang 0.5.9 on compute capability 12.1"
+
+
+def test_a_table_is_made_by_the_real_parser(tmp_path: Path) -> None:
+    """Of a package of SGLang's shape; its kernels and PyTorch are stubs."""
+    wheel = tmp_path / "sglang-9.9.9-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("sglang/__init__.py", "")
+        archive.writestr("sglang/srt/__init__.py", "")
+        archive.writestr("sglang/srt/speculative/__init__.py", "")
+        archive.writestr(
+            "sglang/srt/speculative/spec_info.py",
+            "class SpeculativeAlgorithm(Enum):\n    EAGLE = auto()\n    NONE = auto()\n",
+        )
+        archive.writestr(
+            "sglang/srt/server_args.py",
+            "import torch\nfrom sglang.srt.layers.moe import KINDS\n"
+            "class Net(torch.nn.Module):\n    pass\n"
+            "if torch.cuda.is_available() or hasattr(torch, 'npu'):\n    raise SystemExit(9)\n"
+            "class ServerArgs:\n"
+            "    @staticmethod\n    def add_cli_args(parser):\n"
+            "        names = ['--tp-size', '--tensor-parallel-size']\n"
+            "        parser.add_argument(*names, type=int, default=1)\n"
+            "        parser.add_argument('--page', choices=['a', 'b'])\n",
+        )
+    printed = subprocess.run(
+        [sys.executable, str(ROOT / ".ci/sglang_table.py"), str(wheel)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert printed.stdout == (
+        '{\n "arguments": {\n  "page": ["any", ["a", "b"], false, null],\n'
+        '  "tp_size": ["int", [], false, 1]\n },\n "version": "9.9.9",\n'
+        ' "names": {"speculative_algorithm": ["EAGLE", "NEXTN"]},\n'
+        ' "aliases": {"tensor_parallel_size": "tp_size"}\n}\n'
+    )
