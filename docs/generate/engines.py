@@ -79,7 +79,7 @@ def page(shipped: Catalog) -> str:
         "proven": lambda program: f"unproven: {program.unproven}" if program.unproven else "yes",
     }
     body = [[name, *(row(program) for program in programs)] for name, row in rows.items()]
-    return _HEAD + table(["", *(program.title for program in programs)], body) + _TAIL
+    return _HEAD + table(["", *(program.title for program in programs)], body) + "\n" + _TAIL
 
 
 def _causes(program: Engine) -> int:

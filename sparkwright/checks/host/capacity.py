@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.checks.configuration.facts import Hardware, contexts
+from sparkwright.checks.configuration.memory_budget import budget
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.check import Symptom, check
@@ -54,12 +55,13 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
     holders = [*host.observed.gpu_holders, *(["a desktop"] * host.observed.memory.desktop)]
     for context in contexts(host.plan, host.desired.catalog, hardware_of(host)):
         for gpu in given(host.gpus, context.service):
-            total, share = (gpu.memory_mib or 0) / 1024 * CUDA_PART, context.limits.share or 0.0
+            total, share = (gpu.memory_mib or 0) / 1024 * CUDA_PART, context.limits.share
+            taken = (budget(context).share or 0.0) if share is None else share * total
             free, text = total - (gpu.memory_used_mib or 0) / 1024, ", ".join(holders) or "unknown"
-            if total and free < share * total:
-                lower, taken = int(free / total * 100) / 100, share * total
-                yield Symptom("gpu-memory-held", gpu=gpu, free=free, holders=text, total=total,
-                              share=share, lower=lower, taken=taken)  # fmt: skip
+            if total and free < taken:
+                case, lower = "sized" if share is None else "", int(free / total * 100) / 100
+                yield Symptom("gpu-memory-held", case, gpu=gpu, free=free, holders=text,
+                              total=total, share=share, lower=lower, taken=taken)  # fmt: skip
 
 
 def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Symptom]:

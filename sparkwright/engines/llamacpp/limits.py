@@ -16,7 +16,6 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
     count = int(slots) if slots > 0 else AUTO_SLOTS
     shared = _flag(arguments, "kv_unified", default=slots < 0)
     drafts = str(arguments.get("spec_type") or "none")
-    speculates = drafts != "none" or arguments.get("model_draft") is not None
     ranks = _flag(arguments, "reranking")
     return Limits(
         # The context of all slots together; each has its part, unless they share it.
@@ -25,7 +24,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         sequences=count,
         tools="jinja" if _flag(arguments, "jinja", default=True) else None,
         reasoning=arguments.get("reasoning_format") != "none",
-        speculative={"method": drafts} if speculates else None,
+        speculative={"method": drafts} if drafts != "none" else None,
         caching=_flag(arguments, "cache_prompt", default=True),
         blind=None if _flag(arguments, "mmproj_auto", default=True) else "mmproj_auto: false",
         pools="rerank" if ranks else "embeddings" if _flag(arguments, "embeddings") else False,

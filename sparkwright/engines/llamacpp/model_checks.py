@@ -40,3 +40,12 @@ def _pooling(context: Configuration) -> Iterator[Symptom]:
 def _template(context: Configuration) -> Iterator[Symptom]:
     if context.written.get("jinja") is False and "tools" in context.body.capabilities:
         yield Symptom()
+
+
+@check("llamacpp-drafting")
+def _drafting(context: Configuration) -> Iterator[Symptom]:
+    names_one = context.effective.get("model_draft") is not None
+    if names_one and not context.limits.speculates:
+        yield Symptom()
+    elif context.drafter and not names_one:
+        yield Symptom("llamacpp-drafting", "unused", mount=context.drafter_mount)

@@ -245,12 +245,12 @@ def test_a_host_without_services_needs_no_memory() -> None:
 HELD = "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 0, GPU-0, {} MiB"
 
 
-@cases("used", "desktop", "holders", "texts")
+@cases("recipe", "used", "desktop", "holders", "texts")
 def test_memory_of_a_card_that_something_else_holds(
-    used: int, desktop: bool, holders: list[str], texts: list[str]
+    recipe: str, used: int, desktop: bool, holders: list[str], texts: list[str]
 ) -> None:
     """Of 31.84 GiB that nvidia-smi lists CUDA sees 31.4, and a share of 0.95 takes 29.8."""
-    services = {"s": {"recipe": "qwen36-27b-nvfp4-rtx5090"}}
+    services = {"s": {"recipe": recipe}}
     want = wanted(plan(services, "rtx-1"), architectures=("amd64",))
     cards = parse(HELD.format(used), (*IDENTITY, *NAMES, "memory.used"))
     memory = {**BOX["memory"], "desktop": desktop}  # type: ignore[dict-item]

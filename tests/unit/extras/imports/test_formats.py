@@ -117,12 +117,35 @@ def test_doubled_braces_of_version_2_are_json(config: str) -> None:
     assert recipe(of_text(text))["arguments"]["speculative_config"] == value
 
 
-@pytest.mark.parametrize("runtime", ["tensorrt-llm", "mlx", "vllm-omni", "sglang"])
-def test_a_runtime_that_is_not_vllm_is_refused_and_the_runtimes_are_named(runtime: str) -> None:
+@pytest.mark.parametrize("runtime", ["tensorrt-llm", "mlx", "vllm-omni", "atlas"])
+def test_a_runtime_of_no_engine_here_is_refused_and_the_runtimes_are_named(runtime: str) -> None:
     (finding,) = of_text(minimal(runtime=runtime)).findings
     assert (finding.subject.key, finding.observed) == ("runtime", runtime)
     assert "vllm, vllm-distributed, vllm-ray, eugr-vllm" in finding.remedy
     assert recipe(of_text(minimal(runtime="vllm-ray")))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "model", "command", "name", "arguments"),
+    [
+        ("sglang", "example/Small-4B", "python3 -m sglang.launch_server --model-path {model} "
+         "--host {host} --port {port} --context-length 8192", "sglang", {"context_length": 8192}),
+        ("llama-cpp", "example/Small-4B-GGUF:Q8_0", "llama-server -hf {model} --host {host} "
+         "--port {port} -c 8192 -ngl 99 --tools all", "llamacpp", {"ctx_size": 8192}),
+    ],
+)  # fmt: skip
+def test_recipes_of_every_engine_here_are_taken(
+    runtime: str, model: str, command: str, name: str, arguments: dict[str, Any]
+) -> None:
+    text = minimal(command, runtime=runtime, container="example/engine:v1")
+    result = of_text(text.replace("example/Small-4B", model))
+    ((_, image),) = [item for item in result.entries.items() if item[0][0] == "image"]
+    assert image["engine"] == name
+    assert recipe(result)["arguments"].items() >= arguments.items()
+    assert "tools" not in recipe(result)["arguments"]
+    ((_, body),) = [item for item in result.entries.items() if item[0][0] == "model"]
+    assert body["repository"] == model.partition(":")[0]
+    assert body.get("file") == ("Small-4B-Q8_0.gguf" if name == "llamacpp" else None)
 
 
 def test_a_drafter_keeps_its_revision() -> None:
