@@ -22,7 +22,9 @@ REPOSITORY = "lab/llama.cpp"
 TAG = "server"
 RECIPE, DRAFTING = "lab-tiny-qwen3-gguf", "lab-tiny-qwen3-gguf-draft"
 PROGRAM = "/app/llama-server"
-_DEBIAN = ("base-files", "bash", "dash", "coreutils", "libc-bin", "util-linux", "llama.cpp-tools")
+#: Python is for the fake nvidia-smi, which the fake toolkit mounts into each container.
+_DEBIAN = ("base-files", "bash", "dash", "coreutils", "libc-bin", "util-linux", "python3",
+           "llama.cpp-tools")  # fmt: skip
 
 
 def _make(root: Path, scratch: Path) -> None:

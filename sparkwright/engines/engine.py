@@ -289,6 +289,7 @@ class Engine:
         formats: formats of weights that it serves.
         healthcheck: whether its images bring a check for Docker, which asks a port of their own.
         unproven: why nothing of it counts as tried; empty once the real engine ran.
+        drafter: argument whose value is the drafter; empty where it is a part of another one's.
         one_name: whether it lists a model under one name alone.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
@@ -331,6 +332,7 @@ class Engine:
     formats: Collection[str]
     healthcheck: bool = False
     unproven: str = ""
+    drafter: str = ""
     one_name: bool = False
     limits: Callable[[Mapping[str, Any]], Limits]
     weights_gib: Callable[[Model, Arguments], float | None]

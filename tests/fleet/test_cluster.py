@@ -54,6 +54,12 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> Non
     assert pair.deploy().changed == set()
 
 
+def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
+    assert "as planned" in pair.site.sparkwright("status", INVENTORY, *BOTH)
+    data = json.loads(pair.site.call("doctor", INVENTORY, *BOTH, "--json").stdout)
+    assert [item for item in data if item["severity"] == "error"] == []
+
+
 def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
     """The attacks: another host of the LAN, and another user of either host, connect to the head's
     ports, open on every address, and to those that its engines chose."""
@@ -152,13 +158,6 @@ def test_a_rollback_is_that_of_both(pair: Pair) -> None:
     pair.site.sparkwright("rollback", INVENTORY, *BOTH, "--yes")
     assert pair.release(HEAD) == pair.release(FOLLOWER) != before
     assert pair.generates()
-
-
-def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
-    pair.deploy()
-    assert "as planned" in pair.site.sparkwright("status", INVENTORY, *BOTH)
-    data = json.loads(pair.site.call("doctor", INVENTORY, *BOTH, "--json").stdout)
-    assert [item for item in data if item["severity"] == "error"] == []
 
 
 def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:

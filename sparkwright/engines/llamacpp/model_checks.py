@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.engines.engine import Configuration
+from sparkwright.engines.llamacpp.memory import fitting_context
 from sparkwright.findings.check import Symptom, check
 
 #: Types of the KV cache that are not quantized.
@@ -13,8 +14,11 @@ _PLAIN = ("f32", "f16", "bf16")
 def _context(context: Configuration) -> Iterator[Symptom]:
     length, limit = context.limits.context, context.body.context
     if length and limit and length > limit:
-        whole = context.limits.cache or length
-        yield Symptom(length=length, limit=limit, fits=whole * limit // length)
+        fits = (context.limits.cache or length) * limit // length
+        if context.pool_gib and not context.unified:
+            room = fitting_context(context.body, context.effective, context.pool_gib)
+            fits = min(fits, room or fits)
+        yield Symptom(length=length, limit=limit, fits=fits)
 
 
 @check("llamacpp-cache-types")

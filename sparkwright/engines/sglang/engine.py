@@ -33,6 +33,7 @@ ENGINE = Engine(
     gpu_counts=PARALLEL,
     formats=[name for name in get_args(Format) if name != "gguf"],
     unproven="no SGLang has run with sparkwright yet: its fake is made from SGLang's source",
+    drafter="speculative_draft_model_path",
     one_name=True,
     limits=limits.limits,
     weights_gib=lambda model, _: model.loaded_gib or model.size_gib,

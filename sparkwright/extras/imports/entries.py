@@ -85,6 +85,10 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
         if drafts != named:
             drafter = models.drafter(drafts, revision, named, body)
         arguments["speculative_config"] = {**config, "model": (drafter or mounted)["mount"]}
+    if isinstance(named_drafter := arguments.get(foreign.engine.drafter), str):
+        drafts = repository(named_drafter)
+        drafter = models.drafter(drafts, None, named, body) if drafts != named else None
+        arguments[foreign.engine.drafter] = (drafter or mounted)["mount"]
     name = _free(foreign, catalog, options)
     spread = ranks(foreign, arguments) if options.cluster else {}
     cap, spark = GPUS[options.gpu], unified(GPUS[options.gpu])

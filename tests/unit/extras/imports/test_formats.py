@@ -148,6 +148,15 @@ def test_recipes_of_every_engine_here_are_taken(
     assert body.get("file") == ("Small-4B-Q8_0.gguf" if name == "llamacpp" else None)
 
 
+def test_the_drafter_of_an_sglang_recipe_is_a_mount() -> None:
+    drafts = "--speculative-algorithm DFLASH --speculative-draft-model-path z-lab/Other-DFlash"
+    command = f"sglang serve --model-path {{model}} {drafts}"
+    container = "lmsysorg/sglang:v0.5.20-cu130"
+    made = recipe(of_text(minimal(command, runtime="sglang", container=container)))
+    assert made["drafter"]["model"] == "z-lab-other-dflash"
+    assert made["arguments"]["speculative_draft_model_path"] == made["drafter"]["mount"]
+
+
 def test_a_drafter_keeps_its_revision() -> None:
     config = '{"method":"eagle3","model":"z-lab/Other-EAGLE3","revision":"v2"}'
     result = of_text(minimal(f"vllm serve {{model}} --speculative-config '{config}'"))
