@@ -43,6 +43,23 @@ monitoring` writes the rules that rename them.
   sm_120a and sm_121a (`.github/workflows/docker.yml` and `ggml/src/ggml-cuda/CMakeLists.txt` of
   llama.cpp): a Spark pulls the same tag. Nobody has run them with sparkwright yet. A site names
   another image in `image`.
+
+## SGLang
+
+- SGLang listens on TCP alone, takes its API key only as an argument, and writes its arguments
+  into its log. A short program starts it instead (`sparkwright/engines/sglang/launch.py`): it
+  gives SGLang's server a Unix socket and asks for the key before SGLang does. No command line, no
+  variable and no log has the key.
+- Routes that change the server (`/flush_cache`, `/update_weights_from_disk` and the like), tell
+  its arguments (`/server_info`) or are SGLang's own (`/generate`) are shut at the proxy.
+- `mem_fraction_static` counts weights and KV cache. Activations and CUDA graphs come on top: on a
+  Spark more than 0.80 is a warning.
+- A service has one name: SGLang answers to any name, and lists one.
+- SGLang counts verified drafts, not accepted tokens: the smoke test and `doctor` see that it
+  drafts, and not how well.
+- SGLang derives no recipe from a model's own files: a service names a recipe on the image
+  `sglang`.
+- Images up to 0.5.10 do not start on a Spark, since their kernels end at sm_120a.
 """
 
 
