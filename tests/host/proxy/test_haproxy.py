@@ -37,7 +37,7 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
-OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes()}
+OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes("vllm")}
 CHAT = "/v1/chat/completions"
 REQUESTS = safe_load(Path(__file__).with_name("requests.yaml").read_text())
 WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
