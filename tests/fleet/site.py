@@ -286,10 +286,10 @@ def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None
         connection.close()
 
 
-def release(host: str) -> str:
-    """Running containers, by Docker."""
+def release(host: str, service: str = "qwen36") -> str:
+    """Release of the running container, by Docker."""
     form = '{{if .State.Running}}{{index .Config.Labels "sparkwright.release"}}{{end}}'
-    return ssh(host, f"docker inspect -f '{form}' sparkwright-qwen36")
+    return ssh(host, f"docker inspect -f '{form}' sparkwright-{service}")
 
 
 def answers(site: Site, host: str, port: int = 8000) -> bool:

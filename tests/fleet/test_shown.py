@@ -141,5 +141,6 @@ def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
     assert "No changes" in again.output
     assert converged.sparkwright(*remove) == (
         "rtx-1: removed nothing\nrtx-1: left /opt/models: the models (--weights removes them)\n"
+        "rtx-1: the next deploy serves there again, unless inventory/virtual.py lacks it\n"
     )
     assert release("spark-1")
