@@ -31,9 +31,10 @@ class BootPhases:
         self._file = Path(service.home, "boot.json")
         self._began = {_FIRST: since}
         self._before = documents.read(self._file) or {}
+        self._longest = service.gate.boot_seconds
 
     def now(self) -> Phase:
-        """The present phase, with the time that it took at the last boot here."""
+        """The present phase, with the time that it took at the last boot here, and the recipe's."""
         arguments = ("--unit", self._unit, "--since", f"@{int(max(self._began.values()))}")
         # Without --all, a line with control characters, as Compose writes each, is "blob data".
         form = ("--output=short-unix", "--all", "--no-pager", "--quiet")
@@ -47,7 +48,8 @@ class BootPhases:
                         self._began.setdefault(name, at)
         name, began = list(self._began.items())[-1]
         seconds = self._before.get(name)
-        return Phase(name, began, seconds if isinstance(seconds, (int, float)) else None)
+        expected = seconds if isinstance(seconds, (int, float)) else None
+        return Phase(name, began, expected, self._longest)
 
     def keep(self, ended: float) -> None:
         """Keep how long each phase took, once the service has given real answers.

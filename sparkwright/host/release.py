@@ -86,11 +86,13 @@ class Phase:
     Attributes:
         began: seconds since the epoch.
         expected: seconds that it takes: those of the last boot here; None where nobody knows.
+        longest: seconds that the whole boot may take, by the recipe; None where that is not known.
     """
 
     name: str
     began: float
     expected: float | None = None
+    longest: float | None = None
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,11 @@ def phases(seen: Mapping[str, Phase], now: float) -> str:
         passed, expected = max(0.0, now - phase.began), phase.expected
         if not service:
             return f"watching for another {duration(max(0.0, (expected or 0) - passed))}"
-        last = f" ({duration(expected)} last time)" if expected is not None else ""
+        usual = f" (all of it at most {duration(phase.longest)})" if phase.longest else ""
+        if expected is not None:
+            usual = f" ({duration(expected)} last time)"
         texts.append(
-            f"{visible(service, 40)}: {visible(phase.name, 40)} for {duration(passed)}{last}"
+            f"{visible(service, 40)}: {visible(phase.name, 40)} for {duration(passed)}{usual}"
         )
     return ", ".join(texts)
 

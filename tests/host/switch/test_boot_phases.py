@@ -60,7 +60,7 @@ def test_phases_of_a_real_boot_and_what_they_took_last_time(
     assert {phase.expected for phase in seen} == {None}
     boot.keep(BEGAN + 160)
     (tmp_path / "log").write_text("\n".join(lines[:7]))
-    assert _boot(tmp_path).now() == Phase("weights into memory", BEGAN + 35, 5.0)
+    assert _boot(tmp_path).now() == Phase("weights into memory", BEGAN + 35, 5.0, 600)
 
 
 @pytest.mark.parametrize("log", ["8b-second.log", "pair-first.log", "pair-second.log"])
@@ -92,7 +92,7 @@ def test_an_engine_that_died_begins_anew_and_lines_of_the_boot_before_do_not_cou
 def test_a_record_that_is_none_is_passed_over(tmp_path: Path, boot: BootPhases) -> None:
     for text in ("[]", '{"starting": "long"}', "torn"):
         (tmp_path / "services/a/boot.json").write_text(text)
-        assert _boot(tmp_path).now() == Phase("starting", BEGAN)
+        assert _boot(tmp_path).now() == Phase("starting", BEGAN, None, 600)
 
 
 def test_lines_that_compose_erases_the_line_before_are_read(
