@@ -201,7 +201,7 @@ def test_a_switch_says_what_its_services_do(host: Host, monkeypatch: pytest.Monk
     """The phase of a boot while it is asked, and the time for which it is watched; both are gone
     with the step, and what a good boot took is kept."""
     host.serves()
-    line = '*sparkwright-a.service*) echo "$(date +%s).9 host a[1]: Capturing graphs" ;;'
+    line = '*sparkwright-a.service*) echo "$(date +%s.%N) host a[1]: Capturing graphs" ;;'
     program(host.place / "bin", "journalctl", f'case "$*" in {line} esac')
     seen: list[tuple[str, dict[str, str]]] = []
     switch = host.switch(host.service(soak=0.5), boot_lines={"Capturing|graphs": "graphs"})

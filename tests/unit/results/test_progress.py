@@ -53,7 +53,8 @@ def test_a_line_of_fetches(
                 "chat": Phase("compiling", 75.0, 40.0),
                 "coder": Phase("starting", 100.0, None, 900.0),
             },
-            "chat: compiling for 25 s (40 s last time), coder: starting for 0 s (all of it at most 15 min)",
+            "chat: compiling for 25 s (40 s last time), "
+            "coder: starting for 0 s (all of it at most 15 min)",
         ),
         ({"": Phase("watching", 65.0, 75.0)}, "watching for another 40 s"),
         ({"": Phase("watching", 5.0, 75.0)}, "watching for another 0 s"),
