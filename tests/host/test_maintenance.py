@@ -37,7 +37,7 @@ class Host:
         self.message.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
         return ""
 
-    def check(self, asked: SmokeRequest) -> SmokeAnswer:
+    def check(self, asked: SmokeRequest, _: object) -> SmokeAnswer:
         ok = asked.name not in self.bad
         return SmokeAnswer((CheckResult("health", ok, 0.0, "no answer"),))
 
