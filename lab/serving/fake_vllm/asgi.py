@@ -16,6 +16,7 @@ from typing import Any
 
 from . import log
 from .http_server import HttpServer, Request, Response
+from .refusal import Refusal
 
 
 class Config:
@@ -28,10 +29,17 @@ class Config:
 
 
 class Server:
-    """Serves an application until SIGTERM."""
+    """Serves an application until SIGTERM.
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    Args:
+        listener: a socket that is bound; None to bind the address of the configuration.
+        patience: seconds that running requests have then.
+    """
+
+    def __init__(
+        self, config: Config, listener: socket.socket | None = None, patience: float = 5
+    ) -> None:
+        self._config, self._listener, self._patience = config, listener, patience
 
     def run(self) -> None:
         """Listen and answer."""
@@ -41,20 +49,17 @@ class Server:
         server, stop, loop = HttpServer(self._answer), asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await server.start(self._listener())
+        own = self._config
         log.uvicorn(f"Started server process [{os.getpid()}]")
+        log.uvicorn("Waiting for application startup.")
+        await server.start(self._listener or bind(own.uds or (own.host, own.port)))
         log.uvicorn("Application startup complete.")
         await stop.wait()
         log.uvicorn("Shutting down")
-        await server.stop(5)
-
-    def _listener(self) -> socket.socket:
-        own = self._config
-        family = socket.AF_UNIX if own.uds else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(own.uds or (own.host, own.port))
-        return listener
+        await server.stop(self._patience)
+        log.uvicorn("Waiting for application shutdown.")
+        log.uvicorn("Application shutdown complete.")
+        log.uvicorn(f"Finished server process [{os.getpid()}]")
 
     async def _answer(self, request: Request) -> Response:
         """The response of the application, streamed where it streams."""
@@ -87,3 +92,24 @@ class Server:
                     await work
 
         return Response(start["status"], pieces(), kind, vary=False, headers=given)
+
+
+class DirectServer(Server):
+    """Serves the fake's own application, without ASGI in between."""
+
+    async def _answer(self, request: Request) -> Response:
+        return await self._config.app.handle(request)  # type: ignore[no-any-return]
+
+
+def bind(address: str | tuple[str, int]) -> socket.socket:
+    """A socket at a path or at an address and port. Raises Refusal, also where one lies there."""
+    unix = isinstance(address, str)
+    family = socket.AF_UNIX if unix else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise Refusal(type(error).__name__, str(error)) from None
+    return listener

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import signal
-import socket
 import sys
+import threading
 import time
 from typing import NoReturn
 
 from . import log
 from .api import Api
 from .arguments import given, parse
+from .asgi import Config, DirectServer, bind
 from .compiled import load_or_compile
-from .faults import Faults, read_faults
+from .faults import read_faults
 from .gpu import find_gpu
-from .http_server import HttpServer
 from .identity import AEON, Identity, read_identity
 from .model import Model, read_weights
-from .ranks import Ranks, gather
+from .ranks import gather
 from .refusal import Refusal, print_refusal
-from .settings import Settings, check_frontend, read_settings
+from .settings import check_frontend, read_settings
 from .table import Table, load_table
 
 _GRACE_SECONDS = 5.0
@@ -65,7 +64,9 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     # The real one prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
-    listener = None if arguments.headless else _listener(arguments)
+    # Taken at once, as vLLM takes it, so that a used port fails early.
+    address = arguments.uds or (arguments.host or "0.0.0.0", arguments.port)
+    listener = None if arguments.headless else bind(address)
     time.sleep(min(0.5, boot_seconds / 4))
     gpu = find_gpu(aeon=identity.flavour == AEON)
     log.server("INFO", "__init__.py:216", f"Automatically detected platform cuda ({gpu.name}).")
@@ -91,33 +92,15 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
         log.server("INFO", "serve.py:224", "FAKE: a follower; its head answers")
         while True:
             signal.pause()
-    return asyncio.run(_run(settings, identity, faults, ranks, listener))
-
-
-async def _run(
-    settings: Settings, identity: Identity, faults: Faults, ranks: Ranks, listener: socket.socket
-) -> int:
-    api = Api(settings, identity, faults, ranks)
-    server = HttpServer(api.handle)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     at = listener.getsockname()
     where = f"unix:{at}" if isinstance(at, str) else f"http://{at[0]}:{at[1]}"
     log.server("INFO", "api_server.py:606", f"Starting vLLM server on {where}")
-    log.uvicorn(f"Started server process [{os.getpid()}]")
-    log.uvicorn("Waiting for application startup.")
-    await server.start(listener)
-    log.uvicorn("Application startup complete.")
     if faults.crash_after is not None:
-        loop.call_later(faults.crash_after, _crash)
-    await stop.wait()
-    log.uvicorn("Shutting down")
-    await server.stop(max(_GRACE_SECONDS, settings.shutdown_timeout))
-    log.uvicorn("Waiting for application shutdown.")
-    log.uvicorn("Application shutdown complete.")
-    log.uvicorn(f"Finished server process [{os.getpid()}]")
+        crash = threading.Timer(faults.crash_after, _crash)
+        crash.daemon = True
+        crash.start()
+    config = Config(Api(settings, identity, faults, ranks))
+    DirectServer(config, listener, max(_GRACE_SECONDS, settings.shutdown_timeout)).run()
     return 0
 
 
@@ -135,26 +118,6 @@ def _load(model: Model) -> None:
     took = time.monotonic() - begun
     log.engine("INFO", "default_loader.py:384", f"Loading weights took {took:.2f} seconds")
     log.engine("INFO", "default_loader.py:385", f"FAKE: {size} bytes read and left unused")
-
-
-def _listener(arguments: argparse.Namespace) -> socket.socket:
-    """The listening address, taken at once as vLLM takes it, so that a used port fails early. A
-    Unix socket goes before it, and is bound over nothing: one that lies there is a failure."""
-    if arguments.uds:
-        return _bind(socket.AF_UNIX, arguments.uds)
-    host = arguments.host or "0.0.0.0"
-    return _bind(socket.AF_INET6 if ":" in host else socket.AF_INET, (host, arguments.port))
-
-
-def _bind(family: socket.AddressFamily, address: str | tuple[str, int]) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(address)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise Refusal(type(error).__name__, str(error)) from None
-    return listener
 
 
 def _crash() -> NoReturn:
