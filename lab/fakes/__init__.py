@@ -19,7 +19,21 @@ HERE = Path(__file__).parent
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-container-runtime-hook")
 GPU_FILE = "etc/sparkwright-lab/gpu.json"
 
-#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090).
+
+def _card(name: str, mib: int, watts: int, number: int) -> dict[str, Any]:
+    """An idle card of sm_120: its memory, its power limit, and the number in its UUID."""
+    return {
+        "name": f"NVIDIA {name}", "compute_cap": "12.0", "driver_version": "580.95.05",
+        "memory.total": f"{mib} MiB", "memory.free": f"{mib - mib // 64} MiB",
+        "memory.used": "2 MiB", "power.draw": "21.33 W", "power.limit": f"{watts}.00 W",
+        "temperature.gpu": "38", "utilization.gpu": "0 %", "clocks.sm": "180 MHz",
+        "clocks.max.sm": "3090 MHz", "clocks_event_reasons.active": "0x0000000000000001",
+        "pci.bus_id": "00000000:01:00.0", "uuid": f"GPU-57a4d100-0000-0000-0000-{number:012}",
+    }  # fmt: skip
+
+
+#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). Of
+#: the cards below an RTX 5090 nothing was captured: their memory is that of catalog/gpus.yaml.
 GPUS: dict[str, dict[str, Any]] = {
     "gb10": {
         "name": "NVIDIA GB10",
@@ -38,40 +52,12 @@ GPUS: dict[str, dict[str, Any]] = {
         "pci.bus_id": "0000000F:01:00.0",
         "uuid": "GPU-57a4d100-0000-0000-0000-000000000001",
     },
-    "rtx5090": {
-        "name": "NVIDIA GeForce RTX 5090",
-        "compute_cap": "12.0",
-        "driver_version": "580.95.05",
-        "memory.total": "32607 MiB",
-        "memory.free": "32111 MiB",
-        "memory.used": "2 MiB",
-        "power.draw": "21.33 W",
-        "power.limit": "575.00 W",
-        "temperature.gpu": "38",
-        "utilization.gpu": "0 %",
-        "clocks.sm": "180 MHz",
-        "clocks.max.sm": "3090 MHz",
-        "clocks_event_reasons.active": "0x0000000000000001",
-        "pci.bus_id": "00000000:01:00.0",
-        "uuid": "GPU-57a4d100-0000-0000-0000-000000000002",
-    },
-    "rtxpro6000": {
-        "name": "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
-        "compute_cap": "12.0",
-        "driver_version": "580.95.05",
-        "memory.total": "97887 MiB",
-        "memory.free": "97247 MiB",
-        "memory.used": "2 MiB",
-        "power.draw": "18.10 W",
-        "power.limit": "600.00 W",
-        "temperature.gpu": "36",
-        "utilization.gpu": "0 %",
-        "clocks.sm": "180 MHz",
-        "clocks.max.sm": "3090 MHz",
-        "clocks_event_reasons.active": "0x0000000000000001",
-        "pci.bus_id": "00000000:01:00.0",
-        "uuid": "GPU-57a4d100-0000-0000-0000-000000000003",
-    },
+    "rtx5060": _card("GeForce RTX 5060", 8151, 145, 4),
+    "rtx5070": _card("GeForce RTX 5070", 12227, 250, 5),
+    "rtx5080": _card("GeForce RTX 5080", 16303, 360, 6),
+    "rtx5090-laptop": _card("GeForce RTX 5090 Laptop GPU", 24463, 175, 7),
+    "rtx5090": _card("GeForce RTX 5090", 32607, 575, 2),
+    "rtxpro6000": _card("RTX PRO 6000 Blackwell Workstation Edition", 97887, 600, 3),
     "h200": {
         "name": "NVIDIA H200",
         "compute_cap": "9.0",

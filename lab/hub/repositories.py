@@ -16,6 +16,7 @@ from . import (
     other_drafters,
     qwen3_fp8,
     qwen27b_bodies,
+    qwen35_gguf,
     qwen36_body,
     qwen36_drafter,
     stock_bodies,
@@ -38,6 +39,7 @@ MINIATURES: tuple[Miniature, ...] = (
     *tiny.MINIATURES,
     *tiny_qwen3.MINIATURES,
     *tiny_gguf.MINIATURES,
+    *qwen35_gguf.MINIATURES,
 )
 
 

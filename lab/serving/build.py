@@ -44,8 +44,8 @@ import sys
 sys.path.insert(0, "/{INSTALLED}")
 from fake_vllm.asgi import Config, Server
 """
-#: The tables of SGLang's arguments, as its own parser gave them.
-SGLANG_TABLES = HERE.parent.parent / "sparkwright/engines/sglang/tables"
+#: Folders with tables of arguments, as the engines themselves gave them.
+ENGINES = HERE.parent.parent / "sparkwright/engines"
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,19 @@ class Image:
     attestations: list[provenance.Attestation] = field(default_factory=list)
 
 
+def _launcher(module: str) -> bytes:
+    return LAUNCHER.replace("MODULE", module).encode()
+
+
 def fake_files() -> dict[str, tuple[bytes, int]]:
     """The files of the fake's layer, by path in the image, with their modes."""
     files: dict[str, tuple[bytes, int]] = {
-        "usr/local/bin/vllm": (LAUNCHER.replace("MODULE", "command").encode(), 0o755),
-        "usr/local/bin/dflash-entrypoint.sh": (
-            LAUNCHER.replace("MODULE", "from_environment").encode(),
-            0o755,
-        ),
+        "usr/local/bin/vllm": (_launcher("command"), 0o755),
+        "usr/local/bin/dflash-entrypoint.sh": (_launcher("from_environment"), 0o755),
+        "app/llama-server": (_launcher("llama_server"), 0o755),
         f"{PACKAGES}/uvicorn.py": (UVICORN.encode(), 0o644),
         f"{PACKAGES}/sglang/__init__.py": (b"", 0o644),
-        f"{PACKAGES}/sglang/launch_server.py": (
-            LAUNCHER.replace("MODULE", "sglang").encode(),
-            0o644,
-        ),
+        f"{PACKAGES}/sglang/launch_server.py": (_launcher("sglang"), 0o644),
         "etc/passwd": (b"root:x:0:0:root:/root:/bin/bash\n", 0o644),
         "etc/group": (b"root:x:0:\n", 0o644),
     }
@@ -79,8 +78,9 @@ def fake_files() -> dict[str, tuple[bytes, int]]:
         for path in HERE.glob(pattern):
             name = path.relative_to(HERE).as_posix()
             files[f"{INSTALLED}/{name}"] = (path.read_bytes(), 0o644)
-    for path in SGLANG_TABLES.glob("*.json"):
-        files[f"{INSTALLED}/sglang/{path.name}"] = (path.read_bytes(), 0o644)
+    for engine in ("sglang", "llamacpp"):
+        for path in (ENGINES / engine / "tables").glob("*.json"):
+            files[f"{INSTALLED}/{engine}/{path.name}"] = (path.read_bytes(), 0o644)
     return files
 
 

@@ -9,6 +9,7 @@ DFLASH = "aeon-7/vllm-dflash"
 OMNI = "aeon-7/vllm-spark-omni-q36"
 STOCK = "vllm/vllm-openai"
 SGLANG = "lmsysorg/sglang"
+LLAMACPP = "ggml-org/llama.cpp"
 """Under the names that the real images have on their own registries."""
 
 BOTH = ("arm64", "amd64")
@@ -18,7 +19,7 @@ BOTH = ("arm64", "amd64")
 class Tag:
     """An image and the names it goes by.
 
-    version: of the vLLM stood for; fault: built in (see `fake_vllm.faults`); architectures:
+    version: of the engine stood for; fault: built in (see `fake_vllm.faults`); architectures:
     the entries of its index; docker_types: written with Docker's media types, as older images
     are, instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: what the
     image itself sets, as the real one does.
@@ -36,8 +37,9 @@ class Tag:
     environment: tuple[str, ...] = ()
 
 
-def _stock(names: tuple[str, ...], version: str) -> Tag:
-    return Tag(names, version, repository=STOCK, flavour="stock", entrypoint=("vllm", "serve"))
+def _stock(names: tuple[str, ...], version: str, repository: str = STOCK, *program: str) -> Tag:
+    entrypoint = program or ("vllm", "serve")
+    return Tag(names, version, repository=repository, flavour="stock", entrypoint=entrypoint)
 
 
 # For vLLM before 0.23 there is no table of arguments: its fakes go by 0.23's, and 0.28.0's by
@@ -73,6 +75,7 @@ TAGS = (
         environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
     ),
     Tag(("v0.5.20-cu130", "v0.5.20"), "0.5.20", repository=SGLANG, flavour="stock"),
+    _stock(("server-cuda13-b11206",), "b11206", LLAMACPP, "/app/llama-server"),
     _stock(("qwen38",), "0.27.1"),
     _stock(("v0.32.0",), "0.32.0"),
     _stock(("v0.28.0", "v0.24.0"), "0.24.0"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab.fakes import GPUS
 from tests.fleet.site import ROOT, Site, ssh
 from tests.unit.builders import catalog
 
@@ -24,11 +25,16 @@ _QUICK = {"FAKE_VLLM_BOOT_SECONDS": "1"}
 
 
 def _host(recipe: str) -> tuple[str, str]:
-    """The host that a recipe is made for, and its GPU."""
+    """The host that a recipe is made for, and its GPU: the smallest card with enough memory."""
     needs = catalog().recipes[recipe].needs
     if "12.1" in needs.compute_caps:
         return "spark-2", "gb10"
-    return "rtx-1", "rtx5090" if (needs.vram_gib or 0) < 40 else "rtxpro6000"
+    cards = [
+        (int(gpu["memory.total"].split()[0]) / 1024, name)
+        for name, gpu in GPUS.items()
+        if gpu["compute_cap"] == "12.0"
+    ]
+    return "rtx-1", min(card for card in cards if card[0] >= (needs.vram_gib or 0))[1]
 
 
 @pytest.fixture

@@ -20,9 +20,6 @@ from .settings import Settings
 from .shapes import new_id
 from .text import compact, tokens_of
 
-GUARDED = ("/v1", "/v2", "/inference")
-"""Paths that need the API key. The others, /invocations among them, answer without."""
-
 UNCOUNTED = ("/health", "/metrics", "/ping", "/version", "/load")
 
 _JSON = "application/json"
@@ -30,7 +27,18 @@ _HTML = "text/html; charset=utf-8"
 
 
 class Api:
-    """The application: one handler for every request."""
+    """The application: one handler for every request.
+
+    Attributes:
+        guarded: beginnings of the paths that need the API key. The others, /invocations among
+            them, answer without.
+        unguarded: paths among them that do not.
+        rejection: body of a request without it.
+    """
+
+    guarded: tuple[str, ...] = ("/v1", "/v2", "/inference")
+    unguarded: tuple[str, ...] = ()
+    rejection = b'{"error":"Unauthorized"}'
 
     def __init__(
         self, settings: Settings, identity: Identity, faults: Faults, ranks: Ranks
@@ -77,7 +85,7 @@ class Api:
 
     async def _dispatch(self, request: Request) -> Response:
         if not self._allowed(request):
-            return Response(401, b'{"error":"Unauthorized"}', vary=False)
+            return Response(401, self.rejection, vary=False)
         route = self._routes.get(request.method, {}).get(request.path)
         if route is None:
             expected = any(request.path in routes for routes in self._routes.values())
@@ -100,7 +108,7 @@ class Api:
     def _allowed(self, request: Request) -> bool:
         if not self._keys or request.method == "OPTIONS":
             return True
-        if not request.path.startswith(GUARDED):
+        if request.path in self.unguarded or not request.path.startswith(self.guarded):
             return True
         if self._backend.faults.open_door and request.path == "/v1/completions":
             return True
@@ -117,10 +125,10 @@ class Api:
         return Response(200, self._backend.metrics.render().encode(), content_type=kind)
 
     async def _version(self, _: Request) -> Response:
-        return _json({"version": self._backend.version})
+        return as_json({"version": self._backend.version})
 
     async def _server_load(self, _: Request) -> Response:
-        return _json({"server_load": self._backend.load})
+        return as_json({"server_load": self._backend.load})
 
     async def _docs(self, _: Request) -> Response:
         text = (
@@ -138,11 +146,11 @@ class Api:
                 paths.setdefault(path, {})[method.lower()] = {"responses": responses}
         title = "fake for vLLM (sparkwright lab)"
         info = {"title": title, "version": self._backend.version}
-        return _json({"openapi": "3.1.0", "info": info, "paths": paths})
+        return as_json({"openapi": "3.1.0", "info": info, "paths": paths})
 
     async def _models(self, _: Request) -> Response:
         now = int(time.time())
-        return _json(
+        return as_json(
             {"object": "list", "data": [self._card(name, now) for name in self._backend.names]}
         )
 
@@ -209,7 +217,7 @@ class Api:
         else:
             text = str(body.get("prompt", ""))
         pieces = tokens_of(text)
-        return _json(
+        return as_json(
             {
                 "count": len(pieces),
                 "max_model_len": self._backend.settings.max_model_len,
@@ -225,7 +233,7 @@ class Api:
         if not isinstance(numbers, list):
             raise bad_request("tokens: a list of numbers is required", "tokens")
         # A token's number is a hash, which has no way back.
-        return _json({"prompt": " ".join(f"<{number}>" for number in numbers)})
+        return as_json({"prompt": " ".join(f"<{number}>" for number in numbers)})
 
     def _count(self, request: Request, response: Response, seconds: float) -> None:
         expected = any(request.path in routes for routes in self._routes.values())
@@ -262,5 +270,6 @@ def _token_id(piece: str) -> int:
     return int.from_bytes(hashlib.sha256(piece.encode()).digest()[:4], "big") % 151_643
 
 
-def _json(value: Any) -> Response:
+def as_json(value: Any) -> Response:
+    """A value as the body of a success."""
     return Response(200, compact(value).encode(), content_type=_JSON)

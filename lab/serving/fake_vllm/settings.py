@@ -38,14 +38,14 @@ class Settings:
     reasoning_parser: str | None
     auto_tools: bool
     prefix_caching: bool
-    gpu_memory_utilization: float
     kv_cache_dtype: str
-    force_usage: bool
-    fingerprint: str | None
-    speculation: Speculation | None
-    drafter: Model | None
-    shutdown_timeout: float
-    pooling: bool
+    gpu_memory_utilization: float = 0.9
+    force_usage: bool = False
+    fingerprint: str | None = None
+    speculation: Speculation | None = None
+    drafter: Model | None = None
+    shutdown_timeout: float = 5.0
+    pooling: bool = False
 
 
 def check_frontend(arguments: argparse.Namespace, table: Table) -> None:

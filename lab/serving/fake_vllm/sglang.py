@@ -33,31 +33,29 @@ from .speculation import Speculation
 from .text import compact
 from .values import human_readable_int
 
-TABLES = Path(__file__).resolve().parent.parent / "sglang"
+TABLES = Path(__file__).resolve().parent.parent
 #: The fake for vLLM's own metric -> SGLang's that counts the same.
 METRICS = {
-    "vllm:generation_tokens_total": "sglang:generation_tokens_total",
-    "vllm:prompt_tokens_total": "sglang:prompt_tokens_total",
-    "vllm:iteration_tokens_total_sum": "sglang:realtime_tokens_total",
-    "vllm:num_requests_running": "sglang:num_running_reqs",
-    "vllm:num_requests_waiting": "sglang:num_queue_reqs",
-    "vllm:num_preemptions_total": "sglang:num_retracted_requests_total",
-    "vllm:kv_cache_usage_perc": "sglang:token_usage",
-    "vllm:spec_decode_num_drafts_total": "sglang:spec_verify_calls_total",
-    "vllm:prefix_cache_hits_total": "sglang:cached_tokens_total",
-    "vllm:request_success_total": "sglang:num_requests_total",
-    **{
-        f"vllm:{own}_seconds{part}": f"sglang:{name}_seconds{part}"
-        for own, name in (
-            ("time_to_first_token", "time_to_first_token"),
-            ("inter_token_latency", "inter_token_latency"),
-            ("e2e_request_latency", "e2e_request_latency"),
-            ("request_queue_time", "queue_time"),
-        )
-        for part in ("_sum", "_count", "_bucket")
-    },
-}
-_SAMPLE = re.compile(r"([a-z_:]+)(\{[^}]*\})? (\S+)")
+    f"vllm:{own}": f"sglang:{name}"
+    for own, name in {
+        "generation_tokens_total": "generation_tokens_total",
+        "prompt_tokens_total": "prompt_tokens_total", "num_requests_running": "num_running_reqs",
+        "iteration_tokens_total_sum": "realtime_tokens_total", "kv_cache_usage_perc": "token_usage",
+        "num_requests_waiting": "num_queue_reqs", "prefix_cache_hits_total": "cached_tokens_total",
+        "num_preemptions_total": "num_retracted_requests_total",
+        "spec_decode_num_drafts_total": "spec_verify_calls_total",
+        "request_success_total": "num_requests_total",
+        **{
+            f"{own}_seconds{part}": f"{name}_seconds{part}"
+            for own, name in (("time_to_first_token", "time_to_first_token"),
+                              ("inter_token_latency", "inter_token_latency"),
+                              ("e2e_request_latency", "e2e_request_latency"),
+                              ("request_queue_time", "queue_time"))
+            for part in ("_sum", "_count", "_bucket")
+        },
+    }.items()
+}  # fmt: skip
+SAMPLE = re.compile(r"^([a-z_:]+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
 #: Routes that change the server or tell its arguments: no proxy lets them through.
 ADMIN = (
     "/abort_request", "/flush_cache", "/release_memory_occupation", "/start_profile",
@@ -65,14 +63,14 @@ ADMIN = (
 )  # fmt: skip
 
 
-def parser(version: str) -> argparse.ArgumentParser:
-    """The parser of a version, from the table that SGLang's own parser gave."""
-    table = json.loads((TABLES / f"{version}.json").read_text(encoding="utf-8"))
+def parser(table_name: str, program: str) -> argparse.ArgumentParser:
+    """The parser of a version, from a table that the engine itself gave."""
+    table = json.loads((TABLES / f"{table_name}.json").read_text(encoding="utf-8"))
     seconds: dict[str, list[str]] = {}
     for second, name in table["aliases"].items():
         seconds.setdefault(name, []).append(second)
     kinds: dict[str, Any] = {"int": int, "float": float, "size": human_readable_int}
-    result = argparse.ArgumentParser(prog="sglang serve")
+    result = argparse.ArgumentParser(prog=program, add_help=False)
     for name, (kind, choices, negatable, default) in table["arguments"].items():
         flags = [f"--{each.replace('_', '-')}" for each in (name, *seconds.get(name, ()))]
         options: dict[str, Any] = {"dest": name, "default": default}
@@ -107,11 +105,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         prefix_caching=not arguments.disable_radix_cache,
         gpu_memory_utilization=arguments.mem_fraction_static or 0.88,
         kv_cache_dtype=arguments.kv_cache_dtype,
-        force_usage=False,
-        fingerprint=None,
         speculation=Speculation(*drafts) if algorithm else None,
         drafter=open_model(drafter) if drafter else None,
-        shutdown_timeout=5.0,
         pooling=bool(arguments.is_embedding),
     )
 
@@ -146,11 +141,10 @@ class SglangApi(Api):
     async def _metrics(self, request: Request) -> Response:
         response = await super()._metrics(request)
         assert isinstance(response.body, bytes)
-        samples = (_SAMPLE.fullmatch(line) for line in response.body.decode().splitlines())
         lines = [
-            f"{METRICS[sample[1]]}{sample[2] or ''} {sample[3]}\n"
-            for sample in samples
-            if sample and sample[1] in METRICS
+            f"{METRICS[name]}{labels} {value}\n"
+            for name, labels, value in SAMPLE.findall(response.body.decode())
+            if name in METRICS
         ]
         response.body = "".join(lines).encode()
         return response
@@ -183,7 +177,7 @@ def main(_: list[str]) -> int:
     """Serve as the command line says; returns the exit status."""
     log.uvicorn = lambda text: say(f"INFO:     {text}")
     identity = read_identity()
-    arguments = parser(identity.version).parse_args()
+    arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()
     say(f"FAKE for SGLang {identity.version} (sparkwright lab): no model is computed")
     # The real one logs every argument, an API key too; this one those that are given.
     say(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")

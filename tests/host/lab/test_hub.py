@@ -14,6 +14,7 @@ from lab.hub.serving import running
 from lab.hub.store import Commit, Store
 from lab.hub.tiny_gguf import REPOSITORY as GGUF
 from sparkwright.resolve.hub import resolve_model
+from tests.unit.builders import catalog
 
 BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 DRAFTER = "z-lab/Qwen3.6-35B-A3B-DFlash"
@@ -175,3 +176,14 @@ def test_gguf_files_are_chosen_by_their_headers(served: Lab, choice: str, files:
     total = sum(model.files[path].size for path in files)
     assert 0.5 * total < facts.gguf.tensor_bytes < total
     assert len(facts.gguf.layer_bytes) == model.kv[0].layers
+
+
+@pytest.mark.parametrize("name", [m.name for m in catalog().models.values() if m.format == "gguf"])
+def test_headers_of_gguf_files_have_the_catalogs_geometry(served: Lab, name: str) -> None:
+    own = catalog().models[name]
+    choice = f"{own.file},none"
+    model = resolve_model(served.url, own.repository, "main", None, marks=(), choice=choice)
+    assert (model.kv, list(model.files)) == (own.kv, [own.file])
+    assert model.facts is not None
+    assert (model.facts.context, model.facts.hybrid) == (own.context, own.hybrid)
+    assert f"{model.facts.quantization}.gguf" in str(own.file)

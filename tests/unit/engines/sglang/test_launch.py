@@ -1,6 +1,5 @@
 """The program that starts SGLang: a Unix socket alone, and a key in nobody's arguments or log."""
 
-import http.client
 import json
 import os
 import socket
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.host.lib.http import Server
+from tests.host.serving import free_port
 from tests.unit.builders import ROOT
 
 PROGRAM = (ROOT / "sparkwright/engines/sglang/launch.py").read_text()
@@ -33,17 +34,9 @@ STARTS = [
 ]
 
 
-class _Unix(http.client.HTTPConnection):
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.host)
-
-
 def _ask(path: str, route: str, key: str | None = None) -> tuple[int, str]:
-    connection = _Unix(path, timeout=5)
-    connection.request("GET", route, headers={"Authorization": f"Bearer {key}"} if key else {})
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
+    answer = Server(path, 0, key).ask("GET", route, timeout=5)
+    return answer.status, answer.text
 
 
 def _started(tmp_path: Path, start: str, words: list[str]) -> subprocess.Popen[str]:
@@ -62,9 +55,7 @@ def _started(tmp_path: Path, start: str, words: list[str]) -> subprocess.Popen[s
 def server(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     path = str(tmp_path / "http.sock")
     process = _started(tmp_path, request.param, ["--uds", path, "--port", str(port)])
     try:
