@@ -34,7 +34,8 @@ _BY_KEY = {"PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no"}
 _BY_PASSWORD = {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes",
                 "KbdInteractiveAuthentication": "yes",
                 "PreferredAuthentications": "password,keyboard-interactive"}  # fmt: skip
-#: The last of ssh's jump hosts: ``[USER@]HOST[:PORT]``.
+#: Jump hosts on a way, at most; and the last of them: ``[USER@]HOST[:PORT]``.
+_JUMPS = 8
 _JUMP = re.compile(
     r"((?P<ssh_user>.+)@)?(\[(?P<address>.+)\]|(?P<ssh_hostname>[^:]+))(:(?P<ssh_port>\d+))?"
 )
@@ -62,6 +63,7 @@ class Login:
         made_key: the private key that was made, where the user had none.
         jumps: the jump hosts on the way there, as ssh's ProxyJump; those of ssh_config without.
         beyond: the host that is behind it, for a jump host.
+        depth: how many hosts are behind it.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Login:
     made_key: Path | None = None
     jumps: str = ""
     beyond: str = ""
+    depth: int = 0
     _typed: list[str] = field(default_factory=list, repr=False)
     _refused: bool = False
 
@@ -136,12 +139,16 @@ class Login:
     def _open_jump(self) -> None:
         """See that a key opens the last jump host, too: a deploy logs in there by keys alone."""
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
-        if last == "none" or not (match := _JUMP.fullmatch(last)):
+        # Of jump hosts that lead to each other ssh itself has a message.
+        if last == "none" or self.depth == _JUMPS or not (match := _JUMP.fullmatch(last)):
             return
         parts = {key: value for key, value in match.groupdict().items() if value}
         address = parts.setdefault("ssh_hostname", parts.pop("address", ""))
         file = {key: self.data[key] for key in ("ssh_config_file",) if key in self.data}
-        jump = Login(address, {**file, **parts}, self.ask, jumps=before, beyond=self.name)
+        jump = Login(
+            address, {**file, **parts}, self.ask,
+            jumps=before, beyond=self.name, depth=self.depth + 1,
+        )  # fmt: skip
         jump._by_key("true")
         self.made_key = jump.made_key
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -277,6 +278,11 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
+    # A terminal that is closed is no agreement either.
+    ends = [number for number in (signal.SIGHUP, signal.SIGTERM)
+            if signal.getsignal(number) is signal.SIG_DFL]  # fmt: skip
+    for number in ends:
+        signal.signal(number, signal.default_int_handler)
     _rewrite(inventory, after)
     changed: dict[Path, tuple[str | None, str | None]] = {inventory: (before, after)}
     try:
@@ -295,6 +301,8 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
             if former != present == _text(file):
                 _rewrite(file, former)
         raise
+    for number in ends:
+        signal.signal(number, signal.SIG_DFL)
     return reports
 
 

@@ -291,6 +291,8 @@ class Engine:
         unproven: why nothing of it counts as tried; empty once the real engine ran.
         drafter: argument whose value is the drafter; empty where it is a part of another one's.
         one_name: whether it lists a model under one name alone.
+        name_mark: a character that no served name can have.
+        media_list: whether a version fetches media of the hosts of a list alone.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
         weights_gib: returns the GiB of a model's weights in the GPU's memory; None where no size is
@@ -334,6 +336,8 @@ class Engine:
     unproven: str = ""
     drafter: str = ""
     one_name: bool = False
+    name_mark: str = ""
+    media_list: Callable[[str | None], bool] = lambda _: True
     limits: Callable[[Mapping[str, Any]], Limits]
     weights_gib: Callable[[Model, Arguments], float | None]
     kv_bytes: Callable[[Model, Arguments, int], float | None]

@@ -118,7 +118,7 @@ class Arguments:
         elif name == "hf_file" and given:  # which file of the model
             self.values[name] = given[0]
         elif name in ("served_model_name", "alias"):
-            self.served_names = tuple(given if name != "alias" else given[0].split(","))
+            self.served_names = tuple(given if name != "alias" else ",".join(given).split(","))
         elif setting := self.parser.own_setting(name):
             if (name, *given) not in _USUAL:
                 hidden = option if "key" in name else f"{option} {' '.join(given)}"

@@ -47,7 +47,7 @@ def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
         # Without a terminal: a line where something else begins, with what the boot before took.
         site.rollout(soak_seconds=12)
         run = site.deploy("--limit", HOST, "--data", f"image_tag={NEW}")
-        restarted = site.sparkwright("restart", HOST, "--yes")
+        restarted = site.sparkwright("restart", "inventory/virtual.py", HOST, "--yes")
     finally:
         site.reset()
     phase = r"qwen36: capturing graphs for \d+ s \(\d+ s last time\)"

@@ -73,5 +73,5 @@ def _origin(context: Context, key: str) -> str:
     kind, _, rest = key.partition(".")
     if kind in ("arguments", "environment"):
         kind = f"{kind.removesuffix('s')}.{rest.partition('.')[0]}"
-    origin = context.service.origins.get(kind, f"recipe {context.service.recipe}")
+    origin = context.service.origins.get(kind, f"recipe {context.service.recipe.name}")
     return origin.partition(":")[0]

@@ -96,6 +96,24 @@ def _one_name(context: Context) -> Iterator[Symptom]:
         yield Symptom("one-served-name", case, count=len(names), first=names[0])
 
 
+@check("served-name-mark")
+def _mark(context: Context) -> Iterator[Symptom]:
+    for name in context.service.served_names:
+        if (mark := context.engine.name_mark) and mark in name:
+            yield Symptom(name=name, mark=mark, near=name.replace(mark, "-"))
+
+
+@check("media-without-list")
+def _media(context: Context) -> Iterator[Symptom]:
+    settings = context.service.settings
+    if context.engine.media_list(context.version):
+        return
+    if settings.media_domains:
+        yield Symptom(setting="media_domains")
+    elif settings.outgoing and {"image", "video"} & {*context.body.capabilities}:
+        yield Symptom(setting="outgoing")
+
+
 @check("old-tag")
 def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     tag, tags = context.service.image.tag, context.image.tags

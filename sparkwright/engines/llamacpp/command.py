@@ -5,8 +5,11 @@ from collections.abc import Iterator, Mapping
 from sparkwright.catalog import ArgumentValue
 from sparkwright.engines.command_line import argument_words
 from sparkwright.engines.engine import Command, Launch
-from sparkwright.engines.llamacpp.arguments import DATA
+from sparkwright.engines.llamacpp.arguments import DATA, PARSER
 from sparkwright.findings.user_error import Fault
+
+#: For an image whose build nobody knows: names by the newest table.
+_ANY = "b9999999"
 
 
 def command(launch: Launch) -> Command:
@@ -26,7 +29,8 @@ def command(launch: Launch) -> Command:
     # Nothing is fetched at a start; the page and its tools are no route of ours.
     words += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
-        words += argument_words(key, value)
+        # A short name such as -ngl has one dash: the long one is written.
+        words += argument_words(PARSER.spelling(key, launch.version or _ANY), value)
     return Command(words, {**environment, **launch.environment})
 
 

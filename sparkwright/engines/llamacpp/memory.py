@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.catalog import ArgumentValue, Model
+from sparkwright.catalog.entries import KvLayers
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
 from sparkwright.engines.llamacpp.arguments import DATA
@@ -14,6 +15,8 @@ from sparkwright.text.sizes import GIB
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
+#: Slots and tokens of a step where nothing is written: they add to the cells of a sliding window.
+_SLOTS, _BATCH, _PAD = 4, 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096
 #: GiB of weights outside of the GPU that are worth a word.
@@ -29,9 +32,20 @@ def kv_bytes(
     if not model.kv or None in widths:
         return None
     return sum(filter(None, widths)) * sum(
-        layer.layers * layer.heads * layer.head_dim * min(tokens, layer.window or tokens)
+        layer.layers * layer.heads * layer.head_dim * _cells(layer, arguments, tokens)
         for layer in model.kv
     )
+
+
+def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], tokens: int) -> int:
+    """Tokens that a layer keeps: a window keeps that of each slot, and a step's (by
+    src/llama-kv-cache-iswa.cpp of ggml-org/llama.cpp)."""
+    if not layer.window or arguments.get("swa_full"):
+        return tokens
+    slots = amount(arguments.get("parallel")) or _SLOTS
+    step = amount(arguments.get("ubatch_size")) or _BATCH
+    cells = layer.window * (slots if slots > 0 else _SLOTS) + step
+    return min(tokens, int(cells + _PAD - 1) // _PAD * _PAD)
 
 
 def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
@@ -64,7 +78,12 @@ def fitting_context(
     room = (pool - weights - OVERHEAD_GIB) * GIB
     if room >= whole:
         return context
-    return max(0, int(room / whole * context) // _STEP * _STEP)
+    # What sliding windows keep is the same for every context.
+    full = [layer for layer in model.kv if _cells(layer, arguments, context) == context]
+    growing = kv_bytes(model.model_copy(update={"kv": tuple(full)}), arguments, context) or 0.0
+    if not growing or room < whole - growing:
+        return 0
+    return int((room - whole + growing) / growing * context) // _STEP * _STEP
 
 
 @check("llamacpp-memory", "llamacpp-layers-in-ram")

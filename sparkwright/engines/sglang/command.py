@@ -44,9 +44,14 @@ def command(launch: Launch) -> Command:
 
 def _media_words(launch: Launch) -> list[str]:
     """The hosts whose media it fetches; none where a version is known to lack it."""
-    if (0, 0, 0) < release(launch.version or "") < _HAS_DOMAINS:
+    if not has_media_list(launch.version):
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]
+
+
+def has_media_list(version: str | None) -> bool:
+    """Whether a version has a list of the hosts that it fetches media from."""
+    return not (0, 0, 0) < release(version or "") < _HAS_DOMAINS
 
 
 def _rank_words(rank: Rank) -> list[str]:

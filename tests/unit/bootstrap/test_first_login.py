@@ -227,6 +227,13 @@ def _behind(folder: Path, **jump: Any) -> Iterator[tuple[Login, Person, Box, Box
         yield _login(folder, server, person, config), person, first, server
 
 
+def test_jump_hosts_that_lead_to_each_other_end_with_a_message(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host a\n ProxyJump b\nHost b\n ProxyJump a\n")
+    with pytest.raises(UserError):
+        Login("a", {"ssh_config_file": str(config)}, None).open()
+
+
 def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) -> None:
     with _behind(tmp_path) as (login, person, jump, server):
         login.open()

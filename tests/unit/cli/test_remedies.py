@@ -44,7 +44,8 @@ def applied(host: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in change.items():
         name = re.sub(r"^(arguments|environment)\.", "", name)
         first, _, rest = name.partition(".")
-        if first in ("recipe", "image_tag", "bind", "proxy", "served_names", "smoke"):
+        if first in ("recipe", "image_tag", "bind", "proxy", "served_names", "smoke",
+                     "media_domains"):  # fmt: skip
             (service.setdefault("smoke", {}) if rest else service)[rest or first] = value
             for key in ("image_tag",) if first == "recipe" else (first,) if value is None else ():
                 service.pop(key, None)

@@ -2,6 +2,7 @@
 logins are faked here."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -207,9 +208,9 @@ def test_a_site_elsewhere_and_a_model_by_its_name(world: World, tmp_path: Path) 
     assert "already" in _up("spark-1", "--recipe", "other", "--yes").output
 
 
-@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("stops", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM, None])
 def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
-    world: World, monkeypatch: pytest.MonkeyPatch, *, stops: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, stops: signal.Signals | None
 ) -> None:
     _up("spark-1", "--yes")
     before, lock = Path("inventory/lab.py").read_text(), Path("fleet.lock").read_text()
@@ -217,7 +218,7 @@ def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
     def confirm(*_: Any, **__: Any) -> bool:
         assert "spark-2" in Path("inventory/lab.py").read_text()
         if stops:
-            raise KeyboardInterrupt
+            signal.raise_signal(stops)
         return False
 
     monkeypatch.setattr(up, "_on_a_terminal", lambda: True)

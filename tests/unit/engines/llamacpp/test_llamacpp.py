@@ -137,6 +137,30 @@ def test_weights_on_the_gpu_are_those_of_its_layers(arguments: dict[str, Any], g
     assert memory.weights_gib(model, arguments) == pytest.approx(gib * 1e9 / GIB)
 
 
+@pytest.mark.parametrize("pool", [7.9, 9.0, 11.9, 15.9, 23.8])
+def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> None:
+    """The window's layers keep as much for a short context as for a long one."""
+    kv = (KvLayers(layers=8, heads=8, head_dim=256),
+          KvLayers(layers=40, heads=8, head_dim=256, window=1024))  # fmt: skip
+    update = {"kv": kv, "size_gib": 6.8, "context": 131072, "gguf": None}
+    model = catalog().models["qwen35-9b-gguf-q4"].model_copy(update=update)
+    tokens = memory.fitting_context(model, {}, pool)
+    assert tokens is not None
+    cache = (memory.kv_bytes(model, {}, tokens) or 0) / GIB
+    assert not tokens or 6.8 + memory.OVERHEAD_GIB + cache <= pool
+    assert bool(tokens) is (pool > 9.5)
+    more = (memory.kv_bytes(model, {}, tokens + 2048) or 0) / GIB
+    assert tokens in (0, 131072) or 6.8 + memory.OVERHEAD_GIB + more > pool
+
+
+def test_short_names_are_written_as_long_ones() -> None:
+    """``-ngl`` has one dash, and llama-server knows no ``--ngl``."""
+    settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
+    words = container_command(plan({"s": settings}).services[0]).arguments
+    assert words[words.index("50") - 1] == "--n-gpu-layers"
+    assert words[words.index("4096") - 1] == "--ctx-size"
+
+
 @cases("types", "bytes_of_a_number")
 def test_the_cache_is_as_wide_as_its_types(types: dict[str, str], bytes_of_a_number: float) -> None:
     model = catalog().models["qwen35-9b-gguf-q4"]
