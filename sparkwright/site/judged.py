@@ -102,7 +102,7 @@ def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Fin
     names: dict[tuple[str, ...], str] = {}
     for name, data in everyone.items():
         way = (_text(data.get(key)) for key in ("ssh_config_file", "ssh_paramiko_connect_kwargs"))
-        address = ssh_address(name, data).lower(), str(data.get("ssh_port") or 22), *way
+        address = ssh_address(name, data).lower(), _text(data.get("ssh_port") or 22), *way
         if (other := names.setdefault(address, name)) != name:
             facts = {"address": address[0], "other": other}
             yield _MESSAGES.mistake("one-address", "ssh_hostname", name, **facts)

@@ -58,6 +58,7 @@ def test_inventories(data: bytes) -> None:
 @many
 @given(data=grammars.group_data)
 @example(data=f"ssh_paramiko_connect_kwargs = {Deep(3000)!r}".encode())
+@example(data=f"ssh_port = {Deep(3000)!r}".encode())
 def test_group_data(data: bytes) -> None:
     _run({"group_data/all.py": data}, "check", "inventory/lab.py")
 
