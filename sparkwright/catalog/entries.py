@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -255,6 +255,8 @@ class Image(data.Data):
 Format = Literal[
     "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16", "gguf"
 ]
+#: Formats of models in safetensors.
+SAFETENSORS = tuple(form for form in get_args(Format) if form != "gguf")
 
 #: What a model can do beside text; ``thinking-only`` thinks first, whatever a request says.
 Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
@@ -274,6 +276,10 @@ class KvLayers(data.Data):
     heads: int = Field(gt=0)
     head_dim: int = Field(gt=0)
     window: int | None = Field(default=None, gt=0)
+
+    def numbers(self, tokens: int) -> int:
+        """Numbers in the keys of a sequence of so many tokens; its values have as many."""
+        return self.layers * self.heads * self.head_dim * min(tokens, self.window or tokens)
 
 
 class Sampling(data.Data):

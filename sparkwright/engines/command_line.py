@@ -7,8 +7,15 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sparkwright.engines.tables import release
+
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog.data import ArgumentValue
+    from sparkwright.engines.engine import Launch
+
+#: vLLM and SGLang take an empty list of media domains for every domain; this one can never exist
+#: (RFC 6761).
+_NO_DOMAIN = ("media.invalid",)
 
 
 def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
@@ -48,3 +55,20 @@ def argument_words(key: str, value: ArgumentValue) -> list[str]:
     if isinstance(value, list):
         return [flag, *map(str, value)]
     return [flag, str(value)]
+
+
+def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
+    """Whether a version has a list of the hosts that it fetches media from.
+
+    Args:
+        version: one that is no number, such as nightly, counts as new.
+        first: the first version that has it.
+    """
+    return not (0, 0, 0) < release(version or "") < first
+
+
+def media_words(launch: Launch, first: tuple[int, int, int]) -> list[str]:
+    """The hosts whose media an engine fetches; none where a version is known to lack the list."""
+    if not has_media_list(launch.version, first):
+        return []
+    return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]

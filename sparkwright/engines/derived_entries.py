@@ -1,11 +1,12 @@
 """Entries of the catalog from a model's own files, as far as every engine has them alike."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from sparkwright.catalog import Alias, Model
+from sparkwright.catalog import Alias, ArgumentValue, Model, Recipe
 from sparkwright.catalog.entries import Capability, License, Sampling
-from sparkwright.engines.derivation import DerivedFact, Subject
+from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
+from sparkwright.engines.derivation import Derivation, Derived, DerivedFact, Subject
 from sparkwright.text.sizes import GIB
 
 
@@ -51,6 +52,26 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
         if facts.license else None,
         source=subject.config,
     )  # fmt: skip
+
+
+def derived(
+    subject: Subject,
+    model: Model,
+    recipe: Recipe,
+    arguments: Mapping[str, tuple[ArgumentValue, str]],
+    facts: Iterable[DerivedFact],
+) -> Derived:
+    """The service with its recipe; a model that thinks whatever it is asked has time for it.
+
+    Args:
+        arguments: value and origin of each.
+    """
+    changes: dict[str, object] = {"recipe": recipe.name}
+    if "thinking-only" in model.capabilities and "smoke" not in subject.service.model_fields_set:
+        changes["smoke"] = SmokeSettings(thinking=True, max_tokens=THINKING_TOKENS)
+    origins = {key: origin for key, (_, origin) in arguments.items()}
+    service = subject.service.model_copy(update=changes)
+    return Derived(service, model, recipe, Derivation(origins, tuple(facts)))
 
 
 def aliases_of(subject: Subject, model: Model) -> dict[str, Alias]:

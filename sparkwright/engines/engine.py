@@ -95,6 +95,14 @@ class Launch:
     rank: Rank | None
     caches: str | None
 
+    def cache_variables(self, folders: Mapping[str, str]) -> dict[str, str]:
+        """Variables with the folders of boot caches; none without boot caches.
+
+        Args:
+            folders: variable -> folder below the directory of boot caches.
+        """
+        return {name: self.caches + folder for name, folder in folders.items() if self.caches}
+
 
 @dataclass(frozen=True)
 class Command:
@@ -263,6 +271,14 @@ class Configuration:
         return amount(self.effective.get(argument))
 
 
+def _stated_gib(model: Model, _: Arguments) -> float | None:
+    return model.loaded_gib or model.size_gib
+
+
+def _nothing(*_: object) -> Iterator[Any]:
+    return iter(())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Engine:
     """An engine: its names, its data and its functions.
@@ -300,7 +316,6 @@ class Engine:
         kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None where a
             model's geometry is not known.
         command: returns command line and environment of a service's container.
-        read_words: returns the arguments of a command line, each with its values as texts.
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
@@ -339,16 +354,17 @@ class Engine:
     name_mark: str = ""
     media_list: Callable[[str | None], bool] = lambda _: True
     limits: Callable[[Mapping[str, Any]], Limits]
-    weights_gib: Callable[[Model, Arguments], float | None]
+    weights_gib: Callable[[Model, Arguments], float | None] = _stated_gib
     kv_bytes: Callable[[Model, Arguments, int], float | None]
     command: Callable[[Launch], Command]
-    read_words: Callable[[Sequence[str]], dict[str, list[str]]]
-    refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]]
-    read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None]
-    rank_environment: Callable[[Rank], dict[str, str]]
+    refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]] = _nothing
+    read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None] = (
+        lambda *_: None
+    )
+    rank_environment: Callable[[Rank], dict[str, str]] = lambda _: {}
     rank_misuses: Callable[[Mapping[str, ArgumentValue | None]], Iterator[Fault]]
-    seen_faults: Callable[[Mapping[str, str], bool], Iterator[Symptom]]
-    template_marks: Callable[[], tuple[str, ...]]
+    seen_faults: Callable[[Mapping[str, str], bool], Iterator[Symptom]] = _nothing
+    template_marks: Callable[[], tuple[str, ...]] = tuple
     derive: Callable[[Subject, Advice], Derived]
 
     def probed(self, arguments: Mapping[str, Any]) -> Probes:

@@ -90,12 +90,9 @@ def choose(
 
 
 def _cache(facts: Facts) -> int:
-    """Bytes of keys and values."""
+    """Bytes of keys and values, two for each number."""
     tokens = min(TOKENS, facts[0].context or TOKENS)
-    return sum(
-        4 * kind.layers * kind.heads * kind.head_dim * min(tokens, kind.window or tokens)
-        for kind in facts[1]
-    )
+    return sum(4 * kind.numbers(tokens) for kind in facts[1])
 
 
 def models_of(sizes: Mapping[str, int]) -> list[GgufModel]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import fakes, fleet, machines
-from lab.layout import DEPOT, HOSTS, HUB_PORT, Machine
+from lab.layout import DEPOT, HOSTS, HUB_PORT, REGISTRY_PORT, Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
@@ -284,6 +284,21 @@ def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None
         return dict(json.loads(text)) if text else {}
     finally:
         connection.close()
+
+
+def push_engine(*options: str) -> None:
+    """Have a real engine for the CPU in the lab's registry."""
+    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
+    command = [sys.executable, "-m", "lab.real_engine", "push", *options, "--registry", registry]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def without_engine(host: str) -> None:
+    """Take the real engine's service off a host, and everything else of ours."""
+    # An engine that became healthy a moment ago may let the whole time pass that Docker gives it.
+    stop = "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
+    ssh(host, stop, 120)
+    bare(host)
 
 
 def release(host: str, service: str = "qwen36") -> str:

@@ -1,16 +1,13 @@
 """One model over two hosts: the real vLLM, tensor parallel over gloo, by the very same roles."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from lab import fleet, machines, network
-from lab.layout import DEPOT, REGISTRY_PORT
 from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair, empty
-from tests.fleet.site import MACHINES, ROOT, Site, bare, inside, ssh, until
+from tests.fleet.site import MACHINES, Site, inside, push_engine, ssh, until, without_engine
 
 #: Seconds that a whole start of both engines takes at most, on a machine that does other things.
 BOOT = 400
@@ -22,9 +19,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
 def pair(site: Site) -> Iterator[Pair]:
     """Two hosts that serve one model, and nothing else."""
     empty(site)
-    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
-    push = [sys.executable, "-m", "lab.real_engine", "push", "--registry", registry]
-    subprocess.run(push, cwd=ROOT, check=True)
+    push_engine()
     yield Pair(
         site, "tiny", "lab-tiny", BOOT, recipe="lab-tiny-qwen3-2-ranks", port=8010,
         first_answer_seconds=120, arguments={"max_num_seqs": 4},
@@ -32,11 +27,7 @@ def pair(site: Site) -> Iterator[Pair]:
     site.power_on()
     for host in (HEAD, FOLLOWER):
         network.link(MACHINES[host], up=True)
-        ssh(
-            host,
-            "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true",
-        )
-        bare(host)
+        without_engine(host)
 
 
 def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> None:

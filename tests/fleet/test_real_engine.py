@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.layout import DEPOT, REGISTRY_PORT
 from sparkwright.extras.bench.aiperf import find
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.user_error import UserError
 from tests.fleet.proxies import open_ports
-from tests.fleet.site import MACHINES, ROOT, Site, bare, ssh, until
+from tests.fleet.site import MACHINES, ROOT, Site, bare, push_engine, ssh, until, without_engine
 
 HOST = "spark-1"
 WORDS = ("inventory/real.py", "--limit", HOST)
@@ -43,19 +42,11 @@ def engine(site: Site) -> Iterator[Site]:
     site.power_on()
     site.repair()
     bare(HOST)
-    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
-    push = [sys.executable, "-m", "lab.real_engine", "push", "--registry", registry]
-    subprocess.run(push, cwd=ROOT, check=True)
+    push_engine()
     inventory = (site.folder / "inventory/virtual.py").read_text()
     (site.folder / "inventory/real.py").write_text(inventory + SERVICES)
     yield site
-    # An engine that became healthy a moment ago may let the whole time pass that Docker gives it.
-    ssh(
-        HOST,
-        "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true",
-        120,
-    )
-    bare(HOST)
+    without_engine(HOST)
 
 
 def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> None:

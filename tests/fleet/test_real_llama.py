@@ -1,8 +1,6 @@
 """The real llama-server with a GGUF file, computed by the CPU of a virtual host."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +8,21 @@ from typing import Any
 import pytest
 
 from lab.hub.tiny_qwen3 import WORDS
-from lab.layout import DEPOT, REGISTRY_PORT
 from lab.real_engine.llama_server import DRAFTING, RECIPE
 from sparkwright.engines import engine
 from tests.fleet.proxies import status
-from tests.fleet.site import MACHINES, ROOT, Site, bare, container, release, ssh, until
+from tests.fleet.site import (
+    MACHINES,
+    ROOT,
+    Site,
+    bare,
+    container,
+    push_engine,
+    release,
+    ssh,
+    until,
+    without_engine,
+)
 
 HOST, PORT = "spark-2", 8011
 INVENTORY = "inventory/llama.py"
@@ -38,15 +46,10 @@ def llama(site: Site) -> Iterator[Site]:
     site.power_on()
     site.repair()
     bare(HOST)
-    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
-    command = [sys.executable, "-m", "lab.real_engine", "push", "--engine", "llama-server"]
-    subprocess.run([*command, "--registry", registry], cwd=ROOT, check=True)
+    push_engine("--engine", "llama-server")
     serve(site, RECIPE)
     yield site
-    ssh(
-        HOST, "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
-    )
-    bare(HOST)
+    without_engine(HOST)
 
 
 def serve(site: Site, recipe: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.engines import DEFAULT, engine
+from sparkwright.engines.command_line import read_words
 from sparkwright.engines.engine import Engine, Limits
 from sparkwright.findings.finding import Finding, Subject
 from sparkwright.host.doctor import Examination, ServiceSeen
@@ -100,7 +101,7 @@ class Serving:
     def arguments(self) -> dict[str, str]:
         """Arguments of its container's command line."""
         parts = self.seen.container.command if self.seen.container else ()
-        read = self.engine.read_words(parts)
+        read = read_words(parts)
         return {name: " ".join(values) for name, values in read.items()}
 
     def last(self, pattern: str) -> str | None:

@@ -17,21 +17,19 @@ def command(launch: Launch) -> Command:
 
     Boot caches come first in the environment: a recipe's own variable goes before them.
     """
-    environment: dict[str, str] = {}
-    if launch.caches:
-        environment = {name: launch.caches + folder for name, folder in DATA["caches"].items()}
-    words = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
+    environment = launch.cache_variables(DATA["caches"])
+    arguments = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
     if launch.projector:
-        words += ["--mmproj", launch.projector]
+        arguments += ["--mmproj", launch.projector]
     # A path that ends in .sock is a Unix socket.
-    words += ["--host", launch.socket or launch.host]
-    words += [] if launch.socket else ["--port", str(launch.port)]
+    arguments += ["--host", launch.socket or launch.host]
+    arguments += [] if launch.socket else ["--port", str(launch.port)]
     # Nothing is fetched at a start; the page and its tools are no route of ours.
-    words += ["--offline", "--no-ui", "--metrics"]
+    arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
         # A short name such as -ngl has one dash: the long one is written.
-        words += argument_words(PARSER.spelling(key, launch.version or _ANY), value)
-    return Command(words, {**environment, **launch.environment})
+        arguments += argument_words(PARSER.spelling(key, launch.version or _ANY), value)
+    return Command(arguments, {**environment, **launch.environment})
 
 
 def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:

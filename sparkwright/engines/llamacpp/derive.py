@@ -7,10 +7,8 @@ from pathlib import Path
 from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
 from sparkwright.catalog.entries import Capability
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
-from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import (
     Advice,
-    Derivation,
     Derived,
     DerivedFact,
     Subject,
@@ -18,6 +16,7 @@ from sparkwright.engines.derivation import (
 )
 from sparkwright.engines.derived_entries import (
     aliases_of,
+    derived,
     facts_of_host,
     facts_of_sampling,
     model_of,
@@ -74,12 +73,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         ),
         arguments=given,
     )
-    changes: dict[str, object] = {"recipe": recipe.name}
-    if "thinking-only" in model.capabilities and "smoke" not in service.model_fields_set:
-        changes["smoke"] = SmokeSettings(thinking=True, max_tokens=THINKING_TOKENS)
-    origins = {key: origin for key, (_, origin) in arguments.items()}
-    derivation = Derivation(origins, tuple(_facts(subject, model, in_ram)))
-    return Derived(service.model_copy(update=changes), model, recipe, derivation)
+    return derived(subject, model, recipe, arguments, _facts(subject, model, in_ram))
 
 
 def _capabilities(subject: Subject) -> Iterator[Capability]:

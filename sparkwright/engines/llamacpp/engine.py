@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from sparkwright.engines import command_line
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.llamacpp import arguments, command, derive, limits, memory, model_checks
@@ -37,12 +36,7 @@ ENGINE = Engine(
     weights_gib=memory.weights_gib,
     kv_bytes=memory.kv_bytes,
     command=command.command,
-    read_words=command_line.read_words,
-    refused=lambda *_: iter(()),
-    read_back=lambda *_: None,
-    rank_environment=lambda _: {},
     rank_misuses=command.rank_misuses,
-    seen_faults=lambda *_: iter(()),
     template_marks=derive.marks,
     derive=derive.derive,
 )

@@ -12,9 +12,8 @@ AUTO_SLOTS = 4
 
 def limits(arguments: Mapping[str, Any]) -> Limits:
     """Limits in arguments of a plan, or of a container's command line, where values are texts."""
-    whole, slots = amount(arguments.get("ctx_size")), amount(arguments.get("parallel")) or -1
-    count = int(slots) if slots > 0 else AUTO_SLOTS
-    shared = _flag(arguments, "kv_unified", default=slots < 0)
+    whole, count = amount(arguments.get("ctx_size")), slots(arguments)
+    shared = _flag(arguments, "kv_unified", default=(amount(arguments.get("parallel")) or -1) < 0)
     drafts = str(arguments.get("spec_type") or "none")
     ranks = _flag(arguments, "reranking")
     return Limits(
@@ -29,6 +28,12 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         blind=None if _flag(arguments, "mmproj_auto", default=True) else "mmproj_auto: false",
         pools="rerank" if ranks else "embeddings" if _flag(arguments, "embeddings") else False,
     )
+
+
+def slots(arguments: Mapping[str, Any]) -> int:
+    """Requests that are served at once."""
+    number = amount(arguments.get("parallel")) or -1
+    return int(number) if number > 0 else AUTO_SLOTS
 
 
 def _flag(arguments: Mapping[str, Any], name: str, *, default: bool = False) -> bool:

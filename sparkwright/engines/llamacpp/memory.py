@@ -8,6 +8,7 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
 from sparkwright.engines.llamacpp.arguments import DATA
+from sparkwright.engines.llamacpp.limits import slots
 from sparkwright.findings.check import Symptom, check
 from sparkwright.text.sizes import GIB
 
@@ -15,8 +16,8 @@ from sparkwright.text.sizes import GIB
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
-#: Slots and tokens of a step where nothing is written: they add to the cells of a sliding window.
-_SLOTS, _BATCH, _PAD = 4, 512, 256
+#: Tokens of a step where nothing is written, and of what cells are a multiple.
+_BATCH, _PAD = 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096
 #: GiB of weights outside of the GPU that are worth a word.
@@ -42,9 +43,8 @@ def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], token
     src/llama-kv-cache-iswa.cpp of ggml-org/llama.cpp)."""
     if not layer.window or arguments.get("swa_full"):
         return tokens
-    slots = amount(arguments.get("parallel")) or _SLOTS
     step = amount(arguments.get("ubatch_size")) or _BATCH
-    cells = layer.window * (slots if slots > 0 else _SLOTS) + step
+    cells = layer.window * slots(arguments) + step
     return min(tokens, int(cells + _PAD - 1) // _PAD * _PAD)
 
 

@@ -4,18 +4,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue
-from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.command_line import argument_words, media_words
 from sparkwright.engines.engine import Command, Launch, Rank
 from sparkwright.engines.sglang.data import DATA
-from sparkwright.engines.tables import release
 from sparkwright.findings.user_error import Fault
 
 #: What listens on a Unix socket and asks for the key, before SGLang.
 LAUNCH = Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
-#: SGLang takes an empty list of media domains for every domain; this one can't exist (RFC 6761).
-_NO_DOMAIN = ("media.invalid",)
 #: The first version with a list of media domains.
-_HAS_DOMAINS = (0, 5, 18)
+HAS_DOMAINS = (0, 5, 18)
 
 
 def command(launch: Launch) -> Command:
@@ -23,40 +20,27 @@ def command(launch: Launch) -> Command:
 
     Boot caches come first in the environment: a recipe's own variable goes before them.
     """
-    folders = DATA["caches"].items() if launch.caches else ()
-    environment = {name: f"{launch.caches}{folder}" for name, folder in folders}
+    environment = launch.cache_variables(DATA["caches"])
     # /health would compute a token each time; the proxy's own check does, when nobody asks.
     environment["SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION"] = "0"
-    words = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
-    words += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]
-    words += ["--served-model-name", launch.served_names[0], "--enable-metrics"]
+    arguments = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
+    arguments += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]
+    arguments += ["--served-model-name", launch.served_names[0], "--enable-metrics"]
     # It would ask over TCP. The service's smoke test warms it up.
-    words += ["--skip-server-warmup", *_media_words(launch)]
+    arguments += ["--skip-server-warmup", *media_words(launch, HAS_DOMAINS)]
     for key, value in launch.arguments.items():
-        words += argument_words(key, value)
+        arguments += argument_words(key, value)
     environment |= launch.environment
     if launch.rank:
-        words += _rank_words(launch.rank)
+        arguments += _rank_words(launch.rank)
         # A recipe's own address would be the same for all ranks.
         environment |= rank_environment(launch.rank)
-    return Command(words, environment)
-
-
-def _media_words(launch: Launch) -> list[str]:
-    """The hosts whose media it fetches; none where a version is known to lack it."""
-    if not has_media_list(launch.version):
-        return []
-    return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]
-
-
-def has_media_list(version: str | None) -> bool:
-    """Whether a version has a list of the hosts that it fetches media from."""
-    return not (0, 0, 0) < release(version or "") < _HAS_DOMAINS
+    return Command(arguments, environment)
 
 
 def _rank_words(rank: Rank) -> list[str]:
-    words = ["--nnodes", str(len(rank.hosts)), "--node-rank", str(rank.number)]
-    return [*words, "--dist-init-addr", f"{rank.addresses[0]}:{rank.port}"]
+    arguments = ["--nnodes", str(len(rank.hosts)), "--node-rank", str(rank.number)]
+    return [*arguments, "--dist-init-addr", f"{rank.addresses[0]}:{rank.port}"]
 
 
 def rank_environment(rank: Rank) -> dict[str, str]:

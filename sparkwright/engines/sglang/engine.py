@@ -1,11 +1,11 @@
 """SGLang's OpenAI server, as an engine of sparkwright."""
 
+from functools import partial
 from pathlib import Path
-from typing import get_args
 
-from sparkwright.catalog.entries import Format
-from sparkwright.engines import command_line
+from sparkwright.catalog.entries import SAFETENSORS
 from sparkwright.engines.allowlist import Allowlist
+from sparkwright.engines.command_line import has_media_list
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.sglang import checks, command, derive, limits
 from sparkwright.engines.sglang.data import DATA, PARALLEL, PARSER
@@ -31,22 +31,17 @@ ENGINE = Engine(
     overhead_gib=0.0,
     parser=PARSER,
     gpu_counts=PARALLEL,
-    formats=[name for name in get_args(Format) if name != "gguf"],
+    formats=SAFETENSORS,
     unproven="no SGLang has run with sparkwright yet: its fake is made from SGLang's source",
     drafter="speculative_draft_model_path",
     one_name=True,
     name_mark=":",
-    media_list=command.has_media_list,
+    media_list=partial(has_media_list, first=command.HAS_DOMAINS),
     limits=limits.limits,
-    weights_gib=lambda model, _: model.loaded_gib or model.size_gib,
     kv_bytes=limits.kv_bytes,
     command=command.command,
-    read_words=command_line.read_words,
-    refused=lambda *_: iter(()),
-    read_back=lambda *_: None,
     rank_environment=command.rank_environment,
     rank_misuses=command.rank_misuses,
     seen_faults=checks.seen_faults,
-    template_marks=lambda: (),
     derive=derive.derive,
 )

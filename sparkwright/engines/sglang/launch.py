@@ -24,8 +24,8 @@ def guarded(app: Any) -> Callable[[Any, Any, Any], Awaitable[None]]:
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         header = dict(scope.get("headers", ())).get(b"authorization", b"")
-        known = bool(KEY) and hmac.compare_digest(header, b"Bearer " + KEY.encode())
-        if scope["type"] == "lifespan" or known or scope["path"] in OPEN:
+        authorized = bool(KEY) and hmac.compare_digest(header, b"Bearer " + KEY.encode())
+        if scope["type"] == "lifespan" or authorized or scope["path"] in OPEN:
             await app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})

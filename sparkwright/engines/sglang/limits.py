@@ -63,7 +63,4 @@ def kv_bytes(
     width = DATA["kv_bytes"].get(str(arguments.get("kv_cache_dtype") or "auto").lower())
     if not model.kv or width is None:
         return None
-    return float(width) * sum(
-        layer.layers * 2 * layer.heads * layer.head_dim * min(tokens, layer.window or tokens)
-        for layer in model.kv
-    )
+    return float(width) * 2 * sum(layer.numbers(tokens) for layer in model.kv)

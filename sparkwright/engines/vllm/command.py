@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.command_line import argument_words, media_words
 from sparkwright.engines.engine import Command, Launch, Rank
-from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.findings.user_error import Fault
 
@@ -20,8 +19,6 @@ CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
-#: vLLM takes an empty list of media domains for every domain; this one can never exist (RFC 6761).
-_NO_DOMAIN = ("media.invalid",)
 #: The first version with a list of media domains.
 _HAS_DOMAINS = (0, 11, 0)
 
@@ -33,10 +30,8 @@ def command(launch: Launch) -> Command:
     Boot caches come first in the environment: a recipe's own variable goes before them.
     """
     arguments: list[str] = []
-    environment: dict[str, str] = {}
-    if launch.caches:
-        environment = {name: launch.caches + folder for name, folder in CACHES.items()}
-    if media := _media_words(launch):
+    environment = launch.cache_variables(CACHES)
+    if media := media_words(launch, _HAS_DOMAINS):
         # A domain that is allowed must not lead to one that is not.
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
@@ -53,14 +48,6 @@ def command(launch: Launch) -> Command:
         # A recipe's own address would be the same for all ranks.
         environment["VLLM_HOST_IP"] = launch.rank.address
     return Command(arguments, environment)
-
-
-def _media_words(launch: Launch) -> list[str]:
-    """The hosts whose media it fetches; none where a version is known to lack it."""
-    # A version that is no number, such as nightly, is release 0.
-    if (0, 0, 0) < release(launch.version or "") < _HAS_DOMAINS:
-        return []
-    return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
@@ -85,7 +72,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     extra += [
         f"--no-{flag.replace('_', '-')}" for flag in names.sets if flag not in launch.arguments
     ]
-    extra += _media_words(launch)
+    extra += media_words(launch, _HAS_DOMAINS)
     if len(launch.served_names) > 1:
         extra += ["--served-model-name", *launch.served_names]
     extra += _listening(launch, _OWN)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.entries import Capability
-from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.arguments import amount
-from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
+from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derived_entries import (
     aliases_of,
+    derived,
     facts_of_host,
     facts_of_sampling,
     model_of,
@@ -33,7 +33,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     parsers = {name: _parser(subject, kind, advice) for kind, name in ARGUMENT.items()}
     model = model_of(subject, tuple(_capabilities(subject, parsers, advice)))
     arguments = dict(_arguments(subject, model, parsers, advice))
-    service, repository = subject.service, subject.repository
+    repository = subject.repository
     recipe_and = "vLLM's recipe and " if advice.source else ""
     recipe = Recipe(
         kind="recipe",
@@ -50,18 +50,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
     )
-    changes: dict[str, object] = {"recipe": recipe.name}
-    if "thinking-only" in model.capabilities and "smoke" not in service.model_fields_set:
-        changes["smoke"] = SmokeSettings(thinking=True, max_tokens=THINKING_TOKENS)
-    return Derived(
-        service.model_copy(update=changes),
-        model,
-        recipe,
-        Derivation(
-            {key: origin for key, (_, origin) in arguments.items()},
-            tuple(_facts(subject, model, advice)),
-        ),
-    )
+    return derived(subject, model, recipe, arguments, _facts(subject, model, advice))
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:

@@ -1,10 +1,8 @@
 """vLLM's OpenAI server, started by ``vllm serve``, as an engine of sparkwright."""
 
 from pathlib import Path
-from typing import get_args
 
-from sparkwright.catalog.entries import Format
-from sparkwright.engines import command_line
+from sparkwright.catalog.entries import SAFETENSORS
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.vllm import (
@@ -41,12 +39,10 @@ ENGINE = Engine(
     overhead_gib=memory.OVERHEAD_GIB,
     parser=arguments.PARSER,
     gpu_counts=PARALLEL,
-    formats=[name for name in get_args(Format) if name != "gguf"],
+    formats=SAFETENSORS,
     limits=limits.limits,
-    weights_gib=lambda model, _: model.loaded_gib or model.size_gib,
     kv_bytes=memory.kv_bytes,
     command=command.command,
-    read_words=command_line.read_words,
     refused=image_variables.refused,
     read_back=image_variables.read_back,
     rank_environment=command.rank_environment,

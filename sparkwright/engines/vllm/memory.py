@@ -36,10 +36,7 @@ def kv_bytes(
     width = KV_BYTES.get(str(arguments.get("kv_cache_dtype") or "auto").lower())
     if not model.kv or width is None:
         return None
-    return width * sum(
-        layer.layers * 2 * layer.heads * layer.head_dim * min(tokens, layer.window or tokens)
-        for layer in model.kv
-    )
+    return width * 2 * sum(layer.numbers(tokens) for layer in model.kv)
 
 
 def pool_gib(gpu: Gpu) -> float | None:

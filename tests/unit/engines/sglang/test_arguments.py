@@ -14,6 +14,7 @@ import pytest
 
 from sparkwright.checks.configuration import RULES, check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.engines.command_line import read_words
 from sparkwright.engines.sglang.data import PARSER
 from sparkwright.engines.sglang.engine import ENGINE
 from sparkwright.engines.sglang.limits import limits
@@ -106,7 +107,7 @@ def test_the_command_line_has_no_key_and_listens_on_the_socket() -> None:
 
 def test_a_container_is_read_back_as_it_was_planned() -> None:
     service = _service()
-    read = ENGINE.read_words(container_command(service).arguments)
+    read = read_words(container_command(service).arguments)
     running = limits({name: " ".join(values) for name, values in read.items()})
     planned = limits(dict(service.arguments))
     assert replace(running, speculative=None) == replace(planned, speculative=None)
@@ -117,7 +118,7 @@ def test_a_container_is_read_back_as_it_was_planned() -> None:
 
 def test_ranks_meet_at_the_head() -> None:
     words = ["--nnodes", "2", "--node-rank", "1", "--dist-init-addr", "10.0.0.1:29501"]
-    read = {name: " ".join(values) for name, values in ENGINE.read_words(words).items()}
+    read = {name: " ".join(values) for name, values in read_words(words).items()}
     assert limits(read).head == "10.0.0.1"
 
 
