@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkwright.checks.host.judge import judge
@@ -95,6 +95,7 @@ def test_any_json(kind: Any, data: Any) -> None:
     assert len(text) < 2000
 
 
+@settings(max_examples=40)  # of one field
 @given(st.data())
 def test_one_wrong_field_is_named(data: st.DataObject) -> None:
     answer = data.draw(of(HostStatus))
@@ -205,5 +206,4 @@ def test_a_process_id_that_is_none_is_no_dead_run() -> None:
     from sparkwright.operations import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):
-        owner = Owner("t", "ann", locks.OWNER.machine, pid)
-        assert not locks._is_dead(owner)
+        assert not locks._is_dead(Owner("t", "ann", locks.OWNER.machine, pid))
