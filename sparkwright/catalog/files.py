@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints, model_validator
 
 from sparkwright.catalog.containers import Place
-from sparkwright.catalog.data import Data, Repository, Revision, Straight
+from sparkwright.catalog.data import Data, Repository, Revision
+from sparkwright.catalog.patches import Beside
 
 #: Directories of the kernel, of the container's accounts and programs, and of our own mounts.
 _SYSTEM = (
@@ -38,10 +39,6 @@ def _not_the_systems(path: str) -> str:
 
 #: Absolute path of a file in a container.
 FilePath = Annotated[Place, AfterValidator(_not_the_systems)]
-#: Path below a folder: of a catalog, or of a repository.
-RelativePath = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9._+-]+(/[A-Za-z0-9._+-]+)*$"), Straight
-]
 #: Name of a secret: a file name, and a key of a Kubernetes Secret.
 SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
@@ -60,10 +57,10 @@ class File(Data):
     """
 
     at: FilePath
-    source: RelativePath | None = None
+    source: Beside | None = None
     repository: Repository | None = None
     revision: Revision | None = None
-    file: RelativePath | None = None
+    file: Beside | None = None
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
     @model_validator(mode="after")
