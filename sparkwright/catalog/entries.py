@@ -9,6 +9,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
+from sparkwright.catalog.files import File as File
+from sparkwright.catalog.files import SecretName
 from sparkwright.catalog.gguf import Gguf, GgufFile
 from sparkwright.catalog.issues import Issue
 from sparkwright.catalog.patches import Patch
@@ -425,6 +427,32 @@ class Mounted(data.Data):
     mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), data.Straight]
 
 
+class Adapter(data.Data):
+    """A LoRA adapter: a model of its own at the address of the body that it changes.
+
+    Attributes:
+        name: that clients ask for.
+        model: its Hugging Face repository.
+        revision: branch, tag or commit.
+    """
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+    model: data.Repository
+    revision: data.Revision = "main"
+
+
+class KvOffload(data.Data):
+    """Room beside the GPU's memory for the KV cache of earlier conversations.
+
+    Attributes:
+        gib: its size, in GiB.
+        disk: absolute path of a directory on the disk that holds it; None for the host's RAM.
+    """
+
+    gib: data.Gib
+    disk: Place | None = None
+
+
 class Needs(data.Data):
     """Requirements of a recipe on its host.
 
@@ -512,11 +540,16 @@ class Recipe(data.Data):
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
         exceptions: what its container gets over the default.
+        files: chat templates, plugins and configuration that its container reads (docs/files.md).
+        secrets: names of secrets that its container reads as ``/run/secrets/NAME``; the service
+            says where each comes from.
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
         notes: what a reader should know, in words, each with its source.
         ran: runs on real hardware with this tool; empty where there was none.
+        adapters: LoRA adapters of the body, each a model of its own at the address.
+        kv_offload: room beside the GPU's memory for the KV cache of earlier conversations.
     """
 
     kind: Literal["recipe"]
@@ -541,10 +574,14 @@ class Recipe(data.Data):
     shm_gib: data.Gib | None = None
     memlock: bool = False
     exceptions: Exceptions | None = None
+    files: tuple[File, ...] = ()
+    secrets: tuple[SecretName, ...] = ()
     patches: tuple[Patch, ...] = ()
     boot_seconds: int = Field(default=900, gt=0)
     first_answer_seconds: int = Field(default=120, gt=0)
     notes: tuple[str, ...] = ()
     ran: tuple[Ran, ...] = ()
+    adapters: tuple[Adapter, ...] = ()
+    kv_offload: KvOffload | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
