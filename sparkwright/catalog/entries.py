@@ -424,10 +424,6 @@ class Mounted(data.Data):
     mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), data.Straight]
 
 
-#: A directory of a host, at least two levels deep: no disk is mounted for it alone.
-Directory = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9._-]+){2,}$"), data.Straight]
-
-
 class Adapter(data.Data):
     """A LoRA adapter: a model of its own at the address of the body that it changes.
 
@@ -437,7 +433,7 @@ class Adapter(data.Data):
         revision: branch, tag or commit.
     """
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
     model: data.Repository
     revision: data.Revision = "main"
 
@@ -451,7 +447,7 @@ class KvOffload(data.Data):
     """
 
     gib: data.Gib
-    disk: Directory | None = None
+    disk: Place | None = None
 
 
 class Needs(data.Data):

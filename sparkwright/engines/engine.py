@@ -7,7 +7,7 @@ table of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from sparkwright.engines.arguments import Parser, amount, mapping
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
+    from sparkwright.catalog.entries import KvOffload
     from sparkwright.engines.derivation import Advice, Derived, Subject
     from sparkwright.findings.check import Symptom
     from sparkwright.findings.user_error import Fault
@@ -319,6 +320,9 @@ class Engine:
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
+        lacks: settings of a service that it can't serve, and why.
+        additions: returns arguments for adapters (paths by name), their largest rank (0 where
+            unknown) and offload, in a version.
         rank_environment: returns the engine's own variables of a rank, beside those of the
             collective libraries.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.
@@ -360,6 +364,10 @@ class Engine:
     refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]] = _nothing
     read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None] = (
         lambda *_: None
+    )
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    additions: Callable[[str | None, Mapping[str, str], int, KvOffload | None], Arguments] = (
+        lambda *_: {}
     )
     rank_environment: Callable[[Rank], dict[str, str]] = lambda _: {}
     rank_misuses: Callable[[Mapping[str, ArgumentValue | None]], Iterator[Fault]]

@@ -45,6 +45,7 @@ class SmokeRequest:
         compiled: folder of compiled code below the service's boot caches; empty without one.
         embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
         model_files: directory of the body's files.
+        adapters: those of the served names that adapters answer to.
     """
 
     name: str
@@ -70,6 +71,7 @@ class SmokeRequest:
     rerank: str = ""
     score: str = ""
     model_files: str = ""
+    adapters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

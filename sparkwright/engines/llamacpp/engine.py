@@ -35,6 +35,7 @@ ENGINE = Engine(
     limits=limits.limits,
     weights_gib=memory.weights_gib,
     kv_bytes=memory.kv_bytes,
+    lacks=DATA["lacks"],
     command=command.command,
     rank_misuses=command.rank_misuses,
     template_marks=derive.marks,

@@ -43,6 +43,7 @@ ENGINE = Engine(
     limits=limits.limits,
     kv_bytes=memory.kv_bytes,
     command=command.command,
+    additions=command.additions,
     refused=image_variables.refused,
     read_back=image_variables.read_back,
     rank_environment=command.rank_environment,
