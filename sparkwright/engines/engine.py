@@ -7,7 +7,7 @@ table of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -320,9 +320,8 @@ class Engine:
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
-        lacks: settings of a service that it can't serve, and why.
         additions: returns arguments for adapters (paths by name), their largest rank (0 where
-            unknown) and offload, in a version.
+            unknown) and offload, in a version; none for what it lacks.
         rank_environment: returns the engine's own variables of a rank, beside those of the
             collective libraries.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.
@@ -365,7 +364,6 @@ class Engine:
     read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None] = (
         lambda *_: None
     )
-    lacks: Mapping[str, str] = field(default_factory=dict)
     additions: Callable[[str | None, Mapping[str, str], int, KvOffload | None], Arguments] = (
         lambda *_: {}
     )

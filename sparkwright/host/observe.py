@@ -59,7 +59,6 @@ class ObservationRequest:
         packages: packages of the distribution, by name, each with a program of that name.
         http_proxy: by which they would be had, where it is not apt's own setting; one at most.
         reach: other hosts that this one is to reach.
-        disks: paths whose file systems are asked for, beside the roots'.
     """
 
     models_root: str = "/opt/models"
@@ -76,7 +75,6 @@ class ObservationRequest:
     packages: tuple[str, ...] = ()
     http_proxy: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
-    disks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -445,7 +443,7 @@ def main(request: ObservationRequest) -> Observation:
     interfaces = addresses.Question()
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
-    roots = (request.models_root, request.services_root, *request.disks)
+    caches = (path for path in request.directories if "/sparkwright-kv/" in path)
     root_only = as_root(request) if root else {}
     properties = documents.pairs(manager.outcome().out)
     version = re.match(r"\d+", properties.get("Version", ""))
@@ -457,7 +455,9 @@ def main(request: ObservationRequest) -> Observation:
         kernel=os.uname().release,
         clock_synchronised=clock_synchronised(),
         memory=host_memory(),
-        disks={path: disks.disk(path) for path in roots},
+        disks={
+            path: disks.disk(path) for path in (request.models_root, request.services_root, *caches)
+        },
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,
         sudo=None if root else run("sudo", "-n", "true", timeout=10).message or "sudo failed",

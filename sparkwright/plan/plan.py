@@ -258,10 +258,6 @@ def plan_host(
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
         problems += _misuses(host, services[-1], program)
-        for name, reason in program.lacks.items():
-            if getattr(services[-1], name):
-                facts = {"engine": program.title, "reason": reason}
-                problems.append(MESSAGES.mistake("engine-lacks", f"{own}.{name}", host, **facts))
         services[-1] = with_additions(services[-1])
     problems += mistakes(where, _woken(settings), host)
     faults = schedule.problems(settings)

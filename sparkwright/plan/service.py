@@ -182,6 +182,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     container, command = service.container, container_command(service)
     program = engine(service.engine).program if service.variables else None
     offload = service.kv_offload
+    room = int(offload.gib * GIB) if offload and offload.disk else 0
     rdma = rank is not None and rank.shape is not None
     if rdma:
         # Memory that stays where it is.
@@ -201,10 +202,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "entrypoint": [service.entrypoint]
         if service.follower
         else container_entrypoint(
-            service.entrypoint,
-            program=program,
-            socket=service.socket is not None,
-            offloaded=int(offload.gib * GIB) if offload and offload.disk else 0,
+            service.entrypoint, program=program, socket=bool(service.socket), offloaded=room
         ),
         "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
         # A KV cache in RAM is shared memory.

@@ -21,7 +21,7 @@ from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.adapters import Lora, lora_of
-from sparkwright.resolve.kv_cache import hidden_size, kv_layers
+from sparkwright.resolve.kv_cache import kv_layers, whole
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
 from sparkwright.resolve.queries import Answer, Server, asking
@@ -181,7 +181,9 @@ def resolve_model(
 
 
 def _measured(model: ResolvedModel, config: dict[str, Any]) -> ResolvedModel:
-    return replace(model, kv=kv_layers(config), hidden_size=hidden_size(config))
+    text = config.get("text_config")
+    size = whole(text if isinstance(text, dict) else config, "hidden_size")
+    return replace(model, kv=kv_layers(config), hidden_size=size)
 
 
 def _loaded(text: bytes | None) -> dict[str, Any]:

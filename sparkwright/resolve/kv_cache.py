@@ -19,7 +19,8 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
     """
     if not isinstance(config, dict):
         return ()
-    data = _text(config)
+    text = config.get("text_config")
+    data = text if isinstance(text, dict) else config
     total = whole(data, "num_hidden_layers")
     heads = whole(data, "num_key_value_heads") or whole(data, "num_attention_heads")
     width = whole(data, "head_dim")
@@ -48,17 +49,6 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
             KvLayers(layers=kinds["sliding_attention"], heads=heads, head_dim=width, window=window)
         )
     return tuple(result)
-
-
-def hidden_size(config: dict[str, Any]) -> int | None:
-    """Numbers of a token's state; None where the configuration lacks it."""
-    return whole(_text(config), "hidden_size")
-
-
-def _text(config: dict[str, Any]) -> dict[str, Any]:
-    """The part about the language model."""
-    text = config.get("text_config")
-    return text if isinstance(text, dict) else config
 
 
 def _kinds(data: dict[str, Any], total: int) -> Counter[str]:

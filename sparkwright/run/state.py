@@ -123,9 +123,6 @@ class HostRun(DesiredHost):
                 stores={
                     image.store: hex_digits(image.resolved.digest) for image in self.desired.images
                 },
-                disks=tuple(
-                    filter(None, (own.offload_directory for own in self.desired.plan.services))
-                ),
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
             ),
         )

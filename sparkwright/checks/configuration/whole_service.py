@@ -84,19 +84,21 @@ def _adapters(context: Context) -> Iterator[Symptom]:
     service, resolved = context.service, context.plan.resolved
     most = context.number("max_lora_rank") or 0
     size = service.body.key in resolved and resolved[service.body.key].hidden_size
-    for name, adapter in service.adapters.items() if resolved else ():
-        model = resolved[adapter.key]
-        lora = model.lora or Lora()
+    for name, adapter in service.adapters.items():
+        model = resolved.get(adapter.key)  # judged once more when the lock's files are known
+        lora = (model and model.lora) or Lora()
         base = (lora.base or "").rpartition("/")[2].lower()
         cases = {
-            "no-configuration": model.lora is None, "kind": lora.kind != "LORA",
+            "engine": "lora_modules" not in context.arguments,
+            "no-configuration": model and not model.lora, "kind": lora.kind != "LORA",
             "pickle": not lora.rank, "rank": lora.rank > most,
             "size": size and lora.hidden_size and size != lora.hidden_size,
             "base": base not in service.body.repository.lower(),
         }  # fmt: skip
-        for case in [case for case, holds in cases.items() if holds][:1]:
-            yield Symptom("adapters", case, name=name, model=model, lora=lora, most=most,
-                          body=service.body, size=size)  # fmt: skip
+        known = cases if model else ("engine",)
+        for case in [case for case in known if cases[case]][:1]:
+            yield Symptom("adapters", case, name=name, adapter=adapter, lora=lora, most=most,
+                          body=service.body, size=size, engine=context.engine)  # fmt: skip
 
 
 @check("kv-offload")

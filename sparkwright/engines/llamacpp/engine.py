@@ -35,7 +35,6 @@ ENGINE = Engine(
     limits=limits.limits,
     weights_gib=memory.weights_gib,
     kv_bytes=memory.kv_bytes,
-    lacks=DATA["lacks"],
     command=command.command,
     rank_misuses=command.rank_misuses,
     template_marks=derive.marks,

@@ -37,7 +37,6 @@ ENGINE = Engine(
     one_name=True,
     name_mark=":",
     media_list=partial(has_media_list, first=command.HAS_DOMAINS),
-    lacks=DATA["lacks"],
     limits=limits.limits,
     kv_bytes=limits.kv_bytes,
     command=command.command,

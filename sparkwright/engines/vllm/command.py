@@ -14,7 +14,6 @@ from sparkwright.catalog.entries import KvOffload
 from sparkwright.engines.command_line import argument_words, media_words
 from sparkwright.engines.engine import Command, Launch, Rank
 from sparkwright.engines.tables import release
-from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.findings.user_error import Fault
 
@@ -64,8 +63,7 @@ def additions(
     if adapters:
         added |= {"enable_lora": True, "max_loras": len(adapters)}
         added["lora_modules"] = [f"{name}={path}" for name, path in adapters.items()]
-        table = PARSER.tables.table(PARSER.tables.nearest(version or ""))
-        ranks = [int(each) for each in table.arguments["max_lora_rank"].choices]
+        ranks: list[int] = DATA["max_lora_ranks"]
         fitting = [each for each in ranks if each >= rank] or ranks[-1:]
         added |= {"max_lora_rank": fitting[0]} if rank else {}
     if offload and not offload.disk:
