@@ -139,7 +139,7 @@ def _activations(column: int) -> list[float]:
             b"".join(b"\0\0" + tensor.data[at : at + 2] for at in range(0, len(tensor.data), 2)),
         )
         for tensor in (
-            _random(f"{name}.{part}_proj.weight", WIDTH, HIDDEN) for part in ("gate", "up")
+            random_tensor(f"{name}.{part}_proj.weight", WIDTH, HIDDEN) for part in ("gate", "up")
         )
     )
     # A hidden state of one 1 is that times the root of its width, once it is normed.
