@@ -61,10 +61,10 @@ class ResolvedModel:
         date: day of that commit, where the hub says.
         files: by path.
         kv: layers that keep keys and values, by the commit's own config.json.
-        hidden_size: numbers of a token's state, by its config.json.
-        lora: facts about it as an adapter; None for a repository that is none.
         facts: what its small files say; None where they were not asked for.
         recipe: of a registry of vLLM's own recipes, where one has it.
+        hidden_size: numbers of a token's state, by its config.json.
+        lora: facts about it as an adapter; None for a repository that is none.
     """
 
     repository: Annotated[str, Field(exclude=True)]
@@ -72,10 +72,10 @@ class ResolvedModel:
     date: dt.date | None = None
     files: dict[Path, PinnedFile] = Field(default_factory=dict)
     kv: tuple[KvLayers, ...] = ()
-    hidden_size: Size | None = None
-    lora: Lora | None = None
     facts: ModelFacts | None = None
     recipe: ModelRecipe | None = None
+    hidden_size: Size | None = None
+    lora: Lora | None = None
 
     @property
     def size(self) -> int:
