@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.arguments import Parser, amount, mapping
+from sparkwright.text.shipped_yaml import beside
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
@@ -270,6 +271,19 @@ class Configuration:
     def number(self, argument: str) -> float | None:
         """An argument's number, written or by default, ``"32k"`` too; None where it has none."""
         return amount(self.effective.get(argument))
+
+
+def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an engine by its data: engine.yaml, and the files beside its module."""
+    named = ("caches", "parallel", "metrics", "graphs")
+    return {
+        "routes": Routes.of(data["routes"]),
+        "probes": Probes(**data["probes"]),
+        "limit_names": data["limits"],
+        "check_texts": Path(file).with_name("checks.yaml"),
+        "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
+        **{name: data.get(name, {}) for name in named},
+    }
 
 
 def _stated_gib(model: Model, _: Arguments) -> float | None:

@@ -28,6 +28,8 @@ BOOT_CACHES_MOUNT = "/var/cache/boot"
 OFFLOAD_MOUNT = "/var/cache/kv-offload"
 #: Engines bound no cache on a disk: every 10 s its oldest files go.
 _TRIM = f"""\
+for tool in find sort awk xargs; do command -v "$tool" >/dev/null || {{ \
+echo "nothing bounds the KV cache: the image has no $tool" >&2; exit 127; }}; done; \
 (while sleep 10; do find {OFFLOAD_MOUNT} -name '*.bin' -printf '%T@ %s %p\\n' | sort -rn |
 awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
 #: The engine binds without removing a socket that is there, and the umask of its files would leave

@@ -236,8 +236,8 @@ def test_a_kv_cache_on_a_disk_keeps_its_newest_blocks(tmp_path: Path) -> None:
         os.utime(block, (1e9 - age, 1e9 - age))
     (tmp_path / "config.json").touch()
     start = service["entrypoint"][2].replace("$$", "$").replace("sleep 10", "sleep 0.1")
-    loop = start.partition("& (while")[2].partition("2>/dev/null & IFS")[0]
-    program = f"(while{loop}".replace(mount["target"], str(tmp_path))
+    program = start.partition("2>/dev/null & ")[2].partition(" & IFS")[0]
+    program = program.replace(mount["target"], str(tmp_path))
     with subprocess.Popen(["sh", "-c", program], start_new_session=True) as running:
         try:
             for _ in range(100):
