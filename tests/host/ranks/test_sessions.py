@@ -1,8 +1,10 @@
 """Ranks start together, end together, and are one whole cluster again without a person."""
 
+import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,19 @@ from tests.host.ranks.units import NEW, OLD, Cluster, until
 from tests.host.serving import free_port
 
 Make = Callable[..., Cluster]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Make]:
+    """Makes clusters, and ends them."""
+    with contextlib.ExitStack() as made:
+
+        def make(ranks: int = 2, answers_at: int | None = None) -> Cluster:
+            item = Cluster(tmp_path, ranks, answers_at=answers_at)
+            made.callback(item.stop)
+            return item
+
+        yield make
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])

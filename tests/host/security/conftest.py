@@ -23,6 +23,16 @@ def as_user(script: str, *arguments: object) -> None:
     subprocess.run(command, user=UID, group=UID, extra_groups=[], cwd="/", check=True)
 
 
+def connecting(path: Path | str) -> str:
+    """Error of another user who connects to a Unix socket; empty when that succeeds."""
+    script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    done = subprocess.run(
+        ["/usr/bin/python3", "-ISc", script, str(path)], user=UID, group=UID, extra_groups=[],
+        cwd="/", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stderr
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A directory of root's that every user can look into."""

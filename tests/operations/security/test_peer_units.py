@@ -22,6 +22,7 @@ from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
 from sparkwright.run import bundle_server
 from tests.golden import compare
+from tests.host.serving import free_port
 
 HOME = "/opt/sparkwright/runtime/abc"
 JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
@@ -113,16 +114,10 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         process.wait()
 
 
-def _free() -> int:
-    with socket.socket() as item:
-        item.bind(("127.0.0.1", 0))
-        return int(item.getsockname()[1])
-
-
 def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     tmp_path: Path, bundle: Path
 ) -> None:
-    keys, port = RunKeys(Secret("of-the-fleet")), _free()
+    keys, port = RunKeys(Secret("of-the-fleet")), free_port()
     peer = bundle_server.serve(str(bundle), "127.0.0.1", port, keys)
     assert peer == Peer(CONTROLLER, f"http://127.0.0.1:{port}")
     assert bundle_server.serve(str(bundle), "127.0.0.1", port, keys) == peer
