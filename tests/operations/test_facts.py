@@ -166,6 +166,8 @@ def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
 
     add_op(state, server.shell, commands=["apt-get install docker.io"])
     add_op(state, docker.verify)
+    # A check that an earlier operation may cure is a change.
+    assert (state.failed_hosts, state.get_meta_for_host(host).ops_change) == (set(), 2)
     connector: Any = host.connector
     run_shell_command = connector.run_shell_command
 

@@ -64,14 +64,6 @@ def test_a_stream_hears_comments_and_then_its_tokens(
     assert b"data: 0 of llm\n\n" in text
 
 
-def test_several_wait_for_one_switch(night: Waking) -> None:
-    asked = [night.proxy.send_later(CHAT) for _ in range(4)]
-    until(lambda: night.begun, "the switch")
-    night.go.set()
-    assert [item.result(60).status for item in asked] == [200] * 4
-    assert night.begun == ["llm"]
-
-
 def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     night.well = False
@@ -193,6 +185,7 @@ def test_those_who_wait_are_few_and_small(night: Waking) -> None:
     assert {item.result().status for item in asked if item.done()} == {503}
     night.go.set()
     assert sum(item.result(60).status == 200 for item in asked) == on_request._WAITING
+    assert night.begun == ["llm"]
 
 
 def test_those_who_wait_are_not_all_large(night: Waking) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import requests
 from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download
-from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-from lab.hub.access import MEMBER_TOKEN, STRANGER_TOKEN
+from lab.hub.access import MEMBER_TOKEN
 from lab.hub.repositories import make
 from lab.hub.serving import running
 from lab.hub.store import Commit, Store
@@ -67,15 +66,9 @@ def apart(data: Path) -> Iterator[Lab]:
         yield Lab(url, data)
 
 
-# --- the miniature repositories ---------------------------------------------------------------
-
-
 def test_commit_ids_are_the_same_on_every_machine(served: Lab) -> None:
     assert served.main(BODY).id == BODY_COMMIT
     assert served.main(DRAFTER).id == DRAFTER_COMMIT
-
-
-# --- metadata ---------------------------------------------------------------------------------
 
 
 def test_model_info_has_sizes_and_hashes(served: Lab) -> None:
@@ -112,30 +105,6 @@ def test_file_metadata(origin: str, request: pytest.FixtureRequest) -> None:
         assert (result.xet_file_data is not None) == (origin == "apart" and file.lfs)
 
 
-# --- downloads --------------------------------------------------------------------------------
-
-
-# --- refusals ---------------------------------------------------------------------------------
-
-
-def test_private_repository(served: Lab) -> None:
-    for token in (False, STRANGER_TOKEN):
-        with pytest.raises(RepositoryNotFoundError):
-            served.api.model_info("lab/private-tiny", token=token)
-    assert served.api.model_info("lab/private-tiny", token=MEMBER_TOKEN).private is True
-
-
-def test_gated_repository(served: Lab, tmp_path: Path) -> None:
-    # Its listing is open, its files are not.
-    assert served.api.model_info("lab/gated-tiny").gated == "manual"
-    url = f"{served.url}/lab/gated-tiny/resolve/main/model.safetensors"
-    for token, status in ((False, 401), (STRANGER_TOKEN, 403)):
-        with pytest.raises(GatedRepoError) as refused:
-            get_hf_file_metadata(url, token=token)
-        assert refused.value.response.status_code == status
-    assert get_hf_file_metadata(url, token=MEMBER_TOKEN).commit_hash is not None
-
-
 def test_token_stays_with_the_hub(apart: Lab, tmp_path: Path) -> None:
     path = hf_hub_download(
         "lab/gated-tiny",
@@ -151,9 +120,6 @@ def test_token_stays_with_the_hub(apart: Lab, tmp_path: Path) -> None:
     ).location
     requests.get(link, headers={"Authorization": f"Bearer {MEMBER_TOKEN}"}, timeout=10)
     assert apart.tokens_at_cdn() == 1
-
-
-# --- faults and counters ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,5 @@ def test_an_image_that_can_not_be_removed_is_not_called_removed(host: DiskUsageR
         NAMES[2]: (True, None),
         NAMES[0]: (False, "conflict: a container is using it"),
     }
-
-
-def test_images_are_listed_by_name(host: DiskUsageRequest) -> None:
+    # Images are listed by name.
     assert [thing.name for thing in disk_usage.main(host).things] == sorted(NAMES)

@@ -50,13 +50,6 @@ def test_systemd_holds_a_job_to_be_closed(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fetch", "pull"])
-def test_a_job_writes_only_where_it_has_to(kind: str) -> None:
-    (job,) = _jobs(kind)
-    root = "/opt/models" if kind == "fetch" else "/opt/sparkwright/images"
-    assert job.writable == (root, f"/opt/sparkwright/state/{job.unit}")
-
-
-@pytest.mark.parametrize("kind", ["fetch", "pull"])
 def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
     (job,) = _jobs(kind)
     keys = json.loads(job.credentials["peer-keys"])["keys"]
