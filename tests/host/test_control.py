@@ -1,5 +1,5 @@
 """Starting, stopping and restarting on a host, and taking it out of every pool: what systemd and
-HAProxy are told, and what is remembered."""
+HAProxy are told, what is remembered, and who holds the lock."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host import control, maintenance, status
+from sparkwright.host import control, lock, maintenance, status
 from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lock import LockRequest, Owner
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.proxy import health, place
 from sparkwright.host.proxy.pool import HealthService
@@ -354,3 +355,20 @@ def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:
     host.bad = {"b"}
     answer = host.maintain(on=False)
     assert (answer.faults, answer.done) == ((), ("a: answers, and is back in its pools",))
+
+
+def test_a_lock_names_its_holder_and_an_empty_one_can_be_broken(tmp_path: Path) -> None:
+    held = {"token": "t", "by": "bob@desk", "machine": "m", "pid": 7, "since": 100.5}
+    (tmp_path / "lock.json").write_text(json.dumps(held))
+    ours = Owner("u", "ann@laptop", "n", 8)
+    answer = lock.main(LockRequest(str(tmp_path), take=ours))
+    assert not answer.held
+    assert answer.by == Owner("t", "bob@desk", "m", 7, 100.5)
+    (tmp_path / "lock.json").write_text("")
+    answer = lock.main(LockRequest(str(tmp_path), take=ours))
+    assert (answer.held, answer.by and answer.by.by) == (False, "somebody")
+    assert lock.main(LockRequest(str(tmp_path), take=ours, instead_of=Owner())).held
+    written = json.loads((tmp_path / "lock.json").read_text())
+    assert list(written) == ["token", "by", "machine", "pid", "since"]
+    lock.main(LockRequest(str(tmp_path), release="u"))
+    assert json.loads((tmp_path / "lock-last.json").read_text()) == written
