@@ -18,17 +18,19 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.host.release import SwitchRequest
-from sparkwright.operations import images, jobs, live, models, peers, runtime, services
+from sparkwright.operations import images, jobs, models, peers, runtime, services
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests import systemd
 from tests.golden import compare
-from tests.operations.harness import FakeHost, as_json, fake, run
+from tests.operations.harness import FakeHost, as_json, ended, fake, run
 from tests.operations.test_services import SECRETS, SERVICE, _host, _request
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
+
+pytestmark = pytest.mark.usefixtures("libraries")
 
 cases = Tables(__file__)
 
@@ -53,30 +55,8 @@ OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
 OF_IMAGES = ObservationRequest(images=(IMAGE,), stores={STORE: "ab" * 32})
 
 
-@pytest.fixture(autouse=True)
-def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The fetch program's libraries, without PyPI; which ones were built."""
-    archive = tmp_path / "libraries.tar.gz"
-    archive.write_bytes(b"libraries")
-    built: list[Any] = []
-
-    def build(architecture: str, cache: Path) -> Runtime:
-        built.append((architecture, cache))
-        return Runtime(archive, "f" * 64)
-
-    monkeypatch.setattr(runtime, "build_runtime", build)
-    monkeypatch.setattr(runtime, "carried_runtime", build)
-    monkeypatch.setattr(live.LIVE, "on", False)
-    return built
-
-
-def _ends(request: Any) -> dict[str, JobStatus]:
-    """Every job that is watched has ended well."""
-    return {item["unit"]: JobStatus(False, False) for item in request["watch"]}
-
-
 def _answers(**others: Any) -> dict[str, Any]:
-    return {"install_runtime": None, "jobs": _ends, "proof": [], **others}
+    return {"install_runtime": None, "jobs": ended, "proof": [], **others}
 
 
 def _model(**changes: Any) -> FakeHost:

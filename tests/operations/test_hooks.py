@@ -19,7 +19,6 @@ from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
 from pyinfra.connectors import ssh
 from pyinfra.context import ctx_state
@@ -32,7 +31,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations import connections, locks
 from sparkwright.operations.connections import Connections
-from tests.operations.real import INSTANT, executed, host_of, on, real_state
+from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state
 from tests.tables import Tables
 from tests.unit.config.test_ssh_keys import key
 
@@ -242,12 +241,6 @@ def test_nobody_is_asked_when_a_host_fails() -> None:
     assert len(state.active_hosts) == 1
 
 
-def _execute(state: State) -> None:
-    state.set_stage(StateStage.Execute)
-    state.is_executing = True
-    run_ops(state)
-
-
 def test_commands_are_passed_one_by_one_before_they_run() -> None:
     state = real_state()
     host = host_of(state)
@@ -263,7 +256,7 @@ def test_commands_are_passed_one_by_one_before_they_run() -> None:
     (op_hash,) = state.ops[host]
     hooks.pass_commands(host, op_hash, passed)
     hooks.pass_commands(host, "of another host", passed)
-    _execute(state)
+    execute(state)
     assert seen == ["echo a", "echo b"]
     connector: Any = host.connector
     assert connector.executed_commands == ["echo a", "echo instead"]
@@ -290,7 +283,7 @@ def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
 
     memory(host).guard = guard
     add_op(state, server.shell, name="Touch", commands=["true"], host=host)
-    _execute(state)
+    execute(state)
     connector: Any = host.connector
     assert connector.executed_commands == []
     assert memory(host).failure == "ann@laptop is at work on this host: wait"

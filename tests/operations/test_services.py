@@ -119,15 +119,7 @@ def test_the_whole_request_of_a_switch() -> None:
     assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
 
 
-@pytest.mark.parametrize(
-    ("settings", "service", "wished"),
-    [
-        ({}, {}, True),
-        ({"second_boot": False}, {}, False),
-        ({}, {"boot_caches": False}, False),  # the next start would compile again
-        ({}, {"hardening": "strict"}, False),
-    ],
-)
+@cases("settings", "service", "wished")
 def test_a_second_start_needs_what_the_first_compiled(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
 ) -> None:

@@ -10,27 +10,22 @@ import yaml
 from sparkwright import operations
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host.fetch.request import ImageBuild
-from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
-from sparkwright.operations import files, gpu, images, live, models, proxies, runtime, watch
-from sparkwright.resolve.runtime import Runtime
-from tests.operations.harness import Case, check, fake, run
+from sparkwright.operations import files, gpu, images, models, proxies, watch
+from tests.operations.harness import Case, check, ended, fake, run
 from tests.operations.sites import BEHIND, host_run, proxied, spark, written
 from tests.tables import merged
 from tests.unit.builders import COMMIT, PLATFORM, plan, probe, wanted
+
+pytestmark = pytest.mark.usefixtures("libraries")
 
 FOLDER = Path(__file__).parent
 MODEL, IMAGE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}", "ghcr.io/me/vllm:sha256-abab"
 CHANGES: dict[str, Any] = yaml.safe_load((FOLDER / "changes.yaml").read_text())
 CHECKS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "checks.yaml").read_text())
-
-
-def _ends(request: Any) -> dict[str, JobStatus]:
-    """Every job that is watched has ended well."""
-    return {job["unit"]: JobStatus(False, False) for job in request["watch"]}
 
 
 DESIRED = wanted(plan())
@@ -61,7 +56,7 @@ VALUES: dict[str, Any] = {
     ],
     "$NO_PROXY_REQUEST": proxies.request_of(None, {}),
     "$PROXY_IN_PLACE": proxied(PROXIED),
-    "$ENDS": _ends,
+    "$ENDS": ended,
     "$PLATFORMS": {"arm64": PLATFORM},
     "$BUILD": lambda: ImageBuild("base", {}),
     "$PROVED": ProofRequest(models=(ModelAt(MODEL, COMMIT),), images=(IMAGE,)),
@@ -89,15 +84,6 @@ def _read(value: Any) -> Any:
 def _operation(name: str) -> Any:
     module, _, function = name.rpartition(".")
     return getattr(import_module(f"sparkwright.operations.{module}"), function)
-
-
-@pytest.fixture(autouse=True)
-def _libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch program's libraries, without PyPI; no terminal."""
-    archive = tmp_path / "libraries.tar.gz"
-    archive.write_bytes(b"libraries")
-    monkeypatch.setattr(runtime, "build_runtime", lambda *_: Runtime(archive, "f" * 64))
-    monkeypatch.setattr(live.LIVE, "on", False)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ from sparkwright.host.smoke.structured import _schema, misfits
 from tests.engine.captures import CAPTURES, LLAMA_SERVER
 from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import WORDS, at, request
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
@@ -47,19 +50,7 @@ SCHEMA = _schema(
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "mistake"),
-    [
-        ({"name": "x", "size": 1, "kind": "b"}, []),
-        ([], ["$ is list, not object"]),
-        ({"size": 1, "kind": "a"}, ["$.name is missing"]),
-        ({"name": "x", "size": 0, "kind": "a"}, ["$.size is 0, below 1"]),
-        ({"name": "x", "size": True, "kind": "a"}, ["$.size is bool, not integer"]),
-        ({"name": "x", "size": 1, "kind": "c"}, ["$.kind is 'c'; allowed: ['a', 'b']"]),
-        ({"name": 1, "size": 1, "kind": "a", "more": 1},
-         ["$.more is not in the schema", "$.name is int, not string"]),
-    ],
-)  # fmt: skip
+@cases("value", "mistake")
 def test_the_validator_says_what_does_not_fit(value: Any, mistake: list[str]) -> None:
     assert misfits(value, SCHEMA) == mistake
 
