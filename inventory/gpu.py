@@ -6,20 +6,21 @@ import runpy
 from pathlib import Path
 
 _connection = runpy.run_path(str(Path(__file__).with_name("virtual.py")))["_CONNECTION"]
+#: What a step of `lab.gpu.prove` deploys instead.
+_file = Path(".gpu/settings.json")
+_settings = json.loads(_file.read_text()) if _file.is_file() else {}
+_hosts = _settings.pop("hosts", int(os.environ.get("LAB_GPUS", "1")))
+_balancer = _settings.pop("load_balancer", {})
 _own = {
     **_connection,
     "catalog_directories": ("lab/catalog", "lab/gpu/catalog"),
     "drop_caches": False,
-    "services": {
-        "qwen3": {
-            "recipe": "lab-qwen3-8b-h200",
-            "port": 8000,
-            "arguments": json.loads(os.environ.get("LAB_GPU_ARGUMENTS", "{}")),
-        }
-    },
+    "services": {"qwen3": {"recipe": "lab-qwen3-8b-h200", "port": 8000}},
+    **_settings,
 }
 
 hopper = [
     (f"gpu-{number}", {"ssh_hostname": f"10.213.77.{40 + number}", **_own})
-    for number in range(1, 1 + int(os.environ.get("LAB_GPUS", "1")))
+    for number in range(1, 1 + _hosts)
 ]
+hopper[0][1]["load_balancer"] = _balancer

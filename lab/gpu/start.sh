@@ -73,7 +73,7 @@ hold() { # makes the namespace and stays in it
 run() {
     nsenter --target "$(cat $home/holder)" --mount \
         env -i PATH=/opt/controller/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        LAB_GPUS="$gpus" LAB_GPU_ARGUMENTS="${LAB_GPU_ARGUMENTS:-{\}}" PYTHONUNBUFFERED=1 \
+        LAB_GPUS="$gpus" PYTHONUNBUFFERED=1 \
         PYTHONDONTWRITEBYTECODE=1 sh -c 'cd /srv/site && exec "$@"' sh "$@"
 }
 

@@ -3,18 +3,21 @@
 Runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS < streams.py`, with the
 key in KEY and the model's name in MODEL. TARGET is the path of a socket, or ADDRESS:PORT, or
 https://ADDRESS:PORT. Each stream asks ROUNDS times, one request after the other, each on a new
-connection, and counts the events that carry a token. The standard library is enough.
+connection, and counts the events that carry a token. Many streams are shared among processes, so
+that what is measured is not the client. The standard library is enough.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import ssl
 import statistics
 import sys
 import time
+from typing import Any
 
 
 async def _connection(target: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -48,20 +51,34 @@ async def _request(target: str, tokens: int, number: int) -> tuple[float, float,
     return first, time.perf_counter() - started, count
 
 
-async def measure(target: str, streams: int, rounds: int, tokens: int) -> dict[str, object]:
-    """Run the streams; throughput is of all tokens over the whole time."""
-
+async def _group(
+    target: str, numbers: range, rounds: int, tokens: int, begin: float
+) -> tuple[float, list[tuple[float, float, int]]]:
     async def stream(number: int) -> list[tuple[float, float, int]]:
         return [await _request(target, tokens, number * 1000 + turn) for turn in range(rounds)]
 
-    await asyncio.gather(*(_request(target, 2, number) for number in range(min(streams, 8))))
-    started = time.perf_counter()
-    results = [item for part in await asyncio.gather(*map(stream, range(streams))) for item in part]
-    seconds = time.perf_counter() - started
+    await asyncio.gather(*(_request(target, 2, number) for number in numbers[:8]))
+    await asyncio.sleep(begin - time.perf_counter())
+    results = [item for part in await asyncio.gather(*map(stream, numbers)) for item in part]
+    return time.perf_counter(), results
+
+
+def _process(*arguments: Any) -> tuple[float, list[tuple[float, float, int]]]:
+    return asyncio.run(_group(*arguments))
+
+
+def measure(target: str, streams: int, rounds: int, tokens: int) -> dict[str, object]:
+    """Run the streams; throughput is of all tokens over the whole time."""
+    groups = [range(start, min(start + 32, streams)) for start in range(0, streams, 32)]
+    begin = time.perf_counter() + 2  # one clock for all processes, after their first requests
+    with multiprocessing.get_context("fork").Pool(len(groups)) as pool:
+        parts = pool.starmap(_process, [(target, part, rounds, tokens, begin) for part in groups])
+    seconds = max(end for end, _ in parts) - begin
+    results = [item for _, part in parts for item in part]
     firsts = sorted(first for first, _, _ in results)
     return {
         "target": target, "streams": streams, "requests": len(results), "tokens": tokens,
-        "seconds": round(seconds, 3),
+        "processes": len(groups), "seconds": round(seconds, 3),
         "tokens_per_second": round(sum(count for _, _, count in results) / seconds, 1),
         "first_token_ms": round(statistics.median(firsts) * 1e3, 3),
         "first_token_p95_ms": round(firsts[int(len(firsts) * 0.95)] * 1e3, 3),
@@ -70,4 +87,4 @@ async def measure(target: str, streams: int, rounds: int, tokens: int) -> dict[s
 
 if __name__ == "__main__":
     name, *numbers = sys.argv[1:]
-    print(json.dumps(asyncio.run(measure(name, *map(int, numbers)))))
+    print(json.dumps(measure(name, *map(int, numbers))))

@@ -1,26 +1,38 @@
-"""`python3 -m lab.gpu.up GPUS`, in the control root: boots the depot and a host for each GPU."""
+"""`python3 -m lab.gpu.up HOSTS`, in the control root: boots the depot and a host for each GPU."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from lab import base, fleet, machines, network
 from lab.layout import DEPOT, GPU_HOSTS, HUB_PORT, REGISTRY_PORT, STATE
 
 
-def up(gpus: int) -> None:
-    """Bring up what is not up."""
+def up(hosts: int) -> None:
+    """Bring up what is not up; where there are more hosts than GPUs, they share them."""
     started = time.monotonic()
+    gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    wanted = [
+        replace(host, devices=(f"/dev/nvidia{number % gpus}", *host.devices[1:]))
+        for number, host in enumerate(GPU_HOSTS[:hosts])
+    ]
     STATE.mkdir(parents=True, exist_ok=True)
     fleet.keys()
     network.up()
-    for machine in (DEPOT, *GPU_HOSTS[:gpus]):
+    for host in wanted[gpus:]:  # in memory: the disk of a machine with one GPU has room for one
+        host.home.mkdir(exist_ok=True)
+        if not host.home.is_mount():
+            options = ["-t", "tmpfs", "-o", "size=40g,mode=755", "tmpfs", str(host.home)]
+            subprocess.run(["mount", *options], check=True)
+    for machine in (DEPOT, *wanted):
         machines.start(machine, base.path())
     fleet.wait("registry", DEPOT, REGISTRY_PORT)
     fleet.wait("hub", DEPOT, HUB_PORT)
-    for host in GPU_HOSTS[:gpus]:
+    for host in wanted:
         fleet.wait("SSH", host, 22)
         look = "until docker version >/dev/null 2>&1; do sleep 0.2; done; nvidia-smi -L"
         command = [*fleet.ssh_command(host), f"timeout 60 sh -c '{look}'"]

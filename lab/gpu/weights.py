@@ -1,9 +1,15 @@
-"""`python3 -m lab.gpu.weights`: Qwen3-8B's shape in BF16, into the depot's hub. Needs numpy.
+"""`python3 -m lab.gpu.weights`: models for a real GPU, into the depot's hub. Needs numpy.
+
+    lab/qwen3-8b         Qwen3-8B's shape in BF16, 16.4 GB
+    lab/qwen3-8b-fp8     the same in blocks of FP8, 8.8 GB
+    lab/qwen3-moe        six layers of Qwen3-30B-A3B's shape in BF16: 128 experts, 8.7 GB
+    lab/tiny-qwen3, lab/tiny-qwen3-dflash    the lab's tiny pair
+    lab/tiny-noise       the tiny body's shape, all of it random: it says nonsense
 
 As `lab/hub/tiny_qwen3.py`: every projection holds random numbers, but for the last of attention and
 MLP, which are zero. All layers are computed at their true size and add nothing, so that the next
 token depends on the last one alone, and an answer is "This tiny model has but one word word ...".
-The tokenizer is the tiny model's. 16.4 GB, about 20 s on 16 cores.
+The tokenizer is the tiny model's. 34 GB, about 20 s on 16 cores.
 """
 
 from __future__ import annotations
@@ -14,20 +20,24 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lab.gpu.layout import DEPOT_FILES, MODEL
-from lab.hub import tiny_qwen3
-from lab.hub.miniature import GIT_ATTRIBUTES, SMALL_FILES
+from lab.hub import qwen3_fp8, tiny_qwen3
+from lab.hub.miniature import GIT_ATTRIBUTES, SMALL_FILES, Files, Miniature, Revision, build
 from lab.hub.store import Commit, File, Repository, Store, commit_id
-from lab.hub.weights import Tensor, bf16, header, index, named, shard
+from lab.hub.weights import Tensor, bf16, header, index, named, safetensors, shard
 
 LAYERS, HIDDEN, WIDTH, HEADS, KEY_HEADS, HEAD_WIDTH = 36, 4096, 12_288, 32, 8, 128
 VOCABULARY, CONTEXT, SHARDS = 151_936, 40_960, 8
+MOE_LAYERS, MOE_HIDDEN, MOE_WIDTH, EXPERTS, MOE_KEY_HEADS = 6, 2048, 768, 128, 4
 DATE = "2026-11-23T08:00:00.000Z"
 #: Random numbers that every projection is filled with, over and over.
 _BLOCK = 1 << 24
+#: Of FP8's bytes 0x7f and 0xff are no numbers.
+_NUMBERS = bytes(byte & 0xF7 for byte in range(256))
 
 
 def tensors() -> list[Tensor]:
@@ -52,6 +62,33 @@ def tensors() -> list[Tensor]:
     return [*result, bf16("model.norm.weight", HIDDEN), bf16("lm_head.weight", VOCABULARY, HIDDEN)]
 
 
+def expert_tensors() -> list[Tensor]:
+    """All tensors of the mixture of experts."""
+    hidden = MOE_HIDDEN
+    result = [bf16("model.embed_tokens.weight", VOCABULARY, hidden)]
+    for number in range(MOE_LAYERS):
+        name = f"model.layers.{number}"
+        attention, experts = f"{name}.self_attn", f"{name}.mlp.experts"
+        result += [
+            bf16(f"{name}.input_layernorm.weight", hidden),
+            bf16(f"{attention}.q_proj.weight", HEADS * HEAD_WIDTH, hidden),
+            bf16(f"{attention}.k_proj.weight", MOE_KEY_HEADS * HEAD_WIDTH, hidden),
+            bf16(f"{attention}.v_proj.weight", MOE_KEY_HEADS * HEAD_WIDTH, hidden),
+            bf16(f"{attention}.o_proj.weight", hidden, HEADS * HEAD_WIDTH),
+            bf16(f"{attention}.q_norm.weight", HEAD_WIDTH),
+            bf16(f"{attention}.k_norm.weight", HEAD_WIDTH),
+            bf16(f"{name}.mlp.gate.weight", EXPERTS, hidden),
+            bf16(f"{name}.post_attention_layernorm.weight", hidden),
+        ]
+        for expert in range(EXPERTS):
+            result += [
+                bf16(f"{experts}.{expert}.gate_proj.weight", MOE_WIDTH, hidden),
+                bf16(f"{experts}.{expert}.up_proj.weight", MOE_WIDTH, hidden),
+                bf16(f"{experts}.{expert}.down_proj.weight", hidden, MOE_WIDTH),
+            ]
+    return [*result, bf16("model.norm.weight", hidden), bf16("lm_head.weight", VOCABULARY, hidden)]
+
+
 def data(tensor: Tensor, noise: bytes) -> Iterator[bytes]:
     """The tensor's bytes, in pieces."""
     name = tensor.name
@@ -59,9 +96,13 @@ def data(tensor: Tensor, noise: bytes) -> Iterator[bytes]:
         yield tiny_qwen3.bfloat16([1.0]) * (tensor.size // 2)
     elif name in ("model.embed_tokens.weight", "lm_head.weight"):
         yield from _vocabulary(tensor)
+    elif name.endswith("_scale_inv"):
+        yield tiny_qwen3.bfloat16([2**-10]) * (tensor.size // 2)
     elif "o_proj" in name or "down_proj" in name:
         yield bytes(tensor.size)
     else:
+        if tensor.dtype == "F8_E4M3":
+            noise = noise.translate(_NUMBERS)
         for start in range(0, tensor.size, len(noise)):
             yield noise[: tensor.size - start]
 
@@ -94,24 +135,34 @@ def _shard(work: tuple[Path, str, list[Tensor]]) -> File:
     return Store(directory).add(name, pieces(), lfs=True)
 
 
-def configuration() -> bytes:
-    """The model's config.json: Qwen3-8B's, with the tiny model's token ids."""
+def _configuration(**changed: Any) -> bytes:
+    """Qwen3-8B's config.json with the tiny model's token ids."""
     text = json.loads((SMALL_FILES / "Qwen3-8B-FP8/config.json").read_text())
-    del text["quantization_config"], text["bos_token_id"]
     own = json.loads((SMALL_FILES / "tiny-qwen3/config.json").read_text())
-    return json.dumps({**text, "eos_token_id": own["eos_token_id"]}, indent=2).encode()
+    text = {**text, "eos_token_id": own["eos_token_id"], **changed}
+    del text["bos_token_id"]
+    return json.dumps({key: value for key, value in text.items() if value != {}}, indent=2).encode()
 
 
-def make(directory: Path) -> Repository:
-    """Write the repository into a hub's directory, unless it is there."""
+_MOE = {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": MOE_HIDDEN,
+    "num_hidden_layers": MOE_LAYERS, "num_key_value_heads": MOE_KEY_HEADS, "num_experts": EXPERTS,
+    "num_experts_per_tok": 8, "moe_intermediate_size": MOE_WIDTH, "intermediate_size": 6144,
+    "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [],
+    "output_router_logits": False, "router_aux_loss_coef": 0.001, "quantization_config": {},
+}  # fmt: skip
+
+
+def make(directory: Path, model: str, tensors: list[Tensor], **configuration: Any) -> Repository:
+    """Write a repository of eight shards into a hub's directory, unless it is there."""
     store = Store(directory)
-    if made := store.load(MODEL):
+    if made := store.load(model):
         return made
-    parts = named(shard(tensors(), SHARDS))
+    parts = named(shard(tensors, SHARDS))
     with ProcessPoolExecutor(SHARDS) as pool:
         files = list(pool.map(_shard, [(directory, name, part) for name, part in parts.items()]))
     small = {path.name: path.read_bytes() for path in (SMALL_FILES / "tiny-qwen3").iterdir()}
-    small |= {"config.json": configuration(), ".gitattributes": GIT_ATTRIBUTES}
+    small |= {"config.json": _configuration(**configuration), ".gitattributes": GIT_ATTRIBUTES}
     small["model.safetensors.index.json"] = index(parts)
     small["tokenizer_config.json"] = small["tokenizer_config.json"].replace(
         b'"model_max_length": 2048', f'"model_max_length": {CONTEXT}'.encode()
@@ -119,15 +170,36 @@ def make(directory: Path) -> Repository:
     files += [store.add(name, iter([content]), lfs=name == "tokenizer.json")
               for name, content in small.items()]  # fmt: skip
     files.sort(key=lambda file: file.path)
-    identity = commit_id(MODEL, "", "Made", DATE, files)
-    commit = Commit(identity, "Made", DATE, tuple(files))
-    repository = Repository(MODEL, (commit,), {"main": identity})
+    identity = commit_id(model, "", "Made", DATE, files)
+    repository = Repository(model, (Commit(identity, "Made", DATE, tuple(files)),),
+                            {"main": identity})  # fmt: skip
     store.save(repository)
     return repository
 
 
+def _noise(_size: int) -> Files:
+    def random(tensor: Tensor) -> Tensor:
+        return tiny_qwen3.random_tensor(tensor.name, *tensor.shape)
+
+    tensors = [random(tensor) if len(tensor.shape) > 1 else tensor
+               for tensor in tiny_qwen3.body_tensors()]  # fmt: skip
+    return {"model.safetensors": partial(safetensors, tensors)}
+
+
+NOISE = Miniature("lab/tiny-noise", size=0, family="tiny-qwen3",
+                  revisions=(Revision("Made", DATE, _noise),))  # fmt: skip
+
+
+def make_all(directory: Path) -> None:
+    """Write all of them."""
+    for miniature in (*tiny_qwen3.MINIATURES, NOISE):
+        build(miniature, Store(directory), 1.0, "")
+    make(directory, "lab/qwen3-moe", expert_tensors(), **_MOE)
+    make(directory, "lab/qwen3-8b-fp8", qwen3_fp8.tensors())
+    make(directory, MODEL, tensors(), quantization_config={})
+
+
 if __name__ == "__main__":
     started = time.monotonic()
-    made = make(Path(sys.argv[1]) if sys.argv[1:] else DEPOT_FILES / "hub")
-    size = sum(file.size for file in made.commits[-1].files)
-    print(f"{made.id}: {size} bytes in {time.monotonic() - started:.1f} s")
+    make_all(Path(sys.argv[1]) if sys.argv[1:] else DEPOT_FILES / "hub")
+    print(f"{time.monotonic() - started:.1f} s")

@@ -60,7 +60,7 @@ def _ones(name: str, *shape: int) -> Tensor:
     return _tensor(name, shape, [1.0] * math.prod(shape))
 
 
-def _random(name: str, rows: int, columns: int) -> Tensor:
+def random_tensor(name: str, rows: int, columns: int) -> Tensor:
     """Numbers of the size that a projection starts its training with."""
     generator = random.Random(name)
     spread = columns**-0.5
@@ -100,15 +100,15 @@ def _layers(count: int, prefix: str) -> list[Tensor]:
         tensors += [
             _ones(f"{name}.input_layernorm.weight", HIDDEN),
             _zeros(f"{name}.mlp.down_proj.weight", HIDDEN, WIDTH),
-            _random(f"{name}.mlp.gate_proj.weight", WIDTH, HIDDEN),
-            _random(f"{name}.mlp.up_proj.weight", WIDTH, HIDDEN),
+            random_tensor(f"{name}.mlp.gate_proj.weight", WIDTH, HIDDEN),
+            random_tensor(f"{name}.mlp.up_proj.weight", WIDTH, HIDDEN),
             _ones(f"{name}.post_attention_layernorm.weight", HIDDEN),
             _ones(f"{name}.self_attn.k_norm.weight", HEAD_WIDTH),
-            _random(f"{name}.self_attn.k_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
+            random_tensor(f"{name}.self_attn.k_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
             _zeros(f"{name}.self_attn.o_proj.weight", HIDDEN, HEADS * HEAD_WIDTH),
             _ones(f"{name}.self_attn.q_norm.weight", HEAD_WIDTH),
-            _random(f"{name}.self_attn.q_proj.weight", HEADS * HEAD_WIDTH, HIDDEN),
-            _random(f"{name}.self_attn.v_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
+            random_tensor(f"{name}.self_attn.q_proj.weight", HEADS * HEAD_WIDTH, HIDDEN),
+            random_tensor(f"{name}.self_attn.v_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
         ]
     return tensors
 
@@ -121,7 +121,7 @@ def body_tensors() -> list[Tensor]:
 def drafter_tensors() -> list[Tensor]:
     """All tensors of the drafter, which takes embeddings and head from its body."""
     return [
-        _random("fc.weight", HIDDEN, len(TARGET_LAYERS) * HIDDEN),
+        random_tensor("fc.weight", HIDDEN, len(TARGET_LAYERS) * HIDDEN),
         _ones("hidden_norm.weight", HIDDEN),
         *_layers(DRAFTER_LAYERS, ""),
         _ones("norm.weight", HIDDEN),

@@ -11,6 +11,7 @@ from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
 from sparkwright.catalog.gguf import Gguf, GgufFile
 from sparkwright.catalog.issues import Issue
+from sparkwright.catalog.patches import Patch
 from sparkwright.text.shipped_yaml import beside
 
 _IMAGE = beside(__file__, "image_defaults.yaml")
@@ -511,6 +512,7 @@ class Recipe(data.Data):
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
         exceptions: what its container gets over the default.
+        patches: steps that make a derived image of ``image``, in order.
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
         notes: what a reader should know, in words, each with its source.
@@ -539,6 +541,7 @@ class Recipe(data.Data):
     shm_gib: data.Gib | None = None
     memlock: bool = False
     exceptions: Exceptions | None = None
+    patches: tuple[Patch, ...] = ()
     boot_seconds: int = Field(default=900, gt=0)
     first_answer_seconds: int = Field(default=120, gt=0)
     notes: tuple[str, ...] = ()

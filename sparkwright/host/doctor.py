@@ -255,10 +255,11 @@ def weights(folder: Path, target: str) -> Mount:
 
 
 def service(
-    name: str, own: ContainerSeen | None, server: Server, request: ExaminationRequest
+    name: str, own: ContainerSeen | None, at: tuple[str, int], request: ExaminationRequest
 ) -> ServiceSeen:
     """Examine a sparkwright service."""
     home, unit = Path(request.services_root, "services", name), homes.unit(name)
+    server = ranks.server(home, *at)
     shown = systemd.unit(unit, timeout=10)
     log = journal(unit, shown)
     if own:
@@ -405,9 +406,7 @@ def main(request: ExaminationRequest) -> Examination:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         before = pool.submit(boot_before)
         services = {
-            name: pool.submit(
-                service, name, containers.get(f"sparkwright-{name}"), Server(*at), request
-            )
+            name: pool.submit(service, name, containers.get(f"sparkwright-{name}"), at, request)
             for name, at in request.services.items()
             if name not in asleep
         }

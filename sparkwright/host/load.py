@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import documents, exclusive, gpu, metrics
+from sparkwright.host.lib import documents, exclusive, gpu, metrics, ranks
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.memory import meminfo
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.watch.state import WatchConfig
@@ -19,14 +18,12 @@ class LoadRequest:
 
     Attributes:
         services: name -> address and port of the engine itself.
-        watch: path of the watch's configuration, which has them where no plan does.
-        state: directory that says which exclusive services sleep.
+        services_root: where the watch's configuration has them if no plan does.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
-    watch: str = ""
-    state: str = ""
+    services_root: str = ""
     metric_names: dict[str, str] = field(default_factory=dict)
 
 
@@ -52,13 +49,15 @@ class HostLoad:
 
 def main(request: LoadRequest) -> HostLoad:
     """Answer a request."""
-    addresses = request.services
-    if not addresses and (config := documents.record(WatchConfig, request.watch)):
+    addresses, root = request.services, Path(request.services_root)
+    if not addresses and (config := documents.record(WatchConfig, root / "watch/config.json")):
         addresses = {item.name: (item.address, item.port) for item in config.services}
     question = gpu.Question(gpu.LOAD)
-    asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
+    asleep = exclusive.sleeping(root / "state")
     services = {
-        name: None if name in asleep else metrics.ask(Server(*at), request.metric_names)
+        name: metrics.ask(ranks.server(root / "services" / name, *at), request.metric_names)
+        if name not in asleep
+        else None
         for name, at in addresses.items()
     }
     now, memory = time.monotonic(), meminfo()

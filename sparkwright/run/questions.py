@@ -297,8 +297,7 @@ def follow_load(
             for service in run.desired.plan.services
             if not service.follower
         },
-        watch=f"{run.settings.services_root}/watch/config.json",
-        state=f"{run.settings.services_root}/state",
+        services_root=run.settings.services_root,
         metric_names=metric_names(),
     )
     looks = 0

@@ -18,6 +18,7 @@ class Load:
         served: answers that came whole.
         wrong: what was not: status, broken line, or an end that is missing.
         context: what a client by https trusts; http without.
+        model: name that requests have.
     """
 
     address: str
@@ -28,6 +29,7 @@ class Load:
     faults: list[str] = field(default_factory=list)
     longest: float = 0.0
     context: ssl.SSLContext | None = None
+    model: str = "qwen36-fast"
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -66,7 +68,7 @@ class Load:
             else http.client.HTTPConnection(self.address, self.port, timeout=60)
         )
         body = {
-            "model": "qwen36-fast", "stream": streaming, "max_tokens": 48, "temperature": 0,
+            "model": self.model, "stream": streaming, "max_tokens": 48, "temperature": 0,
             "messages": [{"role": "user", "content": "Write the numbers from 1 to 30."}],
             "chat_template_kwargs": {"enable_thinking": False},
         }  # fmt: skip

@@ -31,8 +31,9 @@ def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         names = metric_names()
         result = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
         config = WatchConfig((WatchedService("seen", *at, 60.0),), "", ())
-        (tmp_path / "config.json").write_text(json.dumps(encode(config)))
-        planless = load.main(LoadRequest(watch=str(tmp_path / "config.json"), metric_names=names))
+        (tmp_path / "watch").mkdir()
+        (tmp_path / "watch/config.json").write_text(json.dumps(encode(config)))
+        planless = load.main(LoadRequest(services_root=str(tmp_path), metric_names=names))
     tiny = result.services["tiny"]
     assert tiny is not None
     assert (tiny["generated"], tiny["running"], tiny["waiting"]) == (tokens, 0.0, 0.0)

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sparkwright.cli import main
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import run
 
 KEY = "sk-of-the-test-0123456789"
 
@@ -51,9 +51,7 @@ def chat(folder: Path, *arguments: str, message: str = "", **more: str) -> Resul
         patched.chdir(folder)
         for name, value in {**environment(folder), **more}.items():
             patched.setenv(name, value)
-        done = CliRunner().invoke(main, ["chat", *arguments], input=message)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
+        return run("chat", *arguments, input=message)
 
 
 class Terminal:

@@ -63,7 +63,8 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
         for service in run.services
         for gate in [service.gate]
     }
-    request = ProbeRequest(services, samples, _SECONDS, metric_names())
+    root = run.settings.services_root
+    request = ProbeRequest(services, samples, _SECONDS, metric_names(), root)
     probed = ask(host, probe, request, ProbeAnswer, timeout=_SECONDS + 60)
     if samples:
         return Facts(probed)

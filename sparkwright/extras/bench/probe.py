@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from sparkwright.host.lib import gpu, metrics
+from sparkwright.host.lib import gpu, metrics, ranks
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.records import dataclass, field
@@ -23,12 +23,14 @@ class ProbeRequest:
         samples: of the GPU, one a second while a service is busy; 0 for none.
         seconds: how long the load is waited for.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        services_root: directory of the services, which has their keys.
     """
 
     services: dict[str, tuple[str, int, str]]
     samples: int = 0
     seconds: float = 90.0
     metric_names: dict[str, str] = field(default_factory=dict)
+    services_root: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,13 @@ def version(server: Server, route: str) -> str | None:
 def under_load(request: ProbeRequest) -> tuple[Gpu, ...]:
     """The GPU once a second while any service is busy; as long as the request says at most."""
     end = time.monotonic() + request.seconds
+    servers = [
+        ranks.server(f"{request.services_root}/services/{name}", address, port)
+        for name, (address, port, _) in request.services.items()
+    ]
     samples: list[Gpu] = []
     while time.monotonic() < end and len(samples) < request.samples:
-        totals = [
-            metrics.ask(Server(address, port), request.metric_names) or {}
-            for address, port, _ in request.services.values()
-        ]
+        totals = [metrics.ask(server, request.metric_names) or {} for server in servers]
         if any(total.get(metrics.RUNNING, 0.0) > 0 for total in totals):
             samples += filter(None, (first_gpu(),))
         elif samples:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host.lib import documents
-from sparkwright.host.lib.http import Health, NoAnswer, Server
+from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
 from sparkwright.host.lib.records import dataclass, field
 
 #: In a service's directory: how far its rank is.
@@ -84,6 +85,18 @@ def missing(home: str | Path) -> str | None:
     return (
         f"it waits for the other ranks: {'; '.join(result.missing) or 'nothing is known of them'}"
     )
+
+
+def server(home: str | Path, address: str, port: int) -> Server:
+    """The engine of the service with this directory, with its key: some want it for /metrics.
+
+    A follower has none, and its secrets file is of another kind.
+    """
+    key, rank = None, state(home)
+    if not (rank and rank.number):
+        with suppress(OSError, KeyError):
+            key = api_key(f"{home}/secrets.env")
+    return Server(address, port, key)
 
 
 def health(home: str | Path, server: Server | None = None) -> Health | None:

@@ -23,7 +23,6 @@ from sparkwright.host.lib import (
     ranks,
     systemd,
 )
-from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.records import encode
 from sparkwright.host.service import current
 from sparkwright.host.watch import evaluation
@@ -56,7 +55,7 @@ def sample(config: WatchConfig, now: float) -> Sample:
 def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> ServiceSample:
     """A service's unit, health, counters and drift."""
     unit = ranks.unit(home, systemd.unit(homes.unit(watched.name), timeout=10))
-    server = Server(watched.address, watched.port)
+    server = ranks.server(home, watched.address, watched.port)
     health = ranks.health(home, server)
     code = health.code if health else None
     asks = code == 200 and ranks.health(home) is None

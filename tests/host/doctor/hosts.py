@@ -19,12 +19,14 @@ KEY = "sk-a-key-of-this-fleet"
 
 @dataclass
 class Vllm:
-    """A server's health and counters; ``step`` is added to the tokens at every look."""
+    """A server's health and counters; ``step`` is added to the tokens at every look. With ``key``
+    it tells its counters to those alone who show that."""
 
     health: int = 200
     step: float = 0.0
     values: dict[str, float] = field(default_factory=lambda: {"generation_tokens_total": 100.0})
     port: int = 0
+    key: str | None = None
 
     def page(self) -> str:
         """The text of /metrics, with a histogram's buckets as a real server has them."""
@@ -39,6 +41,8 @@ class _Handler(Handler):
     def do_GET(self) -> None:
         message = self.message
         status, text = (200, message.page()) if self.path == "/metrics" else (message.health, "")
+        if text and message.key and self.headers["Authorization"] != f"Bearer {message.key}":
+            status, text = 401, ""
         self.reply(status, text.encode())
 
     def do_POST(self) -> None:

@@ -56,6 +56,7 @@ PLANNED = {
 def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host(tmp_path, monkeypatch, [inspected()])
     with vllm() as server:
+        server.key = KEY  # as llama-server has it
         answer = ask(server, tmp_path)
     seen = facts({**answer, "planned": PLANNED})
     (service,) = seen.services.values()

@@ -18,7 +18,7 @@ from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.host.watch.state import WatchConfig
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
-from tests.host.doctor.hosts import host, inspected, vllm
+from tests.host.doctor.hosts import KEY, host, inspected, vllm
 from tests.host.programs import program as put
 from tests.unit.builders import plan, wanted
 
@@ -76,7 +76,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
 
 def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
     texts = []
+    (tmp_path / "services/qwen36/secrets.env").write_text(f"LLAMA_API_KEY={KEY}\n")
     with vllm() as server:
+        server.key = KEY
         config = _config(tmp_path, server.port, run)
         server.values["num_requests_running"] = 3.0
         for minute in range(12):

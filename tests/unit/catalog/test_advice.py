@@ -5,12 +5,11 @@ import re
 from typing import Any, get_args
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.catalog.advice import Choice, Workload
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.cli import main
 from tests.unit.builders import alone, catalog
+from tests.unit.cli.answering import run
 
 CHOICES = [choice for advice in catalog().advice.values() for choice in advice.choices]
 SPARK = "12.1"
@@ -18,14 +17,14 @@ SPARK = "12.1"
 
 def offered(workload: str, gpu: str) -> list[Choice]:
     """Recipes that the command offers, the first choice first."""
-    result = CliRunner().invoke(main, ["advise", workload, "--gpu", gpu, "--json"])
+    result = run("advise", workload, "--gpu", gpu, "--json")
     names = [choice["recipe"] for choice in json.loads(result.output)]
     items = [item for item in CHOICES if item.workload == workload and GPUS[gpu] in item.gpus]
     return [next(item for item in items if item.recipe == name) for name in names]
 
 
 def _shown(workload: str, gpu: str) -> str:
-    result = CliRunner().invoke(main, ["advise", workload, "--gpu", gpu])
+    result = run("advise", workload, "--gpu", gpu)
     assert result.exit_code == 0
     return result.output
 
@@ -136,7 +135,7 @@ def test_every_row_of_the_decision_table_is_there() -> None:
 
 def _on(hosts: int, workload: str) -> list[dict[str, Any]]:
     arguments = ["advise", workload, "--hosts", str(hosts), "--json"]
-    data: list[dict[str, Any]] = json.loads(CliRunner().invoke(main, arguments).output)
+    data: list[dict[str, Any]] = json.loads(run(*arguments).output)
     return data
 
 
@@ -153,11 +152,11 @@ def test_a_recipe_that_fits_one_host_goes_on_each_without_figures_of_other_model
 
 
 def _text(workload: str) -> str:
-    return CliRunner().invoke(main, ["advise", workload, "--hosts", "2"]).output
+    return run("advise", workload, "--hosts", "2").output
 
 
 def test_what_several_sparks_hold_together_is_named_for_as_many_of_them() -> None:
     assert "unproven here: minimax-m27-nvfp4-2-sparks" in _text("chat")
-    output = CliRunner().invoke(main, ["advise", "chat"]).output
-    card = CliRunner().invoke(main, ["advise", "chat", "--gpu", "rtx5090", "--hosts", "2"]).output
+    output = run("advise", "chat").output
+    card = run("advise", "chat", "--gpu", "rtx5090", "--hosts", "2").output
     assert "hosts hold together" not in output + card

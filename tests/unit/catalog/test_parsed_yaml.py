@@ -15,14 +15,13 @@ from sparkwright.documents.parsed_yaml import FILE, ParsedFiles
 
 
 @pytest.fixture
-def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def entry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of a site, loaded and kept once by a run that may change something."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(caches, "WRITTEN", Event())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "home"))
     templates._environment.cache_clear()
     caches.WRITTEN.set()
-    path = tmp_path / "entry.yaml"
+    path = here / "entry.yaml"
     path.write_text("name: a")
     _loaded(path)
     return path

@@ -4,15 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
-from sparkwright.cli import main
 from sparkwright.findings.finding import errors
 from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
 from tests.unit.builders import catalog, plan, resolution
+from tests.unit.cli.answering import run
 
 AEON = catalog().images["aeon-vllm-ultimate"]
 NEWEST = AEON.newest_tag
@@ -71,6 +70,6 @@ def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
 
 def test_a_whole_fleet_goes_back_by_one_setting() -> None:
     arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--format", "json"]
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     data = json.loads(result.output)
     assert result.exit_code == 0, data

@@ -95,10 +95,9 @@ def _site() -> TemporaryDirectory[str]:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fleet(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Five hosts that answer, and a copy of their site, which is the current folder."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(_site().name, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(_site().name, here, dirs_exist_ok=True)
     answers = dict(ANSWERS)
     if "fabric test" in COMMANDS:
         answers |= importlib.import_module("tests.unit.extras.fabric_test.answers").ANSWERS
@@ -112,7 +111,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name in ("command", "names"):
             position = f"sparkwright.extras.discover.{name}.discovered"
             monkeypatch.setattr(position, lambda **_: boxes)
-    return tmp_path
+    return here
 
 
 def run(*arguments: str) -> Result:

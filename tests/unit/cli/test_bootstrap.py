@@ -13,10 +13,9 @@ passwords: list[dict[str, Any]] = []
 
 
 @pytest.fixture
-def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Asked]:
+def became(monkeypatch: pytest.MonkeyPatch, here: Path) -> list[Asked]:
     """The run that it begins."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory.py").write_text(
+    (here / "inventory.py").write_text(
         "sparks = ['a', ('b', {'bootstrap': ['docker']})]\n", encoding="utf-8"
     )
 

@@ -20,13 +20,6 @@ from tests.unit.engines.derivation.repositories import REPOSITORY, on_the_hub, r
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, which is the working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def run(*arguments: str, code: int = 0) -> Result:
     done = answering.run(*arguments)
     assert done.exit_code == code, done.output

@@ -10,12 +10,11 @@ from typing import get_args
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from docs.generate.commands import commands
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.cli import main, sections
+from sparkwright.cli import sections
 from sparkwright.cli.lib.extras import all_commands
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.run import pyinfra_cli
@@ -28,9 +27,7 @@ cases = Tables(__file__)
 HERE = ROOT / "sparkwright/cli"
 
 
-@pytest.fixture(autouse=True)
-def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+pytestmark = pytest.mark.usefixtures("checkout")
 
 
 def test_check_finds_nothing_in_the_example() -> None:
@@ -154,26 +151,22 @@ _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "ke
 @pytest.mark.parametrize("command", _BY_INVENTORY)
 @cases("there", "text")
 def test_an_inventory_that_is_not_clear_is_asked_for(
-    command: str, there: tuple[str, ...], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, there: tuple[str, ...], text: str, here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "deploy.py").touch()
-    (tmp_path / "inventory").mkdir()
+    (here / "deploy.py").touch()
+    (here / "inventory").mkdir()
     for name in there:
-        (tmp_path / "inventory" / name).touch()
+        (here / "inventory" / name).touch()
     result = run(*command.split())
     assert result.exit_code == 2
     assert text in result.output
 
 
-def test_a_site_with_one_inventory_needs_no_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory/home.py").write_text("spark = ['spark-1']\n")
+def test_a_site_with_one_inventory_needs_no_name(here: Path) -> None:
+    (here / "inventory").mkdir()
+    (here / "inventory/home.py").write_text("spark = ['spark-1']\n")
     assert "error: input: spark-1: services\n" in run("check").output
-    (tmp_path / "inventory/lab.py").write_text("spark = ['spark-2']\n")
+    (here / "inventory/lab.py").write_text("spark = ['spark-2']\n")
     assert "error: input: spark-2: services\n" in run("check").output
 
 
@@ -229,10 +222,10 @@ def test_colours_are_left_out_on_request(
     arguments = ("check", "inventory/lab.py", "--data", "image_tag=x")
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
-    assert "\x1b[" in CliRunner().invoke(main, list(arguments), color=True).output
+    assert "\x1b[" in run(*arguments, color=True).output
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
-    assert "\x1b[" not in CliRunner().invoke(main, list(arguments), color=True).output
+    assert "\x1b[" not in run(*arguments, color=True).output
 
 
 def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +233,7 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pyinfra_cli, "main", interrupted)
-    result = CliRunner().invoke(main, ["deploy"])
+    result = run("deploy")
     assert (result.exit_code, "Traceback" in result.output) == (130, False)
 
 

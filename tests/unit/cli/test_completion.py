@@ -30,11 +30,10 @@ sparks = [
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory/lab.py").write_text(INVENTORY)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def site(here: Path) -> Path:
+    (here / "inventory").mkdir()
+    (here / "inventory/lab.py").write_text(INVENTORY)
+    return here
 
 
 def completed(*arguments: str) -> list[str]:

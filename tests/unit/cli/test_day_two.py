@@ -18,7 +18,6 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.tables import Tables
-from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, run, silent
 
 cases = Tables(__file__)
@@ -34,9 +33,7 @@ MARK = Maintenance("ann@laptop", 1.0, "a new fan")
 Having = Callable[..., list[Asked]]
 
 
-@pytest.fixture(autouse=True)
-def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+pytestmark = pytest.mark.usefixtures("checkout")
 
 
 @pytest.fixture

@@ -34,13 +34,12 @@ ASKING = {
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(here: Path) -> Path:
     """A site with one host that is planned well."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "group_data").mkdir()
-    (tmp_path / "inventory/lab.py").write_text(SPARK)
-    return tmp_path
+    (here / "inventory").mkdir()
+    (here / "group_data").mkdir()
+    (here / "inventory/lab.py").write_text(SPARK)
+    return here
 
 
 def test_what_is_right_has_0(site: Path) -> None:
@@ -87,10 +86,9 @@ def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
 @pytest.mark.parametrize("missing", [[], ["rtx-1"]], ids=["all answer", "one is silent"])
 @pytest.mark.parametrize(("command", "well"), ASKING.items(), ids=ASKING)
 def test_a_silent_host_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, well: Any, missing: list[str]
+    monkeypatch: pytest.MonkeyPatch, here: Path, command: str, well: Any, missing: list[str]
 ) -> None:
     """Nobody knows what it runs."""
-    monkeypatch.chdir(tmp_path)
     answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
     done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output

@@ -19,12 +19,11 @@ _SITE = 'sparks = ["spark-1", "spark-2", "spark-3"]\n'
 
 
 @pytest.fixture(autouse=True)
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory/lab.py").write_text(_SITE)
-    (tmp_path / "group_data").mkdir()
-    return tmp_path
+def site(here: Path) -> Path:
+    (here / "inventory").mkdir()
+    (here / "inventory/lab.py").write_text(_SITE)
+    (here / "group_data").mkdir()
+    return here
 
 
 def test_the_doctor_judges_the_fabric_of_a_cluster(

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.catalog.issues import folded
 from sparkwright.checks.configuration.issues import all_issues
-from sparkwright.cli import main
 from sparkwright.engines import engine
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
+from tests.unit.cli.answering import run
 
 _FILE = safe_load((ROOT / "tests/cards/incompatibilities.yaml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = _FILE["rows"]
@@ -33,7 +32,7 @@ def checked(directory: Path, hosts: dict[str, dict[str, Any]]) -> Findings:
     """Findings of ``sparkwright check`` by host."""
     inventory = directory / "inventory.py"
     inventory.write_text(f"hosts = {list(hosts.items())!r}\n")
-    done = CliRunner().invoke(main, ["check", str(inventory), "--format", "json"])
+    done = run("check", str(inventory), "--format", "json")
     findings: Findings = {name: [] for name in hosts}
     for item in json.loads(done.output):
         findings[item["subject"]["host"]].append(item)

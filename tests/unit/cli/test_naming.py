@@ -31,12 +31,11 @@ COMMANDS = {
 
 
 @pytest.fixture(autouse=True)
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _site(here: Path) -> None:
     for folder in ("inventory", "group_data"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "inventory/home.py").write_text(INVENTORY)
-    (tmp_path / "deploy.py").touch()
-    monkeypatch.chdir(tmp_path)
+        (here / folder).mkdir()
+    (here / "inventory/home.py").write_text(INVENTORY)
+    (here / "deploy.py").touch()
 
 
 @cases("names", "limit", "of_hosts")

@@ -82,9 +82,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+def world(monkeypatch: pytest.MonkeyPatch, here: Path) -> World:
     """An empty folder, and boxes that are Sparks."""
-    monkeypatch.chdir(tmp_path)
     result = World()
 
     def gpu_of(name: str, _: str, data: Mapping[str, Any]) -> gpu_question.Box:

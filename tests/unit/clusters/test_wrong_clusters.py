@@ -4,13 +4,11 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
-
-from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import cluster_problems, left_out, unlike_releases
 from tests.tables import Tables
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import run
 from tests.unit.clusters.fleets import (
     SERVICE,
     cluster,
@@ -93,5 +91,5 @@ def test_a_recipe_of_ranks_is_checked_with_as_many_hosts(tmp_path: Path) -> None
     (tmp_path / "group_data/all.py").write_text(f"catalog_directories = [{lab!r}, 'catalog']\n")
     (tmp_path / "catalog/many.yaml").write_text(text)
     with chdir(tmp_path):
-        result = CliRunner().invoke(main, ["check", "--recipe", "many"])
+        result = run("check", "--recipe", "many")
     assert (result.exit_code, "0 errors" in result.output) == (0, True), result.output

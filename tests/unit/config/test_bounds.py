@@ -67,10 +67,7 @@ def test_what_an_inventory_prints_is_not_on_standard_output(
     assert capsys.readouterr() == ("", "hello\n")
 
 
-def test_settings_of_ansibles_kind_are_not_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_settings_of_ansibles_kind_are_not_passed_over(here: Path) -> None:
     Path("lab.py").write_text("sparks = ['spark-1']\n")
     Path("group_data").mkdir()
     Path("group_data/sparks.yml").write_text("a: 1\n")

@@ -74,10 +74,7 @@ def test_groups_shared_data_and_precedence_are_pyinfras(tmp_path: Path) -> None:
     assert ours == theirs
 
 
-def test_the_origin_of_a_key_is_the_file_with_the_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_origin_of_a_key_is_the_file_with_the_last_word(here: Path) -> None:
     Path("group_data").mkdir()
     Path("group_data/all.py").write_text("a = 1\nb = 1\n")
     Path("group_data/many.py").write_text("b = 2\n")

@@ -3,17 +3,18 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.cli import init, main
+from sparkwright.cli import init
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.skeleton import FILES, INVENTORY, NewHost, contents, write
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
+from tests.unit.cli.answering import run
 
 cases = Tables(__file__)
 
@@ -24,15 +25,8 @@ HOSTS = (
 )
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def _init(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["init", *arguments])
+    return run("init", *arguments)
 
 
 def _files(folder: Path) -> set[str]:

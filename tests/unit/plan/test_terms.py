@@ -3,11 +3,9 @@
 import json
 from dataclasses import replace
 
-from click.testing import CliRunner
-
-from sparkwright.cli import main
 from sparkwright.plan.terms import terms
 from tests.unit.builders import catalog, plan
+from tests.unit.cli.answering import run
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
 STOCK = "qwen36-35b-a3b-nvfp4-rtx5090"
@@ -41,11 +39,11 @@ def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:
 
 
 def test_plan_shows_them_once_at_the_end() -> None:
-    text = CliRunner().invoke(main, ["plan", "inventory/lab.py"]).output
+    text = run("plan", "inventory/lab.py").output
     assert text.count("\nlicences\n") == 1
     assert text.count("  AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4: Apache-2.0") == 1
     assert text.count("your duties, as the cards of uncensored models name them") == 1
     assert text.index("\nlicences\n") > text.index("rtx-1")
-    data = json.loads(CliRunner().invoke(main, ["plan", "inventory/lab.py", "--json"]).output)
+    data = json.loads(run("plan", "inventory/lab.py", "--json").output)
     shown = data[0]["services"][0]["licenses"]
     assert shown["AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"] == "Apache-2.0, inherited from Qwen3.6"

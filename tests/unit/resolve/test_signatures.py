@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.references import ImageReference, References
@@ -25,6 +23,7 @@ from sparkwright.resolve.signatures import Signature, verifier
 from tests.host.serving import Handler, listening
 from tests.tables import Tables
 from tests.unit.builders import DIGEST, SPARK, plan, resolution
+from tests.unit.cli.answering import run
 
 cases = Tables(__file__)
 
@@ -232,7 +231,7 @@ def test_plan_refuses_a_lock_without_the_signature(key: Key, tmp_path: Path) -> 
         )
         lock["images"][name] |= {"digest": digest, "signature": signature}
         file.write_text(yaml.safe_dump(lock))
-        result = CliRunner().invoke(main, ["plan", str(inventory)])
+        result = run("plan", str(inventory))
         assert result.exit_code == (0 if (digest, signature) == (DIGEST, right) else 2), (
             result.output
         )

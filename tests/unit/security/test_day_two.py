@@ -45,16 +45,15 @@ sys.exit(255)
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(here: Path) -> Path:
     """A site of one host, whose name and data are as bad as an inventory can have them."""
     data = {
         "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
         "ssh_hostname": "-oProxyCommand=touch pwned",
     }  # fmt: skip
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory/lab.py").write_text(f"boxes = [('spark-1', {data!r})]\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (here / "inventory").mkdir()
+    (here / "inventory/lab.py").write_text(f"boxes = [('spark-1', {data!r})]\n")
+    return here
 
 
 def _program(folder: Path, name: str, text: str, **more: Any) -> None:
@@ -171,10 +170,9 @@ def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("joined", [True, False])
 def test_no_password_gets_onto_a_command_line(
-    command: str, name: str, joined: bool, monkeypatch: pytest.MonkeyPatch
+    command: str, name: str, joined: bool, monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
     """Every user of the controller could read it there."""
-    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("pyinfra was started"))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was started"))
     arguments = [f"{name}=s3cret"] if joined else [name, "s3cret"]

@@ -28,11 +28,10 @@ DATA: dict[str, Any] = {"keys": {"openclaw": {}, "laptop": {}}}
 
 
 @pytest.fixture(autouse=True)
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A site without a key."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(VARIABLE, raising=False)
-    return tmp_path / ".sparkwright"
+    return here / ".sparkwright"
 
 
 def keys(host: str = "spark-1", environment: Mapping[str, str] | None = None, **data: Any) -> Keys:

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from sparkwright.catalog import load_catalog
-from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
@@ -39,6 +37,7 @@ from sparkwright.tls.authority import (
 from sparkwright.tls.host_certificates import identity, prepare_ca
 from sparkwright.tls.names import names_of, own_name
 from tests.unit.builders import ROOT, SPARK, plan
+from tests.unit.cli.answering import run
 
 NOW = dt.datetime.now(dt.UTC)
 
@@ -51,11 +50,7 @@ BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 SHIPPED = load_catalog([CATALOG])
 
 
-@pytest.fixture(autouse=True)
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def mode(path: Path) -> int:
@@ -407,11 +402,11 @@ def test_a_service_that_would_answer_in_clear_is_refused() -> None:
 
 
 def test_the_command_prints_the_ca_and_no_key() -> None:
-    done = CliRunner().invoke(main, ["ca"])
+    done = run("ca")
     assert done.exit_code == 2
     assert 'set tls = "own"' in done.output
     made = authority(NOW)
-    done = CliRunner().invoke(main, ["ca"])
+    done = run("ca")
     assert done.exit_code == 0
     assert done.stdout == made.pem
     fingerprint = made.certificate.fingerprint(hashes.SHA256()).hex(":").upper()

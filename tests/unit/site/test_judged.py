@@ -22,8 +22,7 @@ CASES: dict[str, dict[str, Any]] = yaml.safe_load(
 
 
 @pytest.fixture(autouse=True)
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARKWRIGHT_API_KEY", raising=False)
     credentials._accounts.cache_clear()
     texts: dict[str, bytes] = {

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.checks.smoke.verdict import ANY, DeepResult, checks, render, save, verdicts
-from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.lib.records import decode
 from sparkwright.host.smoke import deep
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.answering import Asked, answering, run
 from tests.unit.cli.answering import silent as missing
 
 NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
@@ -117,18 +115,17 @@ def test_results_lie_where_others_find_them(tmp_path: Path) -> None:
 )
 def test_the_command_ends_with_1_unless_all_is_well(
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    here: Path,
     answers: dict[str, Any],
     silent: list[str],
     code: int,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     asked = answering(monkeypatch, lambda _: missing(answers, *silent))
-    result = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--limit", "spark-1"])
+    result = run("smoke", "inventory/lab.py", "--limit", "spark-1")
     assert result.exit_code == code, result.output
     hosts = Hosts(Path("inventory/lab.py"), (), ("spark-1",))
     meant = asked[0].hosts.means
     assert asked == [Asked("deep_smoke", hosts, {"meant": meant}, {"planless": True})]
-    assert len(list(tmp_path.glob(".sparkwright/smoke/*.json"))) == len(answers)
-    as_json = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--json"])
+    assert len(list(here.glob(".sparkwright/smoke/*.json"))) == len(answers)
+    as_json = run("smoke", "inventory/lab.py", "--json")
     assert [load["host"] for load in json.loads(as_json.stdout)] == list(answers)

@@ -26,11 +26,10 @@ RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
 
 @pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A registry of vLLM's recipes with one that serves the model, and others that name it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    folder = tmp_path / "registry"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "caches"))
+    folder = here / "registry"
     (folder / "models/Qwen").mkdir(parents=True)
     (folder / "models/Qwen/Qwen3-8B.yaml").write_text(RECIPE)
     (folder / "models/Another.yaml").write_text(
@@ -134,12 +133,9 @@ def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     assert result["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
 
 
-def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (problem,) = served(tmp_path / "none").problems
-    assert str(tmp_path / "none") in str(problem)
+def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(here: Path) -> None:
+    (problem,) = served(here / "none").problems
+    assert str(here / "none") in str(problem)
 
 
 @cases("attack")

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from click.testing import Result as Done
 
-from sparkwright.cli import main
 from sparkwright.config.secrets import Secret
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench import host, run
@@ -24,7 +22,8 @@ from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu
 from tests.golden import compare
-from tests.unit.builders import ROOT, kept_service
+from tests.unit.builders import kept_service
+from tests.unit.cli import answering as answers
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.test_json import judge
 from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG, cell, result
@@ -44,13 +43,11 @@ LOADED = Facts(ProbeAnswer("6.14", samples=(replace(GB10, clock_mhz=2400, power_
 
 
 def _run(*arguments: str) -> Done:
-    done = CliRunner().invoke(main, ["bench", *arguments], prog_name="sparkwright")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
+    return answers.run("bench", *arguments)
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkout: Path) -> list[Asked]:
     """The example inventory, a generator that leaves the capture, and hosts that answer."""
 
     def answer(asked: Asked) -> dict[str, Facts]:
@@ -64,7 +61,6 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
         return replace(first, context=4096)
 
     tool = fake(tmp_path)
-    monkeypatch.chdir(ROOT)
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", KEY)
     monkeypatch.setattr(bench_command, "find", lambda environment: tool)
     monkeypatch.setattr(bench_command, "reach", reach)
@@ -178,10 +174,7 @@ def test_without_a_key_nothing_is_measured_and_none_is_made(
     assert "there is no API key of a fleet here" in done.output
 
 
-def test_results_are_handed_on_as_one_file_and_read_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_results_are_handed_on_as_one_file_and_read_from_it(here: Path) -> None:
     later = result(cell(decode=1), when=result().when.replace(year=2027))
     for item in (result(), later, result(host="spark-2")):
         save(Path("mine"), item)
@@ -191,15 +184,14 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
     assert list(load(Path("one.json")).services) == [("spark-2", "qwen36")]
     assert load(Path("all.json"), last=1).services["spark-1", "qwen36"] == (later,)
     pytest.importorskip("sparkwright.extras.report")
-    done = CliRunner().invoke(main, ["report", "--results", "all.json", "--output", "page.html"])
+    done = answers.run("report", "--results", "all.json", "--output", "page.html")
     assert "spark-2  qwen36   measured only" in done.output
 
 
 @pytest.mark.parametrize("name", ["sparks", "spark-*"])
 def test_results_of_a_group_or_pattern_of_hosts_are_exported(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, checkout: Path
 ) -> None:
-    monkeypatch.chdir(ROOT)
     stored, path = tmp_path / "mine", tmp_path / "chosen.json"
     for item in (result(host="spark-2"), result(host="elsewhere")):
         save(stored, item)

@@ -8,14 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from sparkwright.bootstrap.gpu_question import Box
-from sparkwright.cli import main
 from sparkwright.extras.discover import command as discover_command
 from sparkwright.extras.discover import names
 from sparkwright.extras.discover.names import Candidate
 from sparkwright.findings.user_error import UserError
+from tests.unit.cli.answering import run
 
 CONFIG = """\
 # mine
@@ -177,9 +176,8 @@ BOXES = [
 
 
 @pytest.fixture
-def lan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def lan(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
     """Boxes of the LAN, and an empty folder to work in."""
-    monkeypatch.chdir(tmp_path)
 
     def boxes_of_lan(*, mdns: bool) -> list[Box]:
         return BOXES if mdns else []
@@ -189,17 +187,17 @@ def lan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_table_and_its_json(lan: None) -> None:
-    done = CliRunner().invoke(main, ["discover"])
+    done = run("discover")
     assert done.exit_code == 0
     assert done.output.splitlines()[1].split() == ["spark-1", "gb10", "NVIDIA", "GB10", "mDNS"]
     assert "\x1b" not in done.output
-    listed = json.loads(CliRunner().invoke(main, ["discover", "--json"]).output)
+    listed = json.loads(run("discover", "--json").output)
     assert listed[1]["gpu"] == "rtx5090"
-    assert CliRunner().invoke(main, ["discover", "--no-mdns"]).exit_code == 1
+    assert run("discover", "--no-mdns").exit_code == 1
 
 
 def test_init_writes_those_with_a_gpu(lan: None, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["init", "lab", "--discover"])
+    done = run("init", "lab", "--discover")
     assert done.exit_code == 0, done.output
     assert re.search("nas.*left out", done.output, re.S)
     text = (tmp_path / "lab/inventory/lab.py").read_text()
@@ -218,7 +216,7 @@ def test_init_overwrites_nothing_and_asks_nobody_before_it_knows(
         raise AssertionError("the LAN was asked")
 
     monkeypatch.setattr(names, "discovered", never)
-    done = CliRunner().invoke(main, ["init", "lab", "--discover"])
+    done = run("init", "lab", "--discover")
     assert done.exit_code == 2
     assert "in the way" in done.output
     assert (tmp_path / "lab/inventory/lab.py").read_text() == "mine\n"
@@ -226,8 +224,8 @@ def test_init_overwrites_nothing_and_asks_nobody_before_it_knows(
 
 
 def test_init_that_finds_none_writes_nothing(lan: None, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["init", "lab", "--discover", "--no-mdns"])
+    done = run("init", "lab", "--discover", "--no-mdns")
     assert done.exit_code == 2
     assert not (tmp_path / "lab").exists()
     arguments = ["init", "lab", "--discover", "--host", "a", "--gpu", "gb10"]
-    assert CliRunner().invoke(main, arguments).exit_code == 2
+    assert run(*arguments).exit_code == 2

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.config.tls import CA
 from sparkwright.extras.endpoints.clients import FORMATS, render, usable
@@ -20,7 +18,8 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.tls.authority import authority
 from tests.golden import compare
 from tests.libyaml import safe_load
-from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
+from tests.unit.builders import RTX, SPARK, catalog, plan
+from tests.unit.cli.answering import run
 from tests.unit.clusters import fleets
 from tests.unit.security.test_tls import BEHIND, NOW
 
@@ -208,45 +207,31 @@ def test_a_name_of_different_models_is_said() -> None:
     assert note.startswith("qwen36-fast stands for different models: AEON-7/")
 
 
-def _run(*arguments: str, **environment: str) -> Result:
-    result = CliRunner().invoke(
-        main, ["endpoints", *arguments], prog_name="sparkwright", env=environment
-    )
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 @pytest.mark.parametrize("form", list(FORMATS))
-def test_no_format_ever_holds_a_key(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_no_format_ever_holds_a_key(form: str, tmp_path: Path, checkout: Path) -> None:
     file = tmp_path / "key"
     file.write_text(SECRET)
     file.chmod(0o600)
-    result = _run("inventory/lab.py", "--format", form, "--data", f"api_key_file={file}",
-                  **{VARIABLE: SECRET})  # fmt: skip
+    data = ("--data", f"api_key_file={file}")
+    result = run("endpoints", "inventory/lab.py", "--format", form, *data,
+                  env={VARIABLE: SECRET})  # fmt: skip
     assert result.exit_code == 0
     assert SECRET not in result.output
     assert VARIABLE in result.stdout
     assert f'the client needs: export {VARIABLE}="$(cat {file})"' in result.stderr
 
 
-def test_a_file_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_a_file_is_written_whole(tmp_path: Path, checkout: Path) -> None:
     file = tmp_path / "new" / "endpoints.json"
-    result = _run("inventory/lab.py", "--limit", "rtx-1", "--output", str(file))
+    result = run("endpoints", "inventory/lab.py", "--limit", "rtx-1", "--output", str(file))
     assert (result.exit_code, result.stdout) == (0, "")
     assert [entry["host"] for entry in json.loads(file.read_text())["endpoints"]] == ["rtx-1"]
 
 
-def test_the_address_is_ssh_s_where_the_inventory_gives_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_address_is_ssh_s_where_the_inventory_gives_one(tmp_path: Path, checkout: Path) -> None:
     inventory = tmp_path / "mine.py"
     inventory.write_text('sparks = [("my-spark", {"ssh_hostname": "my-spark.local"})]\n')
-    (entry,) = json.loads(_run(str(inventory)).stdout)["endpoints"]
+    (entry,) = json.loads(run("endpoints", str(inventory)).stdout)["endpoints"]
     assert entry["base_url"] == "http://my-spark.local:8000/v1"
 
 
@@ -263,13 +248,10 @@ def test_clients_of_a_cluster_know_its_head_alone() -> None:
     assert exported.notes == ()
 
 
-def test_every_client_is_told_the_ca_and_none_its_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_client_is_told_the_ca_and_none_its_key(here: Path) -> None:
     authority(NOW)
     endpoints = exported(spark_1=(BEHIND, {"tls": "own"})).endpoints
-    ca = str(tmp_path / CA)
+    ca = str(here / CA)
     assert endpoints[0].base_url == "https://spark-1:8000/v1"
     assert json.loads(render("json", endpoints))["endpoints"][0]["ca"] == ca
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from tests import quadlet as reader
+from tests.unit.cli.answering import run
 from tests.unit.cli.fleet_of_five import fleet as fleet
 from tests.unit.extras.handover.services import (
     HERETIC,
@@ -162,7 +161,7 @@ def test_the_key_is_in_no_file_and_on_no_command_line(
 ) -> None:
     (fleet / ".sparkwright/api_key").write_text("sk-this-is-the-secret-key\n")
     (fleet / ".sparkwright/api_key").chmod(0o600)
-    result = CliRunner().invoke(main, ["render", "out", "--format", form])
+    result = run("render", "out", "--format", form)
     assert result.exit_code == 0, result.output
     assert "sk-this" not in result.output
     assert '"$(cat .sparkwright/api_key)" | ' in result.output
@@ -176,7 +175,7 @@ def test_a_secret_among_the_variables_is_refused(fleet: Path) -> None:
     with (fleet / "group_data/sparks.py").open("a") as data:
         data.write(f"services = {services!r}\n")
     arguments = ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     assert result.exit_code == 2
     assert "secret-in-environment" in result.output
     assert not (fleet / "out").exists()

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.extras.imports.files import _lasting, write
 from sparkwright.site.fleet import plan_fleet
 from tests.golden import compare
+from tests.unit.cli.answering import run
 from tests.unit.extras.imports.recipes import (
     FIXTURES,
     REGISTRY,
@@ -88,13 +87,10 @@ def test_a_repository_that_the_catalog_knows_is_taken_from_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["everything", "generated", "first", "pair-first"])
-def test_what_was_imported_is_checked_like_every_recipe(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_imported_is_checked_like_every_recipe(name: str, here: Path) -> None:
     for result in of_folder(REGISTRY).values():
         if result.entries:
-            write(result, tmp_path / "catalog", replace=False)
-    monkeypatch.chdir(tmp_path)
+            write(result, here / "catalog", replace=False)
     data = {"services": {"chat": {"recipe": name}}}
     fleet = plan_fleet([HostInput("box", data, lambda _: "inventory")])
     assert not fleet.problems
@@ -212,22 +208,18 @@ def test_an_embedding_model_of_vllms_recipes_is_served_for_pooling() -> None:
     ],
 )  # fmt: skip
 def test_an_import_that_lost_what_it_needs_ends_with_1(
-    keys: dict[str, Any], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keys: dict[str, Any], code: int, here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(minimal(**keys))
-    done = CliRunner().invoke(main, ["import", "mine.yaml"])
+    done = run("import", "mine.yaml")
     assert done.exit_code == code, done.output
     assert Path("catalog/recipes/mine.yaml").exists()
 
 
-def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(here: Path) -> None:
     result = of_text(minimal())
-    write(result, tmp_path / "catalog", replace=False)
-    path = tmp_path / "catalog/recipes/mine.yaml"
+    write(result, here / "catalog", replace=False)
+    path = here / "catalog/recipes/mine.yaml"
     data = yaml.safe_load(path.read_text())
     config = json.dumps({"kv_connector_module_path": "evil.code", "kv_role": ["a"]})
     data["arguments"] |= {"middleware": "evil.code", "kv_transfer_config": config}
@@ -278,9 +270,7 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
     assert alone["arguments"]["moe_backend"] == "deep_gemm"
 
 
-def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(here: Path) -> None:
     """As DeepSeek-V4-Flash of vLLM's recipes has it: the body has DSpark's draft module itself."""
 
     def args(tokens: int) -> dict[str, list[str]]:
@@ -303,8 +293,7 @@ def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(
         expected = {"method": "dspark", "num_speculative_tokens": tokens}
         assert made["speculative_config"] == expected
     assert "features.drafting" in findings_of(of_text(text, variants=("plain",)), "left-out")
-    monkeypatch.chdir(tmp_path)
-    write(of_text(text, variants=("fused",)), tmp_path / "catalog", replace=False)
+    write(of_text(text, variants=("fused",)), here / "catalog", replace=False)
     data = {"services": {"s": {"recipe": "mine-fused"}}}
     fleet = plan_fleet([HostInput("box", data, lambda _: "inventory")])
     assert [item.id for item in fleet.hosts["box"].violations if item.stops] == []

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.registries import registry_address
 from sparkwright.extras.imports.files import write
@@ -21,6 +19,7 @@ from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.site.fleet import plan_fleet
 from tests.tables import Tables
+from tests.unit.cli.answering import run
 from tests.unit.extras.imports.recipes import findings_of, git, minimal, of_text, recipe
 
 cases = Tables(__file__)
@@ -121,10 +120,9 @@ def test_a_version_1_field_reaches_into_nothing() -> None:
 
 @cases("attack", "key")
 def test_nothing_of_it_loads_code_reads_files_or_sends_data_away(
-    attack: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    attack: str, key: str, here: Path
 ) -> None:
     """And every run names it: the import, and each check after it."""
-    monkeypatch.chdir(tmp_path)
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -136,22 +134,19 @@ def test_nothing_of_it_loads_code_reads_files_or_sends_data_away(
     assert "evil" not in json.dumps([made["arguments"], made["environment"]])
     assert not {*made["arguments"]} - {"gpu_memory_utilization", "speculative_config"}
     assert made["environment"] == {}
-    write(result, tmp_path / "catalog", replace=False)
+    write(result, here / "catalog", replace=False)
     fleet = plan_fleet([HostInput("box", {"services": {"s": {"recipe": "mine"}}}, lambda _: "x")])
     (warning,) = [each for each in fleet.hosts["box"].violations if each.id == "left-out"]
     assert key.partition(".")[2] in warning.observed
 
 
-def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(here: Path) -> None:
     """Unless the site has allowed it by name; every other name stays out."""
-    monkeypatch.chdir(tmp_path)
     kept = {"VLLM_USE_DEEP_GEMM": "0"}
     Path("mine.yaml").write_text(minimal(env=kept))
-    assert CliRunner().invoke(main, ["import", "mine.yaml"]).exit_code == 0
+    assert run("import", "mine.yaml").exit_code == 0
     Path("mine.yaml").write_text(minimal(env={**kept, "VLLM_PLUGINS": "p", "PYTHONPATH": "/x"}))
-    done = CliRunner().invoke(main, ["import", "mine.yaml", "--replace"])
+    done = run("import", "mine.yaml", "--replace")
     written = Path("catalog/recipes/mine.yaml")
     assert "VLLM_PLUGINS=p" in done.output
     assert yaml.safe_load(written.read_text())["environment"] == kept
@@ -159,7 +154,7 @@ def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(
         "sparks = [('box', {'allowed_in_recipes': {'VLLM_PLUGINS': 'our own plugin'}})]\n"
     )
     options = ["--replace", "--inventory", "lab.py"]
-    done = CliRunner().invoke(main, ["import", "mine.yaml", *options])
+    done = run("import", "mine.yaml", *options)
     assert "PYTHONPATH=/x" in done.output
     made = yaml.safe_load(written.read_text())["environment"]
     assert made == {**kept, "VLLM_PLUGINS": "p"}
@@ -297,13 +292,10 @@ def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: P
         tracemalloc.stop()
 
 
-def test_what_it_says_is_shown_without_escapes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_it_says_is_shown_without_escapes(here: Path) -> None:
     title = "fine\x1b]0;owned\x07\u202e"
     Path("evil.yaml").write_text(minimal(metadata={"description": title}, **{title: title}))
-    done = CliRunner().invoke(main, ["import", "evil.yaml"])
+    done = run("import", "evil.yaml")
     assert done.exit_code == 0, done.output
     assert not {"\x1b", "\u202e"} & set(done.output)
-    assert (tmp_path / "catalog/recipes/evil.yaml").is_file()
+    assert (here / "catalog/recipes/evil.yaml").is_file()

@@ -4,11 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from sparkwright.cli import main
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.resolve.recipe_registry import with_registries
+from tests.unit.cli.answering import run
 from tests.unit.extras.imports.recipes import FIXTURES, git, git_registry
 
 
@@ -36,14 +35,8 @@ def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
-def _run(*arguments: str) -> Result:
-    result = CliRunner().invoke(main, list(arguments), prog_name="sparkwright")
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 def _refused(*arguments: str) -> str:
-    result = _run(*arguments)
+    result = run(*arguments)
     assert result.exit_code == 2
     return result.output
 
@@ -51,15 +44,15 @@ def _refused(*arguments: str) -> str:
 def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
     site: Path, registry: Path
 ) -> None:
-    first = _run("import", "@ours/pair/first", "--name", "two-sparks")
+    first = run("import", "@ours/pair/first", "--name", "two-sparks")
     assert first.exit_code == 1, first.output  # its --gpu-memory-utilization-gb needs a mod
     text = (site / "catalog/recipes/two-sparks.yaml").read_text()
     commit = git(registry, "rev-parse", "HEAD")
     assert f"{registry}@{commit}:recipes/pair/first.yaml" in text
     original = (site / "catalog/recipes/two-sparks.original").read_bytes()
     assert original == (registry / "recipes/pair/first.yaml").read_bytes()
-    assert _run("check", "--recipe", "two-sparks").exit_code == 2  # two Sparks are needed
-    again = _run("import", "@ours/pair/first", "--name", "two-sparks")
+    assert run("check", "--recipe", "two-sparks").exit_code == 2  # two Sparks are needed
+    again = run("import", "@ours/pair/first", "--name", "two-sparks")
     assert (again.exit_code, "wrote" in again.output) == (1, False), again.output
 
 
@@ -71,7 +64,7 @@ def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> No
     assert read_lock(site / "fleet.lock") == lock
     (registry / "recipes/generated.yaml").unlink()
     git(registry, "commit", "--quiet", "-am", "second")
-    assert _run("import", "@ours/generated").exit_code == 0
+    assert run("import", "@ours/generated").exit_code == 0
     assert with_registries([str(registry)], lock, upgrade=False) == lock
     newer = with_registries([str(registry)], lock, upgrade=True)
     assert newer.registries == {str(registry): git(registry, "rev-parse", "HEAD")}
@@ -85,7 +78,7 @@ def test_search_looks_through_catalog_and_registries(site: Path) -> None:
         ("small-4b", "recipe  @ours/recipes/generated  example/Small-4B"),
         ("heretic dflash", "qwen36-35b-a3b-heretic-dflash"), ("nothing-has-this", "0 found"),
     ):  # fmt: skip
-        result = _run("catalog", "search", *query.split())
+        result = run("catalog", "search", *query.split())
         assert (result.exit_code, findings in result.output) == (0, True), result.output
     (site / "fleet.lock").write_text("[")
     assert "fleet.lock" in _refused("catalog", "search", "small-4b")
@@ -95,23 +88,23 @@ def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:
     assert "did you mean 'ours'?" in _refused("import", "@our/first")
     assert "it has no recipe" in _refused("import", "group_data")
     (site / "group_data/all.py").write_text("registries = {'x': 'ext::sh'}\nservices = {}\n")
-    assert "https://HOST/REPOSITORY" in _run("check").output
+    assert "https://HOST/REPOSITORY" in run("check").output
 
 
 def test_what_is_there_with_another_content_is_not_overwritten(site: Path) -> None:
-    assert _run("import", "@ours/generated").exit_code == 0
+    assert run("import", "@ours/generated").exit_code == 0
     path = site / "catalog/recipes/generated.yaml"
     path.write_text(path.read_text().replace("0.7", "0.6"))
-    result = _run("import", "@ours/generated")
+    result = run("import", "@ours/generated")
     assert result.exit_code == 1
     assert "it is there already" in result.output
     assert "0.6" in path.read_text()
-    assert _run("import", "@ours/generated", "--replace").exit_code == 0
+    assert run("import", "@ours/generated", "--replace").exit_code == 0
     assert "0.7" in path.read_text()
 
 
 def test_a_whole_registry_is_counted(site: Path) -> None:
-    result = _run("import", "@ours", "--dry")
+    result = run("import", "@ours", "--dry")
     assert result.exit_code == 1
     assert "7 recipes: 0 imported whole, 4 with something left out, 3 not imported" in result.output
     assert not (site / "catalog").exists()

@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sparkwright.cli import main
 from sparkwright.config.notices import Address
 from sparkwright.extras.notify import command as notify_command
 from sparkwright.extras.notify import timer
 from sparkwright.findings.user_error import refusal
 from sparkwright.results.answers import Answers
-from tests.unit.cli.answering import Asked, answering, silent
+from tests.unit.cli.answering import Asked, answering, run, silent
 from tests.unit.extras.notify.builders import WEDGE, host
 
 
@@ -38,7 +37,7 @@ class _Site:
         return None
 
     def call(self, *arguments: str) -> Result:
-        return CliRunner().invoke(main, ["notify", "lab.py", *arguments], catch_exceptions=False)
+        return run("notify", "lab.py", *arguments)
 
 
 @pytest.fixture

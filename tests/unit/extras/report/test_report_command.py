@@ -6,32 +6,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from lab import example_report
-from sparkwright.cli import main
 from sparkwright.extras.bench.store import save
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import run
 from tests.unit.extras.bench.builders import cell, result
 
 
-def _run(*arguments: str) -> Result:
-    done = CliRunner().invoke(main, ["report", *arguments], prog_name="sparkwright")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
-
-
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(here: Path) -> Path:
     """A project's folder as runs and benchmarks leave it; the folder commands run in."""
-    monkeypatch.chdir(tmp_path)
-    example_report.write(tmp_path / ".sparkwright", hosts=3, runs=6)
+    example_report.write(here / ".sparkwright", hosts=3, runs=6)
     # The invented results are where `--results` looks by default.
-    return tmp_path
+    return here
 
 
 def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(project: Path) -> None:
-    done = _run()
+    done = run("report")
     assert done.exit_code == 1
     assert "spark-2/qwen36: decode, one stream is worse than usual" in done.output
     assert done.output.rstrip().endswith("The page: .sparkwright/report.html")
@@ -39,46 +31,41 @@ def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(projec
 
 
 def test_it_ends_with_zero_when_nothing_is_found(project: Path) -> None:
-    assert (
-        "Nothing to show"
-        in _run("--results", "none", "--last-run", "none", "--status", "none").output
-    )
+    alone = ("--last-run", "none", "--status", "none", "--results")
+    assert "Nothing to show" in run("report", *alone, "none").output
     save(project / "mine", result())
-    done = _run("--results", "mine", "--last-run", "none", "--status", "none", "--output", "p.html")
+    done = run("report", *alone, "mine", "--output", "p.html")
     assert (done.exit_code, Path("p.html").exists()) == (0, True)
     save(project / "mine", result(cell(decode=1), when=result().when.replace(year=2027)))
-    assert _run("--results", "mine", "--last-run", "none", "--status", "none").exit_code == 1
+    assert run("report", *alone, "mine").exit_code == 1
 
 
-def test_an_inventory_adds_the_memory_and_chooses_the_hosts(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)  # where group_data is
+def test_an_inventory_adds_the_memory_and_chooses_the_hosts(project: Path, checkout: Path) -> None:
     state = project / ".sparkwright"
     paths = ["--results", f"{state}/bench", "--last-run", f"{state}/last-run.json",
              "--status", f"{state}/status.json", "--output", f"{project}/page.html"]  # fmt: skip
-    done = _run("inventory/lab.py", "--limit", "spark-1", *paths)
+    done = run("report", "inventory/lab.py", "--limit", "spark-1", *paths)
     assert done.exit_code == 0, done.output
     page = (project / "page.html").read_text()
     assert "Memory as planned" in page
     assert "spark-1" in page
     assert "spark-2" not in page
-    assert _run("spark-1", *paths).exit_code == 0
-    assert _run("inventory/lab.py", "--limit", "spark-9", *paths).exit_code == 2
+    assert run("report", "spark-1", *paths).exit_code == 0
+    assert run("report", "inventory/lab.py", "--limit", "spark-9", *paths).exit_code == 2
 
 
 def test_json_is_all_of_it_and_writes_no_page(project: Path) -> None:
-    data = json.loads(_run("--json").output)
+    data = json.loads(run("report", "--json").output)
     assert [row["host"] for row in data["fleet"]] == ["rtx-1", "spark-1", "spark-2"]
     assert not (project / ".sparkwright/report.html").exists()
-    _run("--json", "--output", "also.html")
+    run("report", "--json", "--output", "also.html")
     assert Path("also.html").exists()
 
 
 def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> None:
     bad = project / ".sparkwright/bench/spark-1/qwen36/20270101T000000Z.json"
     bad.write_text("{")
-    done = _run()
+    done = run("report")
     assert f"error: input: {bad.relative_to(project)}\n    observed: not valid JSON" in done.output
     page = (project / ".sparkwright/report.html").read_text()
     assert "Files that could not be read" in page

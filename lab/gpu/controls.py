@@ -1,0 +1,124 @@
+"""Controls of the lab of real GPUs: commands on its hosts and of its controller, and what is kept.
+
+Raw texts and results lie in `.gpu/results`. The site's settings lie in `.gpu/settings.json`, which
+`inventory/gpu.py` puts over its own: a step deploys by other ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from lab import fleet
+from lab.layout import GPU_HOSTS, Machine
+
+HOST, SERVICE, MODEL, PORT = GPU_HOSTS[0], "qwen3", "lab-qwen3", 8000
+RESULTS, SETTINGS = Path(".gpu/results"), Path(".gpu/settings.json")
+INVENTORY = "inventory/gpu.py"
+SOCKET = f"/run/sparkwright-engines/{SERVICE}/http.sock"
+UNIT = f"sparkwright-{SERVICE}"
+HOME = f"/opt/sparkwright/services/{SERVICE}"
+RECORD = Path(".sparkwright/last-run.json")
+RECIPE = "lab-qwen3-8b-h200"
+
+
+def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
+    """Run a command on a host as root; returns all that it prints."""
+    arguments = [*fleet.ssh_command(host), f"sudo sh -c '{command}'"]
+    done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=seconds,
+                          check=False)  # fmt: skip
+    return done.stdout
+
+
+def control(*arguments: str, timed: bool = False) -> tuple[int, str, float]:
+    """Run a command of the controller: exit code, output, seconds. Timed: those of each line."""
+    started, lines = time.monotonic(), []
+    variables = {**os.environ, "SPARKWRIGHT_RECORD": str(RECORD.resolve())}
+    with subprocess.Popen(arguments, env=variables, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:  # fmt: skip
+        assert process.stdout
+        for line in process.stdout:
+            lines.append(f"{time.monotonic() - started:6.1f} {line}" if timed else line)
+    return process.returncode, "".join(lines), round(time.monotonic() - started, 1)
+
+
+def text(name: str, content: str) -> str:
+    """Keep a raw text beside the results."""
+    (RESULTS / name).write_text(content)
+    return content
+
+
+def journal(name: str) -> str:
+    """Keep the last lines of the unit."""
+    return text(name, ssh(f"journalctl --all -u {UNIT} -o short-unix --no-pager | tail -n 1500"))
+
+
+def service(recipe: str = RECIPE, **changed: Any) -> dict[str, Any]:
+    """The settings of a service."""
+    return {"recipe": recipe, "port": PORT, "boot_seconds": 300, **changed}
+
+
+def deploy(name: str, services: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """One deploy by these settings: exit code, seconds, executions, changes, refused hosts."""
+    services = {SERVICE: service()} if services is None else services
+    SETTINGS.write_text(json.dumps({"services": services, **settings}))
+    RECORD.unlink(missing_ok=True)
+    code, output, seconds = control("pyinfra", "--yes", INVENTORY, "deploy.py", timed=True)
+    text(f"{name}.txt", output)
+    print(output[-2500:], flush=True)
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    text(f"{name}-record.json", json.dumps(record, indent=1))
+    hosts = record.get("hosts", [])
+    return {"code": code, "seconds": seconds, "executions": sum(row["executions"] for row in hosts),
+            "changes": sum(len(row["changes"]) for row in hosts),
+            "refused": [row["host"] for row in hosts if row["refused"]]}  # fmt: skip
+
+
+def doctor(name: str) -> dict[str, Any]:
+    """What the doctor finds: its exit code, and the ids of what is not well."""
+    code, output, seconds = control("sparkwright", "doctor", INVENTORY, "--json")
+    text(f"doctor-{name}.txt", output)
+    return {"code": code, "seconds": seconds}
+
+
+def until_well(seconds: float = 300) -> None:
+    """Wait for the first 200 of /health."""
+    ssh(f"timeout {seconds:.0f} sh -c \"until curl -fs -m 2 -o /dev/null --unix-socket {SOCKET} "
+        "http://localhost/health; do sleep 0.1; done\"", seconds=seconds + 10)  # fmt: skip
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds from the begin of an action to the first 200 of /health after it."""
+    started = time.monotonic()
+    action()
+    until_well()
+    return round(time.monotonic() - started, 2)
+
+
+def streams(target: str, count: int, rounds: int, tokens: int) -> dict[str, Any]:
+    """Ask for streams from the host itself: at the engine's socket, or at ADDRESS:PORT."""
+    key = Path(".sparkwright/api_key").read_text().strip()
+    if target.startswith("/"):  # the proxy shows the engine a key of the host's own
+        key = ssh("cat /opt/sparkwright/gateway/engine.map").split()[-1]
+    command = f"sudo env KEY={key} MODEL={MODEL} python3 - {target} {count} {rounds} {tokens}"
+    done = subprocess.run([*fleet.ssh_command(HOST), command], capture_output=True, text=True,
+                          input=Path("lab/gpu/streams.py").read_text(), timeout=300,
+                          check=False)  # fmt: skip
+    if done.returncode != 0:
+        raise SystemExit(f"{target}: {done.stdout}{done.stderr}"[-1500:])
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def beside(action: Callable[[], object]) -> Thread:
+    """Run an action beside what follows; whoever waits for its end joins it."""
+    thread = Thread(target=action, daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,110 @@
+"""Other models on a real GPU, their memory, and figures. See `lab.gpu.prove`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lab.gpu import logs
+from lab.gpu.controls import (
+    HOME,
+    INVENTORY,
+    PORT,
+    SERVICE,
+    SOCKET,
+    UNIT,
+    control,
+    deploy,
+    journal,
+    service,
+    ssh,
+    streams,
+    text,
+)
+
+HELD = "nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits"
+
+
+def keep_memory(name: str) -> dict[str, Any]:
+    """What the plan sums up, and what the engine really took."""
+    lines = [line for line in journal(f"{name}.log").splitlines() if line[:1].isdigit()]
+    code, output, _ = control("sparkwright", "plan", INVENTORY, "--json")
+    text(f"plan-{name}.txt", output)
+    begun = max((n for n, line in enumerate(lines) if "Attaching to" in line), default=0)
+    result: dict[str, Any] = {"plan": code, "held_mib": int(ssh(HELD).split()[0])}
+    result |= {"memory": logs.memory(lines[begun:]), "phases": logs.phases(lines[begun:])}
+    text(f"memory-{name}.json", json.dumps(result, indent=1))
+    return result
+
+
+def _model(name: str, recipe: str, **changed: Any) -> dict[str, Any]:
+    result: dict[str, Any] = {"deploy": deploy(name, {SERVICE: service(recipe, **changed)})}
+    result |= keep_memory(name)
+    result["streams"] = [streams(SOCKET, count, 3, 128) for count in (1, 8, 64)]
+    return result
+
+
+def fp8() -> dict[str, Any]:
+    """The same shape in blocks of FP8, at half of the memory."""
+    return _model("fp8", "lab-qwen3-8b-fp8-h200", arguments={"gpu_memory_utilization": 0.5})
+
+
+def moe() -> dict[str, Any]:
+    """Six layers of Qwen3-30B-A3B's shape: 128 experts."""
+    return _model("moe", "lab-qwen3-moe-h200")
+
+
+def drafter() -> dict[str, Any]:
+    """The tiny pair with DFlash."""
+    return _model("drafter", "lab-tiny-dflash-h200")
+
+
+def _metrics(name: str) -> None:
+    text(f"metrics-{name}.txt", ssh(f"curl -s --unix-socket {SOCKET} http://localhost/metrics"))
+
+
+def bench() -> dict[str, Any]:
+    """Our bench and `vllm bench serve`, between readings of the engine's own histograms."""
+    _metrics("bench-before")
+    code, output, seconds = control("sparkwright", "bench", INVENTORY, "--json", "--categories",
+                                    "prose", "--concurrency", "1,8", "--context", "2k",
+                                    "--results", ".gpu/bench")  # fmt: skip
+    text("bench.txt", output)
+    _metrics("bench-between")
+    key = Path(".sparkwright/api_key").read_text().strip()
+    image = ssh(f"docker inspect -f {{{{.Image}}}} {UNIT}").strip()
+    models = ssh(f"grep -o /opt/models.*:/models/qwen3 {HOME}/current/compose.yaml").split(":")[0]
+    command = (
+        f"docker run --rm --network host -e OPENAI_API_KEY={key} -v {models}:/models/qwen3:ro "
+        f"--entrypoint vllm {image} bench serve "
+        f"--base-url http://127.0.0.1:{PORT} --backend openai "
+        "--endpoint /v1/completions --model lab-qwen3 --tokenizer /models/qwen3 "
+        "--dataset-name random --random-input-len 256 --random-output-len 128 --ignore-eos "
+        "--num-prompts 96 --max-concurrency 8 --percentile-metrics ttft,tpot,itl,e2el"
+    )
+    text("vllm-bench.txt", ssh(command))
+    _metrics("bench-after")
+    text("compose.yaml", ssh(f"cat {HOME}/current/compose.yaml"))
+    own = streams(f"127.0.0.1:{PORT}", 8, 12, 128)
+    _metrics("streams-after")
+    return {"bench": {"code": code, "seconds": seconds}, "streams": own}
+
+
+def exclusive() -> dict[str, Any]:
+    """Two services of one group: seconds to switch there and back, and what is free between."""
+    pair = {
+        SERVICE: service(exclusive="day"),
+        "coder": service("lab-qwen3-8b-fp8-h200", port=8001, exclusive="day",
+                         served_names=["lab-coder"]),
+    }  # fmt: skip
+    result: dict[str, Any] = {"deploy": deploy("exclusive", pair)}
+    for turn, name in enumerate(("coder", SERVICE, "coder", SERVICE)):
+        code, output, seconds = control("sparkwright", "activate", INVENTORY, name)
+        text(f"activate-{turn}.txt", output)
+        result[f"{turn} {name}"] = {"code": code, "seconds": seconds, "held_mib": ssh(HELD).strip()}
+    result["back"] = deploy("exclusive-back")
+    return result
+
+
+STEPS = (fp8, moe, drafter, bench, exclusive)
