@@ -26,7 +26,7 @@ from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests import systemd
 from tests.golden import compare
 from tests.operations.harness import FakeHost, as_json, ended, fake, run
-from tests.operations.test_services import SECRETS, SERVICE, _host, _request
+from tests.operations.test_services import SECRETS, SERVICE, _host, request_of
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
 
@@ -323,6 +323,6 @@ def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:
     run(host, services.running, (SERVICE,), SECRETS, execute=True)
     asked = next(item.request for item in host.asked if item.program == "jobs")
     (job,) = asked["start"]
-    settle = decode(SwitchRequest, _request(asked)).settle
+    settle = decode(SwitchRequest, request_of(asked)).settle
     expected = sandbox.arguments(job["properties"])
     assert [word for word in settle if word.startswith("--property=")] == expected

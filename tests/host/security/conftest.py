@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.fetch.conftest import Fetch, fetch, hub
+from tests.host.fetch.conftest import Fetch, fetch, hub, leech
 from tests.host.peer_sharing import Seed, peer_sharing
 
-__all__ = ["fetch", "hub"]
+__all__ = ["fetch", "hub", "leech"]
 #: nobody: a local user without root.
 UID = 65534
 
