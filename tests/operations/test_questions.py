@@ -27,7 +27,8 @@ DRAFTER = "/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/ccccccccccccccccccccccccccc
 
 
 def _single(**answers: Any) -> tuple[Any, HostRun]:
-    host = spark(**answers)
+    host: Any = spark(**answers)
+    host.connected = True
     return host, site(host, spark("spark-2")).hosts["spark-1"]
 
 
@@ -98,7 +99,7 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
         host.connected = True
         host.connector.client = None
 
-    vars(host).update(connected=True, disconnect=disconnect, connect=connect)
+    vars(host).update(disconnect=disconnect, connect=connect)
     looks: list[Any] = []
     questions.follow_load(host, item, looks.append, interval=0.0, count=4)
     texts = [str(look) if isinstance(look, HostError) else "load" for look in looks]
