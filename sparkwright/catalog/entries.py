@@ -9,6 +9,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
+from sparkwright.catalog.files import File as File
+from sparkwright.catalog.files import SecretName
 from sparkwright.catalog.gguf import Gguf, GgufFile
 from sparkwright.catalog.issues import Issue
 from sparkwright.catalog.patches import Patch
@@ -512,6 +514,9 @@ class Recipe(data.Data):
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
         exceptions: what its container gets over the default.
+        files: chat templates, plugins and configuration that its container reads (docs/files.md).
+        secrets: names of secrets that its container reads as ``/run/secrets/NAME``; the service
+            says where each comes from.
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
@@ -541,6 +546,8 @@ class Recipe(data.Data):
     shm_gib: data.Gib | None = None
     memlock: bool = False
     exceptions: Exceptions | None = None
+    files: tuple[File, ...] = ()
+    secrets: tuple[SecretName, ...] = ()
     patches: tuple[Patch, ...] = ()
     boot_seconds: int = Field(default=900, gt=0)
     first_answer_seconds: int = Field(default=120, gt=0)

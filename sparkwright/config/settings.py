@@ -1,7 +1,7 @@
 """Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.catalog.files import File, SecretName
 from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
 from sparkwright.config import values
@@ -102,6 +103,28 @@ class ActivationSettings(_Settings):
     wait_seconds: float = Field(default=900, ge=1, le=3600)
 
 
+class SecretSettings(_Settings):
+    """Where a secret of a service comes from; one of the three is set.
+
+    Attributes:
+        name: the container reads it from ``/run/secrets/NAME``.
+        variable: a variable of this machine's environment.
+        file: a file on the controller that nobody but its owner may read.
+        command: prints it, as api_key_command does.
+    """
+
+    name: SecretName
+    variable: data.VariableName | None = None
+    file: values.ControllerFile | None = None
+    command: Command | None = None
+
+    @model_validator(mode="after")
+    def _from_one_source(self) -> Self:
+        if sum(source is not None for source in (self.variable, self.file, self.command)) != 1:
+            raise ValueError("a secret has one source; write 'variable', 'file' or 'command'")
+        return self
+
+
 class ServiceSettings(_Settings):
     """A recipe on a host, or a model that is served by what its own files say.
 
@@ -130,6 +153,10 @@ class ServiceSettings(_Settings):
             the host's when not set.
         arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
         environment: variables over the recipe's; None takes one away.
+        files: files that its container reads, over the recipe's by their path ``at``
+            (docs/files.md).
+        secrets: secrets that its container reads, such as the token of a tool server; those that
+            its recipe names are among them (docs/files.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after that.
         media_domains: hosts whose images, videos and audio its engine fetches when a request names
@@ -166,6 +193,8 @@ class ServiceSettings(_Settings):
     gpus: tuple[values.GpuName, ...] | None = Field(default=None, min_length=1)
     arguments: dict[data.ArgumentName, ArgumentValue | None] = {}
     environment: dict[data.VariableName, str | None] = {}
+    files: tuple[File, ...] = ()
+    secrets: tuple[SecretSettings, ...] = ()
     boot_seconds: values.WholeSeconds | None = None
     first_answer_seconds: values.WholeSeconds | None = None
     media_domains: tuple[values.HostName, ...] = ()

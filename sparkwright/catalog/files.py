@@ -1,0 +1,89 @@
+"""Files and secrets of a service's container, beside its image and its weights."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints, model_validator
+
+from sparkwright.catalog.containers import Place
+from sparkwright.catalog.data import Data, Repository, Revision
+from sparkwright.catalog.patches import Beside
+
+#: Directories of the kernel, of the container's accounts and programs, and of our own mounts.
+_SYSTEM = (
+    *("/proc", "/sys", "/dev", "/run", "/boot", "/bin", "/sbin", "/lib", "/lib64"),
+    *("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/var/cache/boot"),
+    *("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/ld.so.preload", "/etc/ld.so.conf.d"),
+)
+#: Endings of files that Python or the system's loader runs.
+_CODE = (".py", ".pyc", ".pth", ".so", ".sh")
+#: Endings of Jinja templates.
+TEMPLATES = (".jinja", ".j2")
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies below it."""
+    return f"{path}/".startswith(f"{folder}/")
+
+
+def _not_the_systems(path: str) -> str:
+    for folder in _SYSTEM:
+        if within(path, folder) or within(folder, path):
+            raise ValueError(
+                f"{folder} of the container is the system's; choose another path, such as "
+                f"/opt/sparkwright/files/{path.rpartition('/')[2]}"
+            )
+    return path
+
+
+#: Absolute path of a file in a container.
+FilePath = Annotated[Place, AfterValidator(_not_the_systems)]
+#: Name of a secret: a file name, and a key of a Kubernetes Secret.
+SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class File(Data):
+    """A file that a container reads beside its image and weights.
+
+    Attributes:
+        at: absolute path in the container, where the file is mounted read-only.
+        source: a file in the folder of the recipe's own file, or below that folder; for a service
+            in the settings, in one of the site's catalog folders.
+        repository: a Hugging Face repository that has the file, in place of ``source``.
+        revision: branch, tag or commit of that repository; the lock pins it to a commit.
+        file: path of the file in that repository.
+        sha256: of its content, 64 hex digits. Another content is refused.
+    """
+
+    at: FilePath
+    source: Beside | None = None
+    repository: Repository | None = None
+    revision: Revision | None = None
+    file: Beside | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @model_validator(mode="after")
+    def _from_one_place(self) -> File:
+        hub = (self.repository, self.revision, self.file)
+        if (self.source is None) is not (None not in hub) or (self.source and any(hub)):
+            raise ValueError(
+                "a file has either 'source', or 'repository', 'revision' and 'file'; "
+                "write one of the two"
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name of the source: a path, or ``repository@revision/file``."""
+        return self.source or f"{self.repository}@{self.revision}/{self.file}"
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the engine may run it."""
+        return any(name.endswith(_CODE) for name in (self.at, self.source, self.file) if name)
+
+    @property
+    def is_template(self) -> bool:
+        """Whether its name says that it is a Jinja template."""
+        return any(name.endswith(TEMPLATES) for name in (self.at, self.source, self.file) if name)
