@@ -50,6 +50,8 @@ SEED = Peer("spark-1", "http://10.0.0.1:18650")
 WITH_SECRETS = Sources(
     peers=lambda: (SEED,), peer_keys=KEYS, addresses=("10.0.0.2",),
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
+    # systemd gives a job nothing of /etc/environment.
+    environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"},
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
 OF_IMAGES = ObservationRequest(images=(IMAGE,), stores={STORE: "ab" * 32})
@@ -258,21 +260,6 @@ def test_another_setting_is_another_server() -> None:
     assert item == same
     assert len({item.unit, *(other.unit for other in others)}) == 5
     assert {name.partition(".")[0] for name in item.units} == {item.unit}
-
-
-@pytest.mark.parametrize("kind", ["model", "image"])
-def test_a_job_gets_the_proxy_in_its_environment(kind: str) -> None:
-    """systemd gives it nothing of /etc/environment."""
-    how = Sources(environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"})
-    host = _model() if kind == "model" else _image()
-    reason: Any = models.present if kind == "model" else images.present
-    of = MODEL if kind == "model" else PULL
-    run(host, reason, **of, sources=how, wait=False, execute=True)
-    (started,) = [item for item in host.request("jobs")["start"] if item["credentials"]]
-    assert (
-        "Environment=HTTPS_PROXY=http://proxy:3128 NO_PROXY=localhost,.local"
-        in (started["properties"])
-    )
 
 
 #: The most that `systemd-analyze security` may say of each: the switch installs packages.
