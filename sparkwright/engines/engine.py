@@ -149,6 +149,7 @@ class Probes:
         version: route that answers with the version.
         tokenizer: route that answers with the tokens of a text.
         tokenized: key of that text.
+        key_probe: route that answers with 401 without the key, in every version.
         context_errors: texts of which an error about a prompt that is too long has one.
         compiled: folder of compiled graphs, below the directory of boot caches.
         embeddings, rerank, score: routes of a model that pools, which gives vectors or scores
@@ -159,6 +160,7 @@ class Probes:
     version: str = ""
     tokenizer: str = ""
     tokenized: str = "prompt"
+    key_probe: str = "/v1/models"
     context_errors: Sequence[str] = ()
     compiled: str = ""
     embeddings: str = ""
@@ -300,6 +302,9 @@ class Engine:
         probes: what host programs ask of its server beside OpenAI's routes.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory that it takes beside weights and KV cache.
+        ram_gib: returns the GiB of the host's own memory that it may fill besides; unified memory
+            must have room for it.
+        compiles: whether a first boot compiles kernels, by jobs that need a limit.
         parser: arguments and variables that it takes, by version.
         gpu_counts: arguments whose product is the GPUs that it asks for.
         formats: formats of weights that it serves.
@@ -344,6 +349,8 @@ class Engine:
     probes: Probes
     limit_names: Mapping[str, str]
     overhead_gib: float
+    ram_gib: Callable[[Mapping[str, Any]], float] = lambda _: 0.0
+    compiles: bool = True
     parser: Parser
     gpu_counts: Sequence[str]
     formats: Collection[str]

@@ -62,10 +62,10 @@ def container_command(service: ServicePlan) -> Command:
 def _compiler(service: ServicePlan) -> dict[str, str]:
     """Variables that bound a first boot's compilers, which start one job for each core without."""
     # Of this service alone: a neighbour that comes or goes leaves its release as it is.
-    needs, share = (
-        service.recipe.needs,
-        engine(service.engine).limits(dict(service.arguments)).share,
-    )
+    own, needs = engine(service.engine), service.recipe.needs
+    if not own.compiles:
+        return {}
+    share = own.limits(dict(service.arguments)).share
     shared = GPUS["gb10"] in needs.compute_caps
     free = LEAST_SPARK_GIB * (1 - (share or 0.9)) if shared else needs.memory_gib
     return {"MAX_JOBS": str(min(_MOST_JOBS, max(1, int(free / _JOB_GIB)))), "NVCC_THREADS": "1"}

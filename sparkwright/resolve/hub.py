@@ -119,6 +119,7 @@ def resolve_model(
     marks: Collection[str] | None = None,
     private: Sequence[str] = (),
     choice: str = "",
+    gguf: bool = False,
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
@@ -129,6 +130,7 @@ def resolve_model(
             how to serve it are read, too.
         private: servers in private networks that the hub may lead to.
         choice: of a repository of GGUF files, as in ``ModelReference``; it then has these alone.
+        gguf: whether GGUF files go before others.
 
     Raises:
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
@@ -162,7 +164,9 @@ def resolve_model(
                 return answer.content
             return answer.required().content[start : start + length]
 
-        if (choice and not choice.endswith("GiB")) or (marks is not None and _only_gguf(model)):
+        if (choice and not choice.endswith("GiB")) or (
+            marks is not None and _serves_gguf(model, gguf)
+        ):
             return _with_headers(model, choice, piece, info, where, marks or ())
 
         if marks is not None:
@@ -203,9 +207,9 @@ def _with_facts(
     return replace(model, kv=kv_layers(files[0]), facts=facts)
 
 
-def _only_gguf(model: ResolvedModel) -> bool:
+def _serves_gguf(model: ResolvedModel, preferred: bool) -> bool:
     suffixes = {name.rpartition(".")[2] for name in model.files}
-    return "gguf" in suffixes and "safetensors" not in suffixes
+    return "gguf" in suffixes and (preferred or "safetensors" not in suffixes)
 
 
 def _with_headers(

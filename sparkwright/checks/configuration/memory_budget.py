@@ -16,6 +16,9 @@ from sparkwright.findings.check import Symptom, check
 from sparkwright.plan.plan import HostPlan
 from sparkwright.text.sizes import GIB
 
+#: GiB by which a sum of shares may be off.
+_ROUNDED_GIB = 0.01
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -49,6 +52,7 @@ def budget(context: Context) -> Budget:
     cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None
     sequence, weights = cache and cache / parts / GIB, weights and weights / parts
     needed, kv = (weights or 0.0) + drafter + context.engine.overhead_gib, None
+    needed += context.engine.ram_gib(context.effective) if context.unified else 0.0
     sequences = limits.cache / length if limits.cache and length else limits.sequences or 1
     share: float | None = needed + (sequence or 0.0) * sequences
     if limits.share is not None:
@@ -86,6 +90,27 @@ def _unified(context: Context) -> Iterator[Symptom]:
             each=", ".join(parts), system=SYSTEM_GIB, argument=argument,
             fits=max(0.0, min(MOST_ON_GB10, fits)),
         )  # fmt: skip
+
+
+@check("card-memory")
+def _card(context: Context) -> Iterator[Symptom]:
+    """Services on one card; a service alone is judged by the other checks."""
+    plan, total = context.plan, context.hardware.vram_gib
+    # Without a card's name, its memory is that of the recipes' needs.
+    known = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
+    if not known or total is None or context.service is not plan.services[0]:
+        return  # reported once per host
+    every = budgets(plan, context.catalog, context.hardware)
+    for card in sorted({card for service in plan.services for card in service.gpus}) or [""]:
+        shares = {
+            service.name: every[service.name].share or 0.0
+            for service in plan.services
+            if not service.gpus or card in service.gpus
+        }
+        names, needed = plan.counted(shares), plan.largest(shares)
+        if len(names) > 1 and needed > total + _ROUNDED_GIB:
+            each = ", ".join(f"{name} {shares[name]:.1f}" for name in names)
+            yield Symptom(card=card and f" {card}", needed=needed, total=total, each=each)
 
 
 @check("kv-cache")

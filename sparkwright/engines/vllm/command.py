@@ -20,7 +20,7 @@ _EXECUTOR = "distributed_executor_backend"
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
-_HAS_DOMAINS = (0, 11, 0)
+HAS_DOMAINS = (0, 11, 0)
 
 
 def command(launch: Launch) -> Command:
@@ -31,7 +31,7 @@ def command(launch: Launch) -> Command:
     """
     arguments: list[str] = []
     environment = launch.cache_variables(CACHES)
-    if media := media_words(launch, _HAS_DOMAINS):
+    if media := media_words(launch, HAS_DOMAINS):
         # A domain that is allowed must not lead to one that is not.
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
@@ -72,7 +72,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     extra += [
         f"--no-{flag.replace('_', '-')}" for flag in names.sets if flag not in launch.arguments
     ]
-    extra += media_words(launch, _HAS_DOMAINS)
+    extra += media_words(launch, HAS_DOMAINS)
     if len(launch.served_names) > 1:
         extra += ["--served-model-name", *launch.served_names]
     extra += _listening(launch, _OWN)

@@ -1,9 +1,11 @@
 """vLLM's OpenAI server, started by ``vllm serve``, as an engine of sparkwright."""
 
+from functools import partial
 from pathlib import Path
 
 from sparkwright.catalog.entries import SAFETENSORS
 from sparkwright.engines.allowlist import Allowlist
+from sparkwright.engines.command_line import has_media_list
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.vllm import (
     arguments,
@@ -40,6 +42,7 @@ ENGINE = Engine(
     parser=arguments.PARSER,
     gpu_counts=PARALLEL,
     formats=SAFETENSORS,
+    media_list=partial(has_media_list, first=command.HAS_DOMAINS),
     limits=limits.limits,
     kv_bytes=memory.kv_bytes,
     command=command.command,

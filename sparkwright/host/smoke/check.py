@@ -131,10 +131,9 @@ def models(client: Client) -> str:
 
 def key_required(client: Client) -> str:
     """Without the key there is no answer."""
-    status = client.call("GET", "/v1/models", key=False).status
-    fail_if(
-        status != 401, "open", f"/v1/models answers HTTP {status} without the key: it must be 401"
-    )
+    route = client.request.key_probe
+    status = client.call("GET", route, key=False).status
+    fail_if(status != 401, "open", f"{route} answers HTTP {status} without the key: it must be 401")
     return "401 without it"
 
 
