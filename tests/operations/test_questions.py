@@ -69,7 +69,7 @@ def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
     assert [asked.arguments["_sudo"] for asked in host.asked] == [True, True]
     request = host.asked[0].request
     assert request["services"] == {"qwen36": ["/run/sparkwright-engines/qwen36/http.sock", 0]}
-    assert request["watch"] == "/opt/sparkwright/watch/config.json"
+    assert request["services_root"] == "/opt/sparkwright"
     assert looks == [LOAD, LOAD]
 
 
