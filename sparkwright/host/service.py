@@ -46,6 +46,7 @@ class SmokeRequest:
         key_probe: route of the engine that answers with 401 without the key.
         embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
         model_files: directory of the body's files.
+        adapters: those of the served names that adapters answer to.
     """
 
     name: str
@@ -72,6 +73,7 @@ class SmokeRequest:
     rerank: str = ""
     score: str = ""
     model_files: str = ""
+    adapters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
-"""Removal goes by what lies on the host, takes nothing that is not sparkwright's, and calls nothing
-removed that is there."""
+"""Removal goes by what lies on the host, and takes nothing that is not sparkwright's."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from sparkwright.host import disk_usage, removal
-from sparkwright.host.disk_usage import DiskUsageRequest
+from sparkwright.host import removal
 from sparkwright.host.lib import docker, receipt, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.removal import RemovalRequest
@@ -87,32 +85,3 @@ def test_a_history_that_names_no_container_runs_nothing(
     answer = removal.main(RemovalRequest(str(tmp_path / "models"), str(root)))
     assert ran == [("update", "--restart=always", "by-hand"), ("start", "by-hand")]
     assert answer.done[-1] == "container by-hand is started again"
-
-
-NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
-
-
-@pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskUsageRequest:
-    """A host with three images, of which one is in use by a container of somebody's."""
-
-    def command(*arguments: str, **_: object) -> Outcome:
-        held = arguments[-1] == NAMES[0]
-        return Outcome(int(held), "", "conflict: a container is using it" if held else "")
-
-    monkeypatch.setattr(docker, "image_names", lambda: [*NAMES, "somebody:else"])
-    monkeypatch.setattr(docker, "image", lambda *_, **__: {"Size": 5})
-    monkeypatch.setattr(docker, "docker", command)
-    return DiskUsageRequest(str(tmp_path / "models"), str(tmp_path / "services"))
-
-
-def test_an_image_that_can_not_be_removed_is_not_called_removed(host: DiskUsageRequest) -> None:
-    asked = DiskUsageRequest(host.models_root, host.services_root, prune=True)
-    removed = {thing.name: (thing.removed, thing.fault) for thing in disk_usage.main(asked).things}
-    assert removed == {
-        NAMES[1]: (True, None),
-        NAMES[2]: (True, None),
-        NAMES[0]: (False, "conflict: a container is using it"),
-    }
-    # Images are listed by name.
-    assert [thing.name for thing in disk_usage.main(host).things] == sorted(NAMES)
