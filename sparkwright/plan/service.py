@@ -116,6 +116,8 @@ def render_service(
         members=plan.groups.get(service.settings.exclusive or "", ()),
         bridge=service.bridge,
         outgoing=service.outgoing,
+        contents={file.name: file.text for file in service.files},
+        secret_names=tuple(secret.name for secret in service.settings.secrets),
         rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )
 
@@ -197,7 +199,13 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         else container_entrypoint(
             service.entrypoint, program=program, socket=service.socket is not None
         ),
-        "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
+        "secrets": [
+            *([] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]),
+            *(
+                (f"{home}/secrets/{secret.name}", f"/run/secrets/{secret.name}")
+                for secret in service.settings.secrets
+            ),
+        ],
         "shm_gib": service.recipe.shm_gib or SHM_GIB,
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
