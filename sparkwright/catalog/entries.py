@@ -427,6 +427,32 @@ class Mounted(data.Data):
     mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), data.Straight]
 
 
+class Adapter(data.Data):
+    """A LoRA adapter: a model of its own at the address of the body that it changes.
+
+    Attributes:
+        name: that clients ask for.
+        model: its Hugging Face repository.
+        revision: branch, tag or commit.
+    """
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+    model: data.Repository
+    revision: data.Revision = "main"
+
+
+class KvOffload(data.Data):
+    """Room beside the GPU's memory for the KV cache of earlier conversations.
+
+    Attributes:
+        gib: its size, in GiB.
+        disk: absolute path of a directory on the disk that holds it; None for the host's RAM.
+    """
+
+    gib: data.Gib
+    disk: Place | None = None
+
+
 class Needs(data.Data):
     """Requirements of a recipe on its host.
 
@@ -522,6 +548,8 @@ class Recipe(data.Data):
         first_answer_seconds: how long the first generation may take after that.
         notes: what a reader should know, in words, each with its source.
         ran: runs on real hardware with this tool; empty where there was none.
+        adapters: LoRA adapters of the body, each a model of its own at the address.
+        kv_offload: room beside the GPU's memory for the KV cache of earlier conversations.
     """
 
     kind: Literal["recipe"]
@@ -553,5 +581,7 @@ class Recipe(data.Data):
     first_answer_seconds: int = Field(default=120, gt=0)
     notes: tuple[str, ...] = ()
     ran: tuple[Ran, ...] = ()
+    adapters: tuple[Adapter, ...] = ()
+    kv_offload: KvOffload | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)

@@ -50,18 +50,8 @@ class Gguf(data.Data):
         projector_bytes: size of that file.
         architecture: as llama.cpp names it, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None where it has no name.
-        parameters: numbers in all tensors.
-        layers: blocks.
         context: tokens that it was made for.
-        embedding: numbers of a token's vector.
-        heads: of attention, in the block that has most.
-        kv_heads: heads of keys and values in each block; 0 in a block that keeps a state instead.
-        key_length, value_length: numbers in a head.
-        window: tokens that blocks with a sliding window keep; None without such blocks.
-        window_layers: how many blocks have that window, as far as the header or llama.cpp says.
-        experts, experts_used: of a mixture of experts, and how many a token goes through.
         pooling: of a model that gives vectors or scores; None for one that writes text.
-        tokenizer: kind of its tokenizer; None where the file has none.
         layer_bytes: bytes of the tensors of each block, all parts of the file together.
         expert_bytes: bytes of all experts' tensors, which are part of the blocks.
         other_bytes: bytes of the tensors outside of blocks: embeddings and output.
@@ -72,20 +62,8 @@ class Gguf(data.Data):
     projector_bytes: _Bytes = 0
     architecture: _Word
     quantization: _Quantization | None = None
-    parameters: _Count
-    layers: _Count
     context: _Count | None = None
-    embedding: _Count | None = None
-    heads: _Count | None = None
-    kv_heads: tuple[Annotated[int, Field(strict=True, ge=0, le=2**20)], ...] = ()
-    key_length: _Count | None = None
-    value_length: _Count | None = None
-    window: _Count | None = None
-    window_layers: Annotated[int, Field(strict=True, ge=0, le=2**20)] = 0
-    experts: _Count | None = None
-    experts_used: _Count | None = None
     pooling: Literal["mean", "cls", "last", "rank"] | None = None
-    tokenizer: _Word | None = None
     layer_bytes: tuple[_Bytes, ...] = ()
     expert_bytes: _Bytes = 0
     other_bytes: _Bytes = 0

@@ -3,6 +3,7 @@
 import difflib
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,7 @@ def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None
     """
     if hosts.limit:
         raise click.UsageError("a lock is of the whole inventory: name no host")
-    reports = locked(hosts, upgrade=upgrade, check=check)
+    reports = locked(load(hosts, anew=upgrade).or_raise(), upgrade=upgrade, check=check)
     if as_json:
         print_json([vars(report) for report in reports])
     for report in [] if as_json else reports:
@@ -61,10 +62,12 @@ class LockReport:
     changes: list[str] = field(default_factory=list)
 
 
-def locked(hosts: Selection, *, upgrade: bool = False, check: bool = False) -> list[LockReport]:
-    """Write every lock file of an inventory, or only look at it. Raises UserError."""
+def locked(
+    hosts: Mapping[str, PlannedHost], *, upgrade: bool = False, check: bool = False
+) -> list[LockReport]:
+    """Write every lock file of an inventory's hosts, or only look at it. Raises UserError."""
     by_file: dict[str, dict[str, PlannedHost]] = {}
-    for name, host in load(hosts, anew=upgrade).or_raise().items():
+    for name, host in hosts.items():
         by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
     return [
         _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)

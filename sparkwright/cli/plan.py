@@ -156,7 +156,7 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
     locked = lock.models.get(key) if lock else None
     if locked:
         return sum(file.size for file in locked.files.values()) / GIB
-    return catalog.models[name].size_gib
+    return catalog.models[name].size_gib if name in catalog.models else None
 
 
 def _bar(memory: Memory) -> str:

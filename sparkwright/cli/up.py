@@ -286,8 +286,8 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     _rewrite(inventory, after)
     changed: dict[Path, tuple[str | None, str | None]] = {inventory: (before, after)}
     try:
-        hosts = Hosts(inventory, overrides)
-        files = {Path(host.plan.settings.lock_file) for host in load(hosts).or_raise().values()}
+        hosts = _every(inventory, overrides, [box.name for box in boxes])
+        files = {Path(host.plan.settings.lock_file) for host in hosts.values()}
         unpinned = {file: _text(file) for file in files}
         reports = locked(hosts)
         changed |= {file: (unpinned[file], _text(file)) for file in files}
@@ -304,6 +304,15 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for number in ends:
         signal.signal(number, signal.SIG_DFL)
     return reports
+
+
+def _every(
+    inventory: Path, overrides: tuple[str, ...], names: Sequence[str]
+) -> dict[str, PlannedHost]:
+    """Every host's plan: ``--data`` counts for the boxes, and changes no other host's pins."""
+    plans = dict(load(Hosts(inventory, overrides, tuple(names))).or_raise())
+    others = {host.name for host in Hosts(inventory).read()} - {*names}
+    return plans | (load(Hosts(inventory, limit=tuple(others))).or_raise() if others else {})
 
 
 def _text(file: Path) -> str | None:

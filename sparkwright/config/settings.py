@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.catalog.entries import Adapter, KvOffload
 from sparkwright.catalog.files import File, SecretName
 from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
@@ -182,6 +183,10 @@ class ServiceSettings(_Settings):
             written here, until another one is activated (docs/exclusive.md).
         activate: ``on-request``: a client's request activates it, too, while another one of its
             group runs. It needs exclusive and proxy.
+        adapters: LoRA adapters of the body, each a model of its own at the address; over the
+            recipe's, by name.
+        kv_offload: room beside the GPU's memory for the KV cache of earlier conversations; replaces
+            the recipe's.
     """
 
     recipe: str | None = None
@@ -211,6 +216,8 @@ class ServiceSettings(_Settings):
     silenced: dict[str, values.Reason] = {}
     exclusive: values.ServiceName | None = None
     activate: Literal["on-request"] | None = None
+    adapters: tuple[Adapter, ...] = ()
+    kv_offload: KvOffload | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
 

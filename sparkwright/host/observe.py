@@ -450,6 +450,7 @@ def main(request: ObservationRequest) -> Observation:
     interfaces = addresses.Question()
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    caches = (path for path in request.directories if "/sparkwright-kv/" in path)
     root_only = as_root(request) if root else {}
     properties = documents.pairs(manager.outcome().out)
     version = re.match(r"\d+", properties.get("Version", ""))
@@ -461,7 +462,9 @@ def main(request: ObservationRequest) -> Observation:
         kernel=os.uname().release,
         clock_synchronised=clock_synchronised(),
         memory=host_memory(),
-        disks={path: disks.disk(path) for path in (request.models_root, request.services_root)},
+        disks={
+            path: disks.disk(path) for path in (request.models_root, request.services_root, *caches)
+        },
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,
         sudo=None if root else run("sudo", "-n", "true", timeout=10).message or "sudo failed",

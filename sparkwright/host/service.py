@@ -43,8 +43,10 @@ class SmokeRequest:
         follower: whether the head of its cluster, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
+        key_probe: route of the engine that answers with 401 without the key.
         embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
         model_files: directory of the body's files.
+        adapters: those of the served names that adapters answer to.
     """
 
     name: str
@@ -66,10 +68,12 @@ class SmokeRequest:
     engine: str = ""
     metric_names: dict[str, str] = field(default_factory=dict)
     compiled: str = ""
+    key_probe: str = "/v1/models"
     embeddings: str = ""
     rerank: str = ""
     score: str = ""
     model_files: str = ""
+    adapters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

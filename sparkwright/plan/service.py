@@ -14,6 +14,7 @@ from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
+    OFFLOAD_MOUNT,
     SECRETS_MOUNT,
     SHM_GIB,
     SOCKET_MOUNT,
@@ -22,6 +23,7 @@ from sparkwright.plan.container import (
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.text.sizes import GIB
 from sparkwright.tls.host_certificates import certificate_place
 
 T = TypeVar("T")
@@ -47,6 +49,7 @@ def container_command(service: ServicePlan) -> Command:
             Launch,
             service,
             model="/".join(filter(None, (service.body.mount, service.file))),
+            served_names=[n for n in service.served_names if n not in service.adapters],
             projector=service.projector and f"{service.body.mount}/{service.projector}",
             # Of a network of its own, Docker publishes the port at bind.
             host=service.bind if service.network == "host" else "0.0.0.0",
@@ -62,10 +65,10 @@ def container_command(service: ServicePlan) -> Command:
 def _compiler(service: ServicePlan) -> dict[str, str]:
     """Variables that bound a first boot's compilers, which start one job for each core without."""
     # Of this service alone: a neighbour that comes or goes leaves its release as it is.
-    needs, share = (
-        service.recipe.needs,
-        engine(service.engine).limits(dict(service.arguments)).share,
-    )
+    own, needs = engine(service.engine), service.recipe.needs
+    if not own.compiles:
+        return {}
+    share = own.limits(dict(service.arguments)).share
     shared = GPUS["gb10"] in needs.compute_caps
     free = LEAST_SPARK_GIB * (1 - (share or 0.9)) if shared else needs.memory_gib
     return {"MAX_JOBS": str(min(_MOST_JOBS, max(1, int(free / _JOB_GIB)))), "NVCC_THREADS": "1"}
@@ -160,6 +163,7 @@ def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Smoke
         address=address,
         port=port,
         secrets=f"{home}/secrets.env",
+        adapters=tuple(service.adapters),
         warm_ups=0 if probes.embeddings or probes.rerank else WARM_UPS,
         proxy=(_local(service.bind), service.port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
@@ -179,6 +183,8 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
     container, command = service.container, container_command(service)
     program = engine(service.engine).program if service.variables else None
+    offload = service.kv_offload
+    room = int(offload.gib * GIB) if offload and offload.disk else 0
     rdma = rank is not None and rank.shape is not None
     if rdma:
         # Memory that stays where it is.
@@ -187,6 +193,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "service": service,
         "rank": rank,
         "image": resolution.image(service.image).local_name(service.image),
+        "offload_mount": OFFLOAD_MOUNT,
         "home": home,
         "container": container,
         "healthcheck": engine(service.engine).healthcheck,
@@ -197,7 +204,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "entrypoint": [service.entrypoint]
         if service.follower
         else container_entrypoint(
-            service.entrypoint, program=program, socket=service.socket is not None
+            service.entrypoint, program=program, socket=bool(service.socket), offloaded=room
         ),
         "secrets": [
             *([] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]),
@@ -206,7 +213,8 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
                 for secret in service.settings.secrets
             ),
         ],
-        "shm_gib": service.recipe.shm_gib or SHM_GIB,
+        # A KV cache in RAM is shared memory.
+        "shm_gib": (service.recipe.shm_gib or SHM_GIB) + service.offload_ram_gib,
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,

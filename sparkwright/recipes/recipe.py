@@ -93,7 +93,7 @@ class Options:
     Attributes:
         gpu: the GPU that it is imported for, by its name in ``catalog.gpus.GPUS``.
         name: of the new recipe; None for the recipe's own.
-        vllm: the version in the recipe's image, where nobody else says it.
+        engine_version: of the engine in the recipe's image, where nobody else says it.
         image: a reference that replaces the recipe's container.
         variants: of a recipe that has several; empty for all of them.
         remote_code: whether ``trust_remote_code`` is kept.
@@ -103,7 +103,7 @@ class Options:
 
     gpu: str = "gb10"
     name: str | None = None
-    vllm: str | None = None
+    engine_version: str | None = None
     image: str | None = None
     variants: tuple[str, ...] = ()
     remote_code: bool = False

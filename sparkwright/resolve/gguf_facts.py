@@ -19,10 +19,6 @@ _DATA: dict[str, dict[Any, Any]] = beside(__file__, "gguf.yaml")
 #: More blocks than any model has.
 _MOST_LAYERS = 1 << 10
 _SAMPLING = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k"}
-_KEYS = {
-    "layers": "block_count", "context": "context_length", "embedding": "embedding_length",
-    "experts": "expert_count", "experts_used": "expert_used_count",
-}  # fmt: skip
 
 
 def facts_of_headers(
@@ -58,14 +54,11 @@ def facts_of_headers(
     lengths = _lengths(own, heads)
     file_type: Any = values.get("general.file_type")
     data = {
-        **{key: whole(own, given) for key, given in _KEYS.items()}, **_sizes(headers, layers),
+        **_sizes(headers, layers), "context": whole(own, "context_length"),
         "file": file, "projector": projector[0], "projector_bytes": projector[1],
-        "architecture": name, "heads": heads or None, "kv_heads": kv_heads,
+        "architecture": name,
         "quantization": _DATA["file_types"].get(file_type & 1023 if _counts(file_type) else None),
-        "key_length": lengths[0] or None, "value_length": lengths[1] or None,
-        "window": max(windows) or None, "window_layers": sum(map(bool, windows)),
         "pooling": _DATA["pooling"].get(own.get("pooling_type")),
-        "tokenizer": values.get("tokenizer.ggml.model"),
     }  # fmt: skip
     try:
         gguf = Gguf.model_validate(data)
@@ -148,20 +141,17 @@ def _geometry(
 
 
 def _sizes(headers: Sequence[Header], layers: int) -> dict[str, Any]:
-    """Numbers in all tensors, and bytes of each block, of experts, and of what is in no block."""
-    blocks, experts, other, numbers = [0] * layers, 0, 0, 0
+    """Bytes of each block, of experts, and of what is in no block."""
+    blocks, experts, other = [0] * layers, 0, 0
     for header in headers:
-        for name, (count, length) in header.tensors.items():
-            numbers += count
+        for name, (_, length) in header.tensors.items():
             block = re.match(r"blk\.(\d{1,4})\.", name, re.ASCII)
             if block and int(block[1]) < layers:
                 blocks[int(block[1])] += length
                 experts += length if "_exps." in name else 0
             else:
                 other += length
-    return {
-        "parameters": numbers, "layer_bytes": blocks, "expert_bytes": experts, "other_bytes": other,
-    }  # fmt: skip
+    return {"layer_bytes": blocks, "expert_bytes": experts, "other_bytes": other}
 
 
 def _fault(problem: str) -> Unusable:

@@ -78,6 +78,7 @@ class ModelReference:
             the path of a file, or the most memory that it may take (``12GiB``), each with the
             repository's projector; or a path, a comma, and the projector's path or ``none``. Empty
             for other formats.
+        gguf: whether GGUF files are served of a repository that has others, too.
     """
 
     name: str
@@ -87,6 +88,7 @@ class ModelReference:
     facts: bool = False
     code: tuple[str, ...] = ()
     choice: str = ""
+    gguf: bool = False
 
     @property
     def key(self) -> str:

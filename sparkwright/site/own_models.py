@@ -26,6 +26,9 @@ from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
 
 _MESSAGES = Messages(__file__)
+#: By a model's key, and whether GGUF files are served of it: the same repository may have others.
+_Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
+_Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,12 @@ def with_recipes(
         problems: gets what prevents it.
         anew: whether the hub is asked although the lock says it.
     """
-    wanted: dict[str, tuple[ReadHost, ModelReference]] = {}
+    wanted: _Wanted = {}
     for host in hosts:
         for name, service in host.settings.services.items():
             if service.model and _of_catalog(host, name) is None and _gpu(host) is not None:
                 reference = _reference(host, name)
-                wanted[reference.key] = host, reference
+                wanted[reference.key, reference.gguf] = host, reference
     models = _known(wanted, anew=anew)
     for host in hosts:
         with problems.collected():
@@ -110,27 +113,27 @@ def _reference(host: ReadHost, name: str) -> ModelReference:
     repository = service.repository
     own = [model for model in host.catalog.models.values() if model.repository == repository]
     revision = service.revision or (own[0].revision if own else "main")
-    choice = service.choice or _room(host)
-    return ModelReference(name, repository, revision, "", facts=True, choice=choice)
+    choice = service.choice or _room(host, service)
+    gguf = service.engine in ENGINES and "bf16" not in engine(service.engine).formats
+    return ModelReference(name, repository, revision, "", facts=True, choice=choice, gguf=gguf)
 
 
-def _room(host: ReadHost) -> str:
+def _room(host: ReadHost, service: ServiceSettings) -> str:
     """The memory for a service that names a model: of the card, among all that do."""
     if (gpu := _gpu(host)) is None:
         return ""
-    settings, pool = host.settings, gpu.vram_gib
+    settings, pool, reserve = host.settings, gpu.vram_gib, 0.0
     if gpu.unified:
         pool = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
+        reserve = engine(serving("gguf")[0]).ram_gib(service.arguments)
     services = sum(service.model is not None for service in settings.services.values())
-    return f"{pool / services:.1f}GiB" if pool else ""
+    return f"{max(0.0, pool / services - reserve):.1f}GiB" if pool else ""
 
 
-def _known(
-    wanted: Mapping[str, tuple[ReadHost, ModelReference]], *, anew: bool
-) -> dict[str, ResolvedModel | UserError]:
+def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
     """Resolved models, or why a model can't be resolved."""
-    result: dict[str, ResolvedModel | UserError] = {}
-    jobs: dict[str, Future[ResolvedModel]] = {}
+    result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
+    jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
     at_commit = cache(snapshot)
     lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -156,6 +159,7 @@ def _known(
                 marks=template_marks(),
                 private=settings.private_servers,
                 choice=model.choice,
+                gguf=model.gguf,
             )
         for key, job in jobs.items():
             settings = wanted[key][0].settings
@@ -176,7 +180,7 @@ def _known(
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
     """A model's pin. One that is no GGUF file is pinned without the memory that it may take."""
-    whole = replace(model, choice="") if model.choice.endswith("GiB") else model
+    whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
     return locked_model(lock, model) or locked_model(lock, whole)
 
 
@@ -186,7 +190,7 @@ def _revision(lock: Lock | None, model: ModelReference) -> str:
     return pin.commit if pin else model.revision
 
 
-def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserError]) -> ReadHost:
+def _with_recipes(host: ReadHost, answers: _Answers) -> ReadHost:
     """The host with a recipe for each service that names a model of its own.
 
     Raises:
@@ -206,7 +210,7 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             continue
         where = f"{host.given.origin('services')}: services.{name}"
         reference = _reference(host, name)
-        program, why = _engine(service, answers.get(reference.key))
+        program, why = _engine(service, answers.get((reference.key, reference.gguf)))
         image = host.catalog.images.get(service.image or stock_image(program))
         if image is None or service.engine not in (None, image.engine):
             problems.append(_misnamed(host, service, image, where))
@@ -214,7 +218,7 @@ def _with_recipes(host: ReadHost, answers: Mapping[str, ResolvedModel | UserErro
             own, named = f"{where}.model", ", ".join(sorted(GPUS))
             texts = {"model": service.model, "gpus": named}
             problems.append(_MESSAGES.mistake("unknown-gpu", own, host.given.name, **texts))
-        elif isinstance(resolved := answers[reference.key], UserError):
+        elif isinstance(resolved := answers[reference.key, reference.gguf], UserError):
             problems.append(resolved.findings[0])
         else:
             subject = Subject(

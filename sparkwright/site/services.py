@@ -63,4 +63,5 @@ def directories(plan: HostPlan) -> tuple[Directory, ...]:
     for service in plan.services:
         home = service_home(plan, service)
         result += [Directory(home, 0o750), Directory(f"{home}/releases", 0o750)]
+        result += [Directory(path, 0o700) for path in (service.offload_directory,) if path]
     return tuple(result)

@@ -29,7 +29,8 @@ command: |
     --max-model-len {max_model_len} --max-num-seqs 4 --served-model-name tiny-imported
 """
 IMPORT = (
-    *("import", "open-tiny.yaml", "--directory", "mine"), *("--vllm", "0.24.0", "--replace")
+    *("import", "open-tiny.yaml", "--directory", "mine", "--replace"),
+    *("--engine-version", "0.24.0"),
 )  # fmt: skip
 SERVICES = {"qwen36": {"recipe": "open-tiny", "environment": {"FAKE_VLLM_BOOT_SECONDS": "1"}}}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.configuration.facts import Hardware, contexts
+from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.checks.configuration.memory_budget import budget
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
@@ -38,7 +38,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     services, total = host.plan.services, host.observed.memory.total / GIB
     if not services:
         return
-    needs = {service.name: service.recipe.needs.memory_gib for service in services}
+    needs = {own.name: own.recipe.needs.memory_gib + own.offload_ram_gib for own in services}
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)
@@ -53,35 +53,50 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
 def _held(host: HostFacts) -> Iterator[Symptom]:
     """Memory of cards that something else holds, before a first start."""
     holders = [*host.observed.gpu_holders, *(["a desktop"] * host.observed.memory.desktop)]
-    for context in contexts(host.plan, host.desired.catalog, hardware_of(host)):
-        for gpu in given(host.gpus, context.service):
-            total, share = (gpu.memory_mib or 0) / 1024 * CUDA_PART, context.limits.share
-            taken = (budget(context).share or 0.0) if share is None else share * total
-            free, text = total - (gpu.memory_used_mib or 0) / 1024, ", ".join(holders) or "unknown"
-            if total and free < taken:
-                case, lower = "sized" if share is None else "", int(free / total * 100) / 100
-                yield Symptom("gpu-memory-held", case, gpu=gpu, free=free, holders=text,
-                              total=total, share=share, lower=lower, taken=taken)  # fmt: skip
+    own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
+    for gpu in host.gpus:
+        total = (gpu.memory_mib or 0) / 1024 * CUDA_PART
+        needs, sized = _needs(
+            [context for context in own if gpu in given(host.gpus, context.service)], total
+        )
+        taken, free = host.plan.largest(needs), total - (gpu.memory_used_mib or 0) / 1024
+        # More than there is: a rule's to report.
+        if total and free < taken <= total:
+            yield Symptom(
+                "gpu-memory-held", "sized" if sized else "", gpu=gpu, free=free, total=total,
+                holders=", ".join(holders) or "unknown", share=taken / total, taken=taken,
+                lower=int(free / total * 100) / 100,
+            )  # fmt: skip
+
+
+def _needs(services: list[Context], total: float) -> tuple[dict[str, float], bool]:
+    """GiB that each service takes of a pool, and whether an engine takes what it needs instead of a
+    share."""
+    shares = {context.service.name: context.limits.share for context in services}
+    needs = {
+        context.service.name: (budget(context).share or 0.0) if share is None else share * total
+        for context, share in zip(services, shares.values(), strict=True)
+    }
+    return needs, None in shares.values()
 
 
 def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Symptom]:
     """Before the first start: what is available, against what engines will ask for at once."""
     memory = host.observed.memory
     total, available = memory.total / GIB, memory.available / GIB
-    taken, share = 0.85 * needed, 0.0
+    taken, case = 0.85 * needed, ""
     if unified:
-        shares = {
-            context.service.name: context.limits.share or 0.0
-            for context in contexts(host.plan, host.desired.catalog, hardware_of(host))
-        }
-        share = host.plan.largest(shares)
-        taken = share * total
-    if available >= taken or share > 1:  # more than there is: a rule's to report
+        own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
+        needs, sized = _needs(own, total)
+        taken, case = host.plan.largest(needs), "sized" if sized else "unified"
+        if taken > total:  # more than there is: a rule's to report
+            return
+    if available >= taken:
         return
     stop = "sudo systemctl isolate multi-user.target (stops the desktop), "
     yield Symptom(
         "memory-available",
-        "unified" if unified else "",
+        case,
         available=available,
         total=total,
         swap=f", {memory.swap / GIB:.1f} GiB of swap" if memory.swap else "",
@@ -89,7 +104,7 @@ def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Sym
         stop=stop if memory.desktop else "",
         needed=needed,
         taken=taken,
-        share=share,
+        share=taken / total,
         lower=int(available / total * 100) / 100,
     )
 
@@ -128,7 +143,14 @@ def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
     store = (observed.docker and observed.docker.store) or "Docker's root"
+    caches = [
+        (f"the KV cache under {path}", disk, int(own.kv_offload.gib * GIB))
+        for own in host.plan.services
+        if own.kv_offload and (path := own.offload_directory)
+        if (disk := observed.disks.get(path)) and not disk.exists
+    ]
     return [
+        *caches,
         (f"weights under {models}", observed.disks.get(models), weights),
         (f"the image's parts under {services}", observed.disks.get(services), pulled),
         (f"the image under {store}", observed.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),

@@ -95,7 +95,8 @@ def _pool_gib(subject: Subject) -> float | None:
     if subject.gpu.unified:
         whole = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
     named = sum(service.model is not None for service in settings.services.values())
-    return math.floor(whole / max(1, named) * 10) / 10 if whole else None
+    prompts = memory.prompts_gib(subject.service.arguments) if subject.gpu.unified else 0.0
+    return math.floor((whole / max(1, named) - prompts) * 10) / 10 if whole else None
 
 
 def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:

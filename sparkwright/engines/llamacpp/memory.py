@@ -8,7 +8,7 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
 from sparkwright.engines.llamacpp.arguments import DATA
-from sparkwright.engines.llamacpp.limits import slots
+from sparkwright.engines.llamacpp.limits import limits, slots
 from sparkwright.findings.check import Symptom, check
 from sparkwright.text.sizes import GIB
 
@@ -20,6 +20,8 @@ _STEP = 1024
 _BATCH, _PAD = 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096
+#: MiB of prompts that it keeps in RAM (``--cache-ram``) where nothing is written.
+_PROMPTS_MIB = 8192
 #: GiB of weights outside of the GPU that are worth a word.
 WORTH_A_WORD = 0.01
 
@@ -46,6 +48,14 @@ def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], token
     step = amount(arguments.get("ubatch_size")) or _BATCH
     cells = layer.window * slots(arguments) + step
     return min(tokens, int(cells + _PAD - 1) // _PAD * _PAD)
+
+
+def prompts_gib(arguments: Mapping[str, Any]) -> float:
+    """GiB of the cache of prompts in RAM, which a model that pools leaves empty. A cache without a
+    limit (-1) counts as the default one."""
+    size = amount(arguments.get("cache_ram"))
+    filled = _PROMPTS_MIB if size is None or size < 0 else size
+    return 0.0 if limits(arguments).pools else filled / 1024
 
 
 def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:

@@ -4,13 +4,16 @@ An image is driven by ``vllm serve`` arguments, or by variables that its own ent
 arguments from. Settings and rules always speak of arguments; only here they become variables.
 """
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.catalog.entries import KvOffload
 from sparkwright.engines.command_line import argument_words, media_words
 from sparkwright.engines.engine import Command, Launch, Rank
+from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.findings.user_error import Fault
 
@@ -20,7 +23,9 @@ _EXECUTOR = "distributed_executor_backend"
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
-_HAS_DOMAINS = (0, 11, 0)
+HAS_DOMAINS = (0, 11, 0)
+#: The first version that offloads to a disk (vllm/v1/kv_offload/tiering/fs).
+_HAS_TIERS = (0, 22, 0)
 
 
 def command(launch: Launch) -> Command:
@@ -31,7 +36,7 @@ def command(launch: Launch) -> Command:
     """
     arguments: list[str] = []
     environment = launch.cache_variables(CACHES)
-    if media := media_words(launch, _HAS_DOMAINS):
+    if media := media_words(launch, HAS_DOMAINS):
         # A domain that is allowed must not lead to one that is not.
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
@@ -48,6 +53,24 @@ def command(launch: Launch) -> Command:
         # A recipe's own address would be the same for all ranks.
         environment["VLLM_HOST_IP"] = launch.rank.address
     return Command(arguments, environment)
+
+
+def additions(
+    version: str | None, adapters: Mapping[str, str], rank: int, offload: KvOffload | None
+) -> dict[str, ArgumentValue]:
+    """Arguments for adapters and for an offloaded KV cache; none for what a version lacks."""
+    added: dict[str, ArgumentValue] = {}
+    if adapters:
+        added |= {"enable_lora": True, "max_loras": len(adapters)}
+        added["lora_modules"] = [f"{name}={path}" for name, path in adapters.items()]
+        ranks: list[int] = DATA["max_lora_ranks"]
+        fitting = [each for each in ranks if each >= rank] or ranks[-1:]
+        added |= {"max_lora_rank": fitting[0]} if rank else {}
+    if offload and not offload.disk:
+        added["kv_offloading_size"] = offload.gib
+    elif offload and release(version or "") >= _HAS_TIERS:
+        added["kv_transfer_config"] = json.dumps(DATA["offload_to_disk"])
+    return added
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
@@ -72,7 +95,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
     extra += [
         f"--no-{flag.replace('_', '-')}" for flag in names.sets if flag not in launch.arguments
     ]
-    extra += media_words(launch, _HAS_DOMAINS)
+    extra += media_words(launch, HAS_DOMAINS)
     if len(launch.served_names) > 1:
         extra += ["--served-model-name", *launch.served_names]
     extra += _listening(launch, _OWN)

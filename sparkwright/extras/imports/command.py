@@ -33,7 +33,10 @@ DOCUMENT = list[Finding]
 )  # fmt: skip
 @click.option("--variant", "variants", multiple=True, help="Of vLLM's recipes: only this variant.")
 @click.option("--image", help="An image instead of the recipe's container.")
-@click.option("--vllm", metavar="VERSION", help="The vLLM in its image, where nobody says it.")
+@click.option(
+    "--engine-version", "--vllm", metavar="VERSION",
+    help="Version of the engine in its image, where nobody says it.",
+)  # fmt: skip
 @click.option(
     "--allow-remote-code", "remote_code", is_flag=True,
     help="Keep trust_remote_code: it runs Python files of the model's repository.",

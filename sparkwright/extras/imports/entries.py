@@ -61,7 +61,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     """
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
-    read = read_arguments(foreign.arguments, image.vllm, remarks)
+    read = read_arguments(foreign.arguments, image.version, remarks)
     model, file = read.model or foreign.model, None
     if "gguf" in foreign.engine.formats:
         named, file = gguf(model, read.values.pop("hf_file", None))
@@ -73,7 +73,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     config: Any = read.values.get("speculative_config")
     own = isinstance(config, dict) and config.get("model", named) != named
     revision = config.pop("revision", None) if own else None
-    arguments = settled(foreign, read.values, named, image.vllm, options)
+    arguments = settled(foreign, read.values, named, image.version, options)
     made: Entries = {("image", image.name): image.entry} if image.entry else {}
     models = _Models(foreign, catalog, made)
     body = models.name(named, foreign.revision, "body", _abilities(arguments), file)
@@ -100,7 +100,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
         "needs": {"compute_caps": [cap], "memory_gib": _SPARK_GIB if spark else _BOX_GIB,
                   **({} if spark else {"vram_gib": float(int(VRAM[options.gpu]))})},
         "ranks": spread,
-        "environment": variables(foreign, image.vllm, options),
+        "environment": variables(foreign, image.version, options),
         "arguments": {name: fitting(value) for name, value in arguments.items()},
         "shm_gib": round(foreign.shm_gib or 0, 3), "memlock": foreign.memlock,
     }  # fmt: skip

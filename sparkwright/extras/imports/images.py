@@ -32,13 +32,13 @@ class Chosen:
 
     Attributes:
         name, tag: of the catalog.
-        vllm: the version inside, where somebody says it.
+        version: of the engine inside, where somebody says it.
         entry: its new entry, as YAML has it; None where the catalog has it already.
     """
 
     name: str
     tag: str
-    vllm: str | None
+    version: str | None
     entry: dict[str, Any] | None
 
 
@@ -68,12 +68,12 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     for image in catalog.images.values():
         build = image.tags.get(tag)
         if image.repository == repository and build and digest in (None, build.digest):
-            vllm = options.vllm or build.version
+            version = options.engine_version or build.version
             moves = tag in _MOVING and build.digest is None
             # Of an import, or one that the library knows no more of than an import does.
-            if image.name == _name(repository, tag) or vllm is None or moves:
-                _note_risks(foreign, repository, tag, build.digest, vllm)
-            return Chosen(image.name, tag, vllm, None)
+            if image.name == _name(repository, tag) or version is None or moves:
+                _note_risks(foreign, repository, tag, build.digest, version)
+            return Chosen(image.name, tag, version, None)
     return _new(foreign, catalog, repository, tag, digest, options)
 
 
@@ -92,11 +92,11 @@ def _new(
     foreign: Foreign, catalog: Catalog, repository: str, tag: str, digest: str | None,
     options: Options,
 ) -> Chosen:  # fmt: skip
-    version = re.search(r"(?:^v?|-)(b\d{4,}|\d+\.\d+\.\d+)", tag) if repository in _KNOWN else None
-    vllm = options.vllm or (version[1] if version else None)
-    _note_risks(foreign, repository, tag, digest, vllm)
+    named = re.search(r"(?:^v?|-)(b\d{4,}|\d+\.\d+\.\d+)", tag) if repository in _KNOWN else None
+    version = options.engine_version or (named[1] if named else None)
+    _note_risks(foreign, repository, tag, digest, version)
     build = {
-        "date": foreign.text.date, "version": vllm,
+        "date": foreign.text.date, "version": version,
         "architectures": [FAMILIES[GPUS[options.gpu]].architecture],
         "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
         **({"digest": digest} if digest else {}),
@@ -112,7 +112,7 @@ def _new(
         "size": {"pull_gib": 10.0, "unpacked_gib": 24.0, "source": estimate},
         "newest_tag": tag, "tags": {tag: build},
     }  # fmt: skip
-    return Chosen(name, tag, vllm, entry)
+    return Chosen(name, tag, version, entry)
 
 
 def _name(repository: str, tag: str) -> str:
@@ -120,7 +120,7 @@ def _name(repository: str, tag: str) -> str:
 
 
 def _note_risks(
-    foreign: Foreign, repository: str, tag: str, digest: str | None, vllm: str | None
+    foreign: Foreign, repository: str, tag: str, digest: str | None, version: str | None
 ) -> None:
     """Note whom a deploy trusts with what is in it."""
     shown, note = f"{repository.removeprefix(_HUB + '/')}:{tag}", foreign.remarks.note
@@ -128,9 +128,9 @@ def _note_risks(
         note("publisher", "container", shown)
     if tag in _MOVING and not digest:
         note("moving-tag", "container", f"{tag} moves")
-    if vllm is None:
+    if version is None:
         note(
-            "unknown-vllm",
+            "unknown-version",
             "container",
             f"{shown}: nobody says which {foreign.engine.title} it holds",
         )

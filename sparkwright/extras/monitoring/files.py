@@ -75,13 +75,20 @@ def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
 def renamed() -> dict[str, str]:
     """Metrics of other engines -> the default engine's names for them."""
     names = _metrics(engine(DEFAULT))
-    return {
-        metric: names[neutral]
+    return dict(
+        _histogram(metric, names[neutral])
         for name in ENGINES
         if name != DEFAULT
         for neutral, metric in _metrics(engine(name)).items()
         if neutral in names
-    }
+    )
+
+
+def _histogram(metric: str, name: str) -> tuple[str, str]:
+    """Both names without the ending of a histogram's part: its buckets are renamed, too."""
+    end = next((end for end in ("_sum", "_count") if metric.endswith(end)), "")
+    both = end and name.endswith(end)
+    return (metric.removesuffix(end), name.removesuffix(end)) if both else (metric, name)
 
 
 def _metrics(program: Engine) -> dict[str, str]:

@@ -131,10 +131,9 @@ def models(client: Client) -> str:
 
 def key_required(client: Client) -> str:
     """Without the key there is no answer."""
-    status = client.call("GET", "/v1/models", key=False).status
-    fail_if(
-        status != 401, "open", f"/v1/models answers HTTP {status} without the key: it must be 401"
-    )
+    route = client.request.key_probe
+    status = client.call("GET", route, key=False).status
+    fail_if(status != 401, "open", f"{route} answers HTTP {status} without the key: it must be 401")
     return "401 without it"
 
 
@@ -146,6 +145,13 @@ def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:
     fail_if(empty, "empty", f"an empty answer (finish_reason {answer.finish})")
     fail_if_only_marks(text)
     return text[:60]
+
+
+def adapters(client: Client) -> str:
+    """A real generation by each adapter, under its own name."""
+    for name in client.request.adapters:
+        generate(Client(replace(client.request, served_names=(name,)), client.left()))
+    return ", ".join(client.request.adapters)
 
 
 def warm_up(client: Client) -> str:
@@ -251,6 +257,7 @@ def run(request: SmokeRequest, look: Callable[[], object] = lambda: None) -> Smo
     pools = request.embeddings or request.rerank
     plan += [("pooling", pooled)] if pools else [("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
+    plan += [("adapters", adapters)] if request.adapters else []
     if request.follower:
         plan = [("rank", joined)]
     elif request.speculates:

@@ -42,13 +42,16 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with launched(model, *WORDS) as server:
-        answer = ask(server, tmp_path, proxy=("127.0.0.1", server.port))
+        answer = ask(server, tmp_path, proxy=("127.0.0.1", server.port), adapters=("tiny2",))
         monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
         closed = ask(server, tmp_path, proxy=("127.0.0.1", 9)).checks[-1]
+        public = ask(server, tmp_path, key_probe="/metrics").checks[-1]
     assert [item.name for item in answer.checks] == [
-        *("health", "models", "key", "generation", "warm-up 1", "speculation", "proxy")
+        *("health", "models", "key", "generation", "warm-up 1", "adapters", "speculation", "proxy")
     ]
     assert all(item.ok for item in answer.checks)
+    assert (public.name, public.ok) == ("key", False)
+    assert "/metrics answers HTTP 200 without the key" in public.detail
     assert "drafted tokens accepted (" in answer.checks[-2].detail
     assert (closed.name, closed.ok) == ("proxy", False)
     assert "port 9 does not answer: [Errno 111] Connection refused" in closed.detail

@@ -69,11 +69,13 @@ class World:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
         findings: of each host.
         done: what was done, in order.
+        pinned: host -> services that were pinned last.
     """
 
     gpus: dict[str, tuple[str | None, str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     done: list[Any] = field(default_factory=list)
+    pinned: dict[str, list[str]] = field(default_factory=dict)
     code: int = 0
     speed: int = 0
 
@@ -106,8 +108,11 @@ def world(monkeypatch: pytest.MonkeyPatch, here: Path) -> World:
 
     def locked(hosts: Any) -> list[LockReport]:
         result.done.append("lock")
+        result.pinned = {
+            name: [service.name for service in host.plan.services] for name, host in hosts.items()
+        }
         lock = render_lock(Lock(images={}, models={}))
-        Path("fleet.lock").write_text(f"{lock}# of {len(hosts.read())} hosts\n")
+        Path("fleet.lock").write_text(f"{lock}# of {len(hosts)} hosts\n")
         return [LockReport("fleet.lock", "written", [])]
 
     def question(planned: Mapping[str, Any], prompt: str) -> bool:
@@ -205,6 +210,17 @@ def test_a_site_elsewhere_and_a_model_by_its_name(world: World, tmp_path: Path) 
     assert data == {"services": {"main": {"recipe": recipe, "port": 8000}}, "gpu": "gb10"}
     assert f"cd {tmp_path}/lab && sparkwright chat" in done.output
     assert "already" in _up("spark-1", "--recipe", "other", "--yes").output
+
+
+def test_data_of_a_run_pins_nothing_for_other_hosts(world: World) -> None:
+    _up("spark-1", "--yes")
+    (before,) = world.pinned.values()
+    recipe = next(name for name, item in catalog().recipes.items()
+                  if "12.1" in item.needs.compute_caps and item.ranks is None)  # fmt: skip
+    services = json.dumps({"x": {"recipe": recipe, "port": 8000}})
+    done = _up("spark-2", "--yes", "--data", f"services={services}")
+    assert done.exit_code == 0, done.output
+    assert world.pinned == {"spark-1": before, "spark-2": ["x"]}
 
 
 @pytest.mark.parametrize("stops", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM, None])

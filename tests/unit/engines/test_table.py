@@ -34,6 +34,17 @@ def test_an_engine_is_complete(name: str) -> None:
     assert Path(own.program).name == own.program
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "listed"),
+    [("vllm", "0.10.2", False), ("vllm", "0.11.0", True), ("vllm", None, True),
+     ("sglang", "0.5.17", False), ("llamacpp", None, False)],
+)  # fmt: skip
+def test_a_version_has_a_list_of_media_domains_or_not(
+    name: str, version: str | None, listed: bool
+) -> None:
+    assert engine(name).media_list(version) is listed
+
+
 def test_no_two_engines_share_the_name_of_a_metric() -> None:
     assert len(metric_names()) == sum(len(engine(name).metrics) for name in ENGINES)
 

@@ -73,13 +73,14 @@ class Hub(Handler):
 
 
 def resolved(
-    files: dict[str, bytes], choice: str, **server: Any
+    files: dict[str, bytes], choice: str, *, preferred: bool = False, **server: Any
 ) -> tuple[ResolvedModel, list[str]]:
     """The model as a hub with these files has it, and the ranges that it was asked for."""
     ranges: list[str] = []
     with listening(Hub, files=files, ranges=ranges, **server) as port:
         endpoint = f"http://127.0.0.1:{port}"
-        return resolve_model(endpoint, "org/m", "main", None, marks=(), choice=choice), ranges
+        options: dict[str, Any] = {"marks": (), "choice": choice, "gguf": preferred}
+        return resolve_model(endpoint, "org/m", "main", None, **options), ranges
 
 
 PARTS = [f"Q8_0/m-Q8_0-0000{part}-of-00002.gguf" for part in (1, 2)]
@@ -107,6 +108,12 @@ def test_every_part_of_a_split_file_is_read_and_fetched() -> None:
     assert model.facts is not None
     assert model.facts.gguf is not None
     assert model.facts.gguf.other_bytes == 2048 + 64
+
+
+def test_an_engine_of_gguf_files_gets_them_of_a_repository_that_has_safetensors_too() -> None:
+    files = {"m.safetensors": b"x", "m-Q4_K_M.gguf": FILES["m-Q4_K_M.gguf"]}
+    model, _ = resolved(files, "12.0GiB", preferred=True)
+    assert list(model.files) == ["m-Q4_K_M.gguf"]
 
 
 def test_each_choice_has_a_directory_of_its_own() -> None:

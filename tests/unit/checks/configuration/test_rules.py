@@ -46,6 +46,7 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
+    "adapters",  # by their own files: test_adapters.py
     "recipe-gpu",
     "vllm-arguments",  # the roof over those of engines/arguments.py
     "llamacpp-arguments",
@@ -60,6 +61,7 @@ ELSEWHERE = {
     "left-out",
     "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
     "unified-memory",
+    "card-memory",
     "omni-gb10-only",
     "stock-dflash",
     "stock-nvfp4-kv",
@@ -113,6 +115,24 @@ def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
         first = findings["recipe-gpu"].remedy.removeprefix("recipe: ").split(" or ")[0]
         right = replace(plan({"s": {"recipe": first}}), gpu=own)
         assert not errors(check_host(right, catalog(), assumed_hardware(right)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "over"),
+    [({}, "rtx5090", True), ({"gpus": [1]}, "rtx5090", False), ({}, None, False)],
+)
+def test_services_of_one_card_add_up(changes: dict[str, Any], name: str | None, over: bool) -> None:
+    gguf = {"recipe": "qwen35-27b-gguf-rtx-24gb", "gpus": [0]}
+    services = {
+        "a": {**gguf, "port": 8000},
+        "b": {**gguf, "port": 8001, "served_names": ["b"], **changes},
+    }
+    card = Gpu("12.0", VRAM[name], "group_data/x.py: gpu") if name else None
+    host = replace(plan(services), gpu=card)
+    findings = {item.id: item for item in check_host(host, catalog(), assumed_hardware(host))}
+    assert ("card-memory" in findings) == over
+    if over:
+        assert findings["card-memory"].observed.startswith("card 0: 41.7 GiB of 31.8 GiB: a 20.9")
 
 
 def test_every_rule_is_tried() -> None:

@@ -237,6 +237,14 @@ def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
     )
 
 
+def test_what_llama_cpp_takes_is_held_against_what_a_spark_has_available() -> None:
+    """20.9 GiB of weights, context and engine, and 8 of its cache of prompts in RAM."""
+    want = wanted(plan({"s": {"recipe": "qwen35-27b-gguf-rtx-24gb"}}))
+    memory = {"total": 121 * GIB, "available": 25 * GIB}
+    results = {item.id: item for item in judge(want, probe(memory=memory), NOW)}
+    assert results["memory-available"].expected == "28.9 GiB for weights, context and engine"
+
+
 def test_a_host_without_services_needs_no_memory() -> None:
     empty = wanted(plan({}, load_balancer={"qwen36": {"port": 8080}}))
     assert judge(empty, probe(memory={"total": 0, "available": -1}), NOW) == []
@@ -250,7 +258,10 @@ def test_memory_of_a_card_that_something_else_holds(
     recipe: str, used: int, desktop: bool, holders: list[str], texts: list[str]
 ) -> None:
     """Of 31.84 GiB that nvidia-smi lists CUDA sees 31.4, and a share of 0.95 takes 29.8."""
-    services = {"s": {"recipe": recipe}}
+    services = {
+        f"s{number}": {"recipe": name, "port": 8000 + number, "served_names": [f"m{number}"]}
+        for number, name in enumerate(recipe.split())
+    }
     want = wanted(plan(services, "rtx-1"), architectures=("amd64",))
     cards = parse(HELD.format(used), (*IDENTITY, *NAMES, "memory.used"))
     memory = {**BOX["memory"], "desktop": desktop}  # type: ignore[dict-item]

@@ -161,7 +161,7 @@ def test_the_planned_memory_is_what_the_engine_took(start: str) -> None:
     planned = pool * share - took["weights_gib"] - OVERHEAD_GIB
     assert took["cache_gib"] == pytest.approx(planned, rel=0.05)
     assert took["weights_gib"] == pytest.approx(15.3, rel=0.05)
-    catalog = load_catalog([CATALOG, ROOT / "lab/gpu/catalog"])
+    catalog = load_catalog([CATALOG, ROOT / "lab/catalog", ROOT / "lab/gpu/catalog"])
     tokens = kv_bytes(catalog.models["lab-qwen3-8b"], {}, int(took["cache_tokens"]))
     assert tokens is not None
     assert tokens / GIB == pytest.approx(took["cache_gib"], rel=0.001)

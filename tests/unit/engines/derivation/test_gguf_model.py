@@ -34,7 +34,7 @@ def hub(label: str = "Q4_K_M") -> Iterator[list[str]]:
     header = read_header(lambda at, length: data[at : at + length], len(data))
 
     def resolve(endpoint: str, name: str, revision: str, *_: object, **more: Any) -> ResolvedModel:
-        choices.append(more["choice"])
+        choices.append(more["choice"] + ",preferred" * more["gguf"])
         files = {
             path: PinnedFile(len(data), "a" * 64) for path in (f"X-{label}.gguf", "mmproj.gguf")
         }
@@ -80,8 +80,8 @@ def test_the_plan_says_which_file_was_chosen_and_why() -> None:
     [
         ("rtx50", {"gpu": "rtx5090"}, "31.8GiB"),
         ("rtx50", {}, ""),
-        ("sparks", {}, "111.7GiB"),
-        ("sparks", {"sidecars": {"x": 11.7}}, "100.0GiB"),
+        ("sparks", {}, "103.7GiB"),
+        ("sparks", {"sidecars": {"x": 11.7}}, "92.0GiB"),
     ],
 )
 def test_the_host_says_how_much_memory_there_is(
@@ -99,7 +99,9 @@ def test_services_that_name_a_model_share_the_card() -> None:
     }
     with hub() as choices:
         box(services=services)
-    assert sorted(choices) == ["8.0GiB", "Q8_0"]
+        box(services={"a": services["a"] | {"engine": "llamacpp"}})
+    assert sorted(choices[:2]) == ["8.0GiB", "Q8_0"]
+    assert choices[2:] == ["15.9GiB,preferred"]
 
 
 def test_a_locked_fleet_keeps_its_file_and_asks_nobody(tmp_path: Path) -> None:

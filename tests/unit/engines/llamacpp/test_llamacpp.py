@@ -18,7 +18,7 @@ from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.text.sizes import GIB
 from tests.tables import Tables
-from tests.unit.builders import catalog, plan
+from tests.unit.builders import catalog, plan, wanted
 from tests.unit.engines.derivation.repositories import COMMIT, chat, on_the_hub, planned
 
 cases = Tables(__file__)
@@ -27,8 +27,7 @@ REPOSITORY = "unsloth/Qwen3-8B-GGUF"
 #: 36 layers of 120 MB, 8 heads of keys and values of 128 numbers, 600 MB of embeddings and output.
 HEADER: dict[str, Any] = {
     "file": "Qwen3-8B-Q4_K_M.gguf", "architecture": "qwen3", "quantization": "Q4_K_M",
-    "parameters": 8_000_000_000, "layers": 36, "context": 40960, "kv_heads": (8,) * 36,
-    "layer_bytes": (120_000_000,) * 36, "other_bytes": 600_000_000, "tokenizer": "gpt2",
+    "context": 40960, "layer_bytes": (120_000_000,) * 36, "other_bytes": 600_000_000,
 }  # fmt: skip
 
 
@@ -65,6 +64,12 @@ def test_a_name_is_enough_and_the_plan_says_which_engine_and_why() -> None:
     words = container_command(service).arguments
     expected = "--model /models/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf --alias unsloth/Qwen3-8B-GGUF"
     assert " ".join(words).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
+
+
+def test_it_compiles_nothing_and_is_asked_for_its_key_where_every_build_wants_it() -> None:
+    (service,) = wanted(plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}}, "rtx-1")).services
+    assert "MAX_JOBS" not in service.compose
+    assert service.gate.key_probe == "/metrics"
 
 
 @cases("settings", "message")

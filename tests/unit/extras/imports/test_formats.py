@@ -53,7 +53,9 @@ def test_every_key_is_carried_over_or_named(case: str) -> None:
 
 def test_another_image_can_be_named() -> None:
     text = (REGISTRY / "local.yaml").read_text()
-    made = recipe(of_text(text, image="ghcr.io/example/engine@sha256:" + "a" * 64, vllm="0.24.0"))
+    made = recipe(
+        of_text(text, image="ghcr.io/example/engine@sha256:" + "a" * 64, engine_version="0.24.0")
+    )
     assert made["image"] == f"ghcr.io-example-engine-sha256-{'a' * 12}"
 
 
