@@ -275,7 +275,10 @@ class Boots:
     gpu: str = "NVIDIA GB10"
     blocks: tuple[int, ...] = (1000, 4000)
 
-    def compiled(self, *, warm: bool, release: str = NEW, graphs: bool = True) -> None:
+    def compiled(
+        self, *, warm: bool, release: str = NEW, graphs: bool = True, gpu: str = "NVIDIA GB10"
+    ) -> None:
+        self.gpu = gpu
         caches = self.host.place / "services/a/caches"
         (caches / "key").mkdir(parents=True)
         (caches / "current").symlink_to("key")
@@ -305,6 +308,7 @@ def boots(host: Host, monkeypatch: pytest.MonkeyPatch) -> Boots:
         ({"warm": False, "graphs": False}, True),  # it compiles nothing
         ({"warm": False, "release": OLD}, True),  # of another release
         ({"warm": False}, False),  # the setting turns it off
+        ({"warm": False, "gpu": "NVIDIA GeForce RTX 5090"}, True),  # its memory is its own
     ],
 )
 def test_a_start_that_did_not_compile_costs_no_other(
@@ -312,13 +316,6 @@ def test_a_start_that_did_not_compile_costs_no_other(
 ) -> None:
     boots.compiled(**case)
     assert host.switch(host.service(second_boot=wanted)).run() == "good"
-    assert boots.starts() == 1
-
-
-def test_a_card_with_its_own_memory_is_started_once(host: Host, boots: Boots) -> None:
-    boots.gpu = "NVIDIA GeForce RTX 5090"
-    boots.compiled(warm=False)
-    assert host.switch(host.service(second_boot=True)).run() == "good"
     assert boots.starts() == 1
 
 

@@ -147,11 +147,12 @@ def test_a_file_changed_by_hand_and_a_new_secret_are_written() -> None:
     secrets = secrets_of(planned, keys)
     path = f"{service.home}/secrets/tool_token"
     assert secrets[path].value == TOKEN
+    kept, open_to_all = (FileState(digest(TOKEN), mode) for mode in (0o400, 0o444))
     for there, words in [
         (_state(service), ["secret tool_token"]),
-        (_state(service, tokens={"tool_token": FileState(digest(TOKEN), 0o400)}), []),
-        (_state(service, tokens={"tool_token": FileState(digest(TOKEN), 0o444)}), ["secret tool_token"]),
-        (_state(service, files={}, tokens={"tool_token": FileState(digest(TOKEN), 0o400)}),
+        (_state(service, tokens={"tool_token": kept}), []),
+        (_state(service, tokens={"tool_token": open_to_all}), ["secret tool_token"]),
+        (_state(service, files={}, tokens={"tool_token": kept}),
          [f"file {name}" for name in service.contents]),
     ]:  # fmt: skip
         observed = probe()

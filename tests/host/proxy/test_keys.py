@@ -16,12 +16,9 @@ from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
 from tests.host.proxy.backend import PATIENCE, Backend
-from tests.host.proxy.conftest import first, folder
-from tests.host.proxy.haproxy import ENGINE, HAPROXY, KEY, RunningProxy, opened, proxies_of, replica
+from tests.host.proxy.haproxy import ENGINE, KEY, RunningProxy, opened, proxies_of, replica
 from tests.host.serving import free_port
 
-__all__ = ["first", "folder"]
-pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
 CHAT = "/v1/chat/completions"
 OPENCLAW = "sk-the-key-of-openclaw-0123456789"
 LAPTOP = "sk-the-key-of-a-laptop-0123456789"

@@ -21,11 +21,7 @@ from sparkwright.proxy.haproxy import Replica, ReplicaTls
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.proxy.backend import Backend, serving
-from tests.host.proxy.conftest import first, folder
-from tests.host.proxy.haproxy import HAPROXY, KEY, RunningProxy, opened, proxies_of, replica, until
-
-__all__ = ["first", "folder"]
-pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
+from tests.host.proxy.haproxy import KEY, RunningProxy, opened, proxies_of, replica, until
 
 CHAT = "/v1/chat/completions"
 NOW = dt.datetime.now(dt.UTC)

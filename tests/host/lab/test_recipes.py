@@ -1,4 +1,5 @@
-"""Recipes of SGLang and llama.cpp as planned: started by the fakes with the lab's weights."""
+"""Recipes as planned and rendered, started by the fakes with the lab's weights: stock vLLM for
+RTX 50, a model by its repository's name, SGLang and llama.cpp."""
 
 import json
 import os
@@ -11,18 +12,95 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from lab.hub.miniature import build
+from lab.hub.qwen3_fp8 import CONTEXT, MINIATURE, REPOSITORY
+from lab.hub.serving import running
+from lab.hub.store import Store
 from lab.serving.build import PACKAGES, fake_files
-from lab.serving.tags import TAGS
+from lab.serving.fake_vllm.model import read_weights
+from lab.serving.tags import STOCK, TAGS
 from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.engines import client_routes, engine, log_patterns
 from sparkwright.host.lib.http import Server
 from sparkwright.host.smoke import check, deep
 from sparkwright.host.smoke.client import DeepRequest
-from sparkwright.plan.service import container_command
+from sparkwright.plan.service import container_command, render_service
 from tests.engine.captures import LLAMA_SERVER, shape
-from tests.host.lab.fake_server import KEY, Folders
-from tests.unit.builders import catalog, plan, wanted
+from tests.host.lab.fake_server import KEY, Folders, settings_of
+from tests.unit.builders import catalog, plan, resolution, wanted
+from tests.unit.engines.derivation.repositories import chat, planned
+
+STOCK_VLLM = [
+    recipe.name
+    for recipe in catalog().recipes.values()
+    if int(recipe.system.partition(".")[0]) > 9
+    and recipe.ranks is None
+    and catalog().images[recipe.image].engine == "vllm"
+]
+VERSIONS = {name: tag.version for tag in TAGS if tag.repository == STOCK for name in tag.names}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    return Folders(tmp_path_factory.mktemp("stock"))
+
+
+@pytest.mark.parametrize("recipe", STOCK_VLLM)
+def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folders) -> None:
+    entry = catalog().recipes[recipe]
+    body = catalog().models[entry.body.model]
+    host = plan({"s": {"recipe": recipe}}, "rtx-1")
+    (service,) = host.services
+    text = render_service(host, service, resolution(host, architectures=("amd64",))).compose
+    rendered = yaml.safe_load(text)["services"]["engine"]
+    arguments = [str(folders(body.repository)) if word == entry.body.mount else word
+             for word in rendered["command"][1:]]  # fmt: skip
+
+    settings = settings_of(arguments, VERSIONS[service.image.tag], "stock")
+
+    assert settings.model.quant_method == ("modelopt" if body.format == "modelopt" else None)
+    asked = entry.arguments.get("speculative_config")
+    assert (settings.speculation is None) == (asked is None)
+    if settings.speculation is not None and isinstance(asked, dict):
+        assert settings.speculation.method == asked["method"]
+        assert settings.speculation.tokens == asked["num_speculative_tokens"]
+    weights = Path(settings.model.path).glob("*.safetensors")
+    read = read_weights(settings.model, lambda _done, _count: None)
+    assert read == sum(path.stat().st_size for path in weights)
+
+
+def test_the_lab_has_every_tag_of_stock_vllm() -> None:
+    assert set(catalog().images["vllm-openai"].tags) <= set(VERSIONS)
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    data = tmp_path_factory.mktemp("hub")
+    build(MINIATURE, Store(data), 1.0, "test")
+    with running(data) as url:
+        yield url
+
+
+def test_what_the_hub_says_is_enough_to_start_it(hub: str, tmp_path: Path) -> None:
+    fleet = planned(hub_endpoint=hub)
+    service = chat(fleet)
+    (host,) = fleet.hosts.values()
+    (model,) = host.resolved_models.values()
+    assert model.facts is not None
+    assert (model.facts.quantization, model.facts.context) == ("fp8", CONTEXT)
+    assert model.facts.license == "apache-2.0"
+    assert host.catalog.models[service.body.name].capabilities == ("tools", "thinking")
+
+    text = render_service(host.plan, service, resolution(host.plan)).compose
+    arguments = yaml.safe_load(text)["services"]["engine"]["command"][1:]
+    folder = str(Folders(tmp_path)(REPOSITORY))
+    texts = [folder if word == service.body.mount else word for word in arguments]
+    settings = settings_of(texts, "0.32.0", "stock")
+    assert settings.model.quant_method == "fp8"
+    assert settings.reasoning_parser == "qwen3"
+
 
 BOOT = log_patterns("boot")
 RECIPES = [

@@ -13,12 +13,10 @@ import pytest
 
 from sparkwright.tls.authority import Authority
 from tests.host.proxy.backend import PATIENCE, Backend
-from tests.host.proxy.conftest import first, folder
-from tests.host.proxy.haproxy import HAPROXY, KEY, RunningProxy, opened, proxies_of, replica, until
-from tests.host.security.test_tls import ca, pem, trusting
+from tests.host.proxy.haproxy import KEY, RunningProxy, opened, proxies_of, replica, until
+from tests.host.proxy.test_tls import ca, pem, trusting
 
-__all__ = ["ca", "first", "folder"]
-pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
+__all__ = ["ca"]
 
 CHAT = "/v1/chat/completions"
 HOUSEHOLD = "127.0.0.3"
