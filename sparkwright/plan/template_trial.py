@@ -8,6 +8,7 @@ import json
 import resource
 import sys
 import traceback
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -77,6 +78,7 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    with suppress(ValueError):  # macOS has no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     line, reason = _fault(**json.load(sys.stdin))
     print(json.dumps((line, reason[:500])))
