@@ -1,14 +1,18 @@
 """Files and secrets of services: judged in the plan, mounted, and told in no other place."""
 
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import keys_of
 from sparkwright.documents.text_files import write
+from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.observe import FileState, ServiceState
 from sparkwright.host.service import Service
@@ -21,7 +25,7 @@ from sparkwright.resolve.lock import from_resolution, render_lock, to_resolution
 from sparkwright.resolve.queries import Answer
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.site.services import rendered, secrets_of
-from tests.libyaml import safe_load
+from tests.libyaml import safe_load, safe_load_all
 from tests.unit.builders import SPARK, origin, probe, resolution
 
 AT = "/opt/sparkwright/files/chat.jinja"
@@ -216,3 +220,37 @@ def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
     Path("fleet.lock").write_text(render_lock(lock).replace("messages", "message"))
     with pytest.raises(UserError, match="not the one of its sha256"):
         plan(files=listed)
+
+
+def test_the_plan_names_code_and_shows_files_whole() -> None:
+    write(Path("catalog/parser.py"), "print('of the parser')\n")
+    listed = [{"at": AT, "source": "chat.jinja"}, {"at": "/opt/parser.py", "source": "parser.py"}]
+    secret = {"name": "tool_token", "variable": "TOOL_TOKEN"}
+    plan(files=listed, secrets=[secret])
+    services = {"qwen36": {**SPARK["qwen36"], "files": listed, "secrets": [secret]}}
+    write(Path("inventory.py"), f"boxes = [('spark-1', {{'services': {services!r}}})]\n")
+    plain = CliRunner().invoke(main, ["plan", "inventory.py"]).output
+    whole = CliRunner().invoke(main, ["plan", "inventory.py", "--files"]).output
+    assert "/opt/parser.py  (catalog/parser.py), 23 bytes" in plain
+    assert plain.count("CODE that the engine may run") == 1
+    assert "/run/secrets/tool_token" in plain
+    assert "print('of the parser')" not in plain
+    assert "print('of the parser')" in whole
+    assert GOOD in whole
+    assert TOKEN not in plain + whole
+
+
+@pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
+def test_files_and_names_of_secrets_are_handed_over(form: str) -> None:
+    planned = plan(secrets=[{"name": "tool_token", "variable": "TOOL_TOKEN"}])
+    handed = handover(form, planned, planned.services[0], resolution(planned))
+    written = "".join(
+        text.decode() if isinstance(text, bytes) else text for text in handed.files.values()
+    )
+    assert TOKEN not in written
+    assert GOOD in written or b64encode(GOOD.encode()).decode() in written
+    assert AT in written
+    assert set(handed.secrets) == {"", "tool_token"}
+    if form == "kubernetes":
+        kinds = [item["kind"] for item in safe_load_all(written)]
+        assert kinds == ["Deployment", "ConfigMap", "Service", "NetworkPolicy"]
