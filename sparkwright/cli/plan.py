@@ -106,6 +106,9 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "image": service.image.name,
         "digest": image.digest if image else service.image.digest,
         "image_key": service.image.pulled.key,
+        "patches": [
+            step.model_dump(mode="json", exclude_defaults=True) for step in service.recipe.patches
+        ],
         "port": service.port,
         "proxy": service.settings.proxy,
         "served_names": list(service.served_names),
