@@ -122,11 +122,21 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
                     raise ValueError(f"{source}: {error}") from None
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
-        for path, content in sorted(files.items()):
-            entry = tarfile.TarInfo(str(path)[1:])
-            entry.mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
+        # With their folders as they are: Docker would write the time of the build there.
+        folders = {folder for path in files for folder in path.parents[:-1]}
+        for path in sorted({*files, *folders}):
+            content, entry = files.get(path), tarfile.TarInfo(str(path)[1:])
+            entry.mode, entry.size = 0o755 if content is None else 0o644, len(content or b"")
+            entry.type = tarfile.DIRTYPE if content is None else tarfile.REGTYPE
+            if path.exists():
+                there = path.stat()
+                entry.mode, entry.uid, entry.gid = (
+                    there.st_mode & 0o7777,
+                    there.st_uid,
+                    there.st_gid,
+                )
+                entry.mtime = int(there.st_mtime) if content is None else 0
+            archive.addfile(entry, io.BytesIO(content or b""))
     return made.getvalue()
 
 
