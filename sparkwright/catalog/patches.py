@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from sparkwright.catalog.containers import Place
 from sparkwright.catalog.data import Data
@@ -14,6 +14,16 @@ Beside = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$"),
 ]
+
+
+def _of_the_image(path: str) -> str:
+    if path.split("/")[1] in ("proc", "sys", "dev", "run", "tmp"):
+        raise ValueError(f"{path} is no part of an image; choose another folder")
+    return path
+
+
+#: Path of a file or folder in an image.
+ImagePath = Annotated[Place, AfterValidator(_of_the_image)]
 _Module = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
 _Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -26,7 +36,7 @@ class CopiedFile(Data):
         source: a file in the folder of the recipe's own file, or below that folder.
     """
 
-    at: Place
+    at: ImagePath
     source: Beside
 
 
@@ -60,7 +70,7 @@ class Patch(Data):
 
     files: tuple[CopiedFile, ...] = ()
     patch: Beside | None = None
-    into: Place | None = None
+    into: ImagePath | None = None
     strip: int = Field(default=1, ge=0, le=9)
     optional: bool = False
     reverse: bool = False
