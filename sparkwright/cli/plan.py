@@ -28,14 +28,16 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
 from sparkwright.text.screen import folded
 from sparkwright.text.sizes import GIB
+from sparkwright.text.visible import visible_prose
 
 _WIDTH = 48
 
 
 @click.command("plan")
 @names_argument(services=True)
+@click.option("--files", is_flag=True, help="Show the files of services whole, code among them.")
 @json_option
-def command(hosts: Selection, as_json: bool) -> None:
+def command(hosts: Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
@@ -60,9 +62,30 @@ def command(hosts: Selection, as_json: bool) -> None:
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
         page = template("plan/plan.txt.j2")
-        shown_text = page.render(blocks=blocks, terms=terms(services), style=click.style)
+        shown_text = page.render(
+            blocks=blocks,
+            terms=terms(services),
+            style=click.style,
+            contents=_contents(planned_hosts.values()) if files else (),
+        )
         echo(shown_text.removesuffix("\n"))
     sys.exit(MISTAKEN if any(errors(host.violations) for _, host in shown.values()) else 0)
+
+
+def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
+    """Title, sha256 and text of every file of services and of their patches."""
+    contents: dict[str, tuple[str, bytes]] = {}
+    for service in (service for host in hosts for service in host.plan.services):
+        for file in service.files:
+            kind = "code" if file.file.is_code else "no code"
+            contents[file.sha256] = f"{file.source} ({kind})", file.content
+        if steps := service.image.steps:
+            title = f"patches of recipe {steps.recipe} (code)"
+            contents |= {name: (title, content) for name, content in steps.files}
+    return [
+        (title, name, visible_prose(content.decode("utf-8", "surrogateescape")))
+        for name, (title, content) in contents.items()
+    ]
 
 
 def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
@@ -122,6 +145,12 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
              "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock)}
             for model in service.models
         ],
+        "files": [
+            {"at": file.file.at, "source": file.source, "sha256": file.sha256,
+             "bytes": len(file.content), "code": file.file.is_code}
+            for file in service.files
+        ],
+        "secrets": [secret.name for secret in service.settings.secrets],
         "licenses": {item.of: item.license for item in terms([(service, catalog)]).licenses},
         "image_gib": catalog.images[service.image.image].size.pull_gib,
         "budget_gib": {

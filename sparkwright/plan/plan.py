@@ -22,6 +22,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
+from sparkwright.plan.files import PlannedFile
 from sparkwright.plan.patches import steps_of
 from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
 from sparkwright.resolve.hub import ResolvedModel
@@ -47,6 +48,7 @@ class ServicePlan:
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
         derived: what was read from the model's own files, where no recipe says it.
         rank: its place among the hosts that serve it together; None for a service of one host.
+        files: what its container reads beside image and weights; none before they are read.
     """
 
     name: str
@@ -72,6 +74,7 @@ class ServicePlan:
     origins: Mapping[str, str]
     derived: tuple[DerivedFact, ...]
     rank: Rank | None
+    files: tuple[PlannedFile, ...] = ()
 
     @property
     def follower(self) -> bool:
@@ -202,7 +205,11 @@ class HostPlan:
             hub_endpoint=self.settings.hub_endpoint,
             registry_auth=self.settings.registry_auth_source,
             private=self.settings.private_servers,
-        )
+            files={
+                each.file.name: each.pin
+                for service in self.services for each in service.files if each.pin
+            },
+        )  # fmt: skip
 
 
 #: Directories of the engines' sockets, which only root and HAProxy's user enter.

@@ -119,6 +119,8 @@ def render_service(
         members=plan.groups.get(service.settings.exclusive or "", ()),
         bridge=service.bridge,
         outgoing=service.outgoing,
+        contents={file.name: file.text for file in service.files},
+        secret_names=tuple(secret.name for secret in service.settings.secrets),
         rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )
 
@@ -204,7 +206,13 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         else container_entrypoint(
             service.entrypoint, program=program, socket=bool(service.socket), offloaded=room
         ),
-        "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
+        "secrets": [
+            *([] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]),
+            *(
+                (f"{home}/secrets/{secret.name}", f"/run/secrets/{secret.name}")
+                for secret in service.settings.secrets
+            ),
+        ],
         # A KV cache in RAM is shared memory.
         "shm_gib": (service.recipe.shm_gib or SHM_GIB) + service.offload_ram_gib,
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,

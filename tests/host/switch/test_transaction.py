@@ -119,11 +119,11 @@ class Host:
         )
         service = replace(
             rendered, pool=pool, second_boot=second_boot, unit_text=unit, soak_seconds=soak,
-            rank=RANK if follower else None,
+            rank=RANK if follower else None, secret_names=("token",),
         )  # fmt: skip
         made = ServiceSwitch(
             service, None if first else OLD, ("a new tag",), restart=True,
-            files={service.secrets: ("new key", 0o600)},
+            files={service.secrets: ("new key", 0o600), service.tokens["token"]: ("new", 0o400)},
         )  # fmt: skip
         return replace(made, **changes)
 
@@ -132,6 +132,7 @@ class Host:
         home = self.place / "services" / name
         files.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
         files.write(home / "secrets.env", "old key", 0o600)
+        files.write(home / "secrets/token", "old", 0o400)
         files.write(self.place / "units" / f"sparkwright-{name}.service", "old unit", 0o644)
         files.point(home / "current", f"releases/{OLD}")
         files.point(home / "good", f"releases/{OLD}")
@@ -145,9 +146,13 @@ class Host:
         return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
-        """The running release, `current`, the unit and the key."""
+        """The running release, `current`, the unit and the key, which another secret follows."""
         running = self.place / f"running-{name}"
         home = self.place / "services" / name
+        token = home / "secrets/token"
+        assert (
+            not token.exists() or (home / "secrets.env").read_text() == f"{token.read_text()} key"
+        )
         return (
             running.read_text().strip() if running.exists() else None,
             (home / "current").readlink().name,
