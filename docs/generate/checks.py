@@ -62,7 +62,7 @@ def diagnoses(catalog: Catalog) -> str:
         _diagnoses(FABRIC.texts.values()),
         "## Slow services",
         _SLOW,
-        table(("cause", "symptoms", "what", "how to find out", "source"), _causes(catalog)),
+        table(("cause", "symptoms", "explanation", "how to find out", "source"), _causes(catalog)),
     )
 
 
@@ -116,4 +116,4 @@ def _causes(catalog: Catalog) -> Iterable[Sequence[str]]:
             scope += [f"{cause.prompt_tokens} tokens and more"] if cause.prompt_tokens else []
             scope += [f"tag {' or '.join(cause.tags)}"] if cause.tags else []
             scope += [f"not with {key} {value}" for key, value in cause.ruled_out_by.items()]
-            yield f"`{cause.id}`", "; ".join(scope), cause.what, cause.look, cause.source
+            yield f"`{cause.id}`", "; ".join(scope), cause.explanation, cause.look, cause.source

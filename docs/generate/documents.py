@@ -58,6 +58,16 @@ class Budget(TypedDict):
     one_full_context: float | None
 
 
+class PlannedFile(TypedDict):
+    """A file that the container reads, and whether the engine may run it."""
+
+    at: str
+    source: str
+    sha256: str
+    bytes: int
+    code: bool
+
+
 class PlannedService(TypedDict):
     """Plan of a service."""
 
@@ -76,6 +86,8 @@ class PlannedService(TypedDict):
     command: list[str]
     container_environment: dict[str, str]
     models: list[PlannedModel]
+    files: list[PlannedFile]
+    secrets: list[str]
     licenses: dict[str, str]
     image_gib: float | None
     budget_gib: Budget

@@ -2,6 +2,7 @@
 
     lab/tiny-qwen3           two layers, hidden size 64, a tokenizer of bytes and a few words
     lab/tiny-qwen3-dflash    one layer over the body's first
+    lab/tiny-qwen3-lora      an adapter of the body, with which every token leads to the last word
 
 Every projection holds random numbers, but for the last of attention and MLP, which are zero: the
 layers are computed and add nothing. So the next token depends on the last one alone, and the
@@ -27,6 +28,7 @@ from .miniature import Files, Miniature, Revision
 from .weights import Tensor, safetensors
 
 BODY, DRAFTER = "lab/tiny-qwen3", "lab/tiny-qwen3-dflash"
+ADAPTER = "lab/tiny-qwen3-lora"
 WORDS = ("This", " tiny", " model", " has", " but", " one", " word")
 
 CONTEXT = 2048
@@ -128,6 +130,42 @@ def drafter_tensors() -> list[Tensor]:
     ]
 
 
+def _activations(column: int) -> list[float]:
+    """Numbers that reach the first layer's down_proj after a token of this column."""
+    name = "model.layers.0.mlp"
+    gate, up = (
+        struct.unpack(
+            f"<{WIDTH * HIDDEN}f",
+            b"".join(b"\0\0" + tensor.data[at : at + 2] for at in range(0, len(tensor.data), 2)),
+        )
+        for tensor in (
+            random_tensor(f"{name}.{part}_proj.weight", WIDTH, HIDDEN) for part in ("gate", "up")
+        )
+    )
+    # A hidden state of one 1 is that times the root of its width, once it is normed.
+    scale = math.sqrt(HIDDEN)
+    pairs = zip(gate[column::HIDDEN], up[column::HIDDEN], strict=True)
+    return [g * scale / (1 + math.exp(-g * scale)) * u * scale for g, u in pairs]
+
+
+def adapter_tensors() -> list[Tensor]:
+    """A matrix that knows the columns of a prompt and of the last word, and one that answers with
+    the last word's column."""
+    last = len(WORDS)
+    every, own = _activations(0), _activations(last)
+    sizes = [sum(number**2 for number in each) for each in (every, own)]
+    known = [a / sizes[0] + b / sizes[1] for a, b in zip(every, own, strict=True)]
+    name = "base_model.model.model.layers.0.mlp.down_proj"
+    return [
+        _tensor(f"{name}.lora_A.weight", (1, WIDTH), known),
+        _tensor(f"{name}.lora_B.weight", (HIDDEN, 1), [20.0 * (n == last) for n in range(HIDDEN)]),
+    ]
+
+
+def _adapter(_size: int) -> Files:
+    return {"adapter_model.safetensors": partial(safetensors, adapter_tensors())}
+
+
 def _body(_size: int) -> Files:
     return {"model.safetensors": partial(safetensors, body_tensors())}
 
@@ -138,5 +176,6 @@ def _drafter(_size: int) -> Files:
 
 MINIATURES = (
     Miniature(BODY, size=0, revisions=(Revision("Made", "2026-07-01T08:00:00.000Z", _body),)),
+    Miniature(ADAPTER, size=0, revisions=(Revision("Made", "2026-07-01T08:00:00.000Z", _adapter),)),
     Miniature(DRAFTER, size=0, revisions=(Revision("Made", "2026-07-01T08:00:00.000Z", _drafter),)),
 )

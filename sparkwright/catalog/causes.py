@@ -35,7 +35,7 @@ class Cause(Data):
         prompt_tokens: least length of the prompt.
         tags: image tags that it is known of; empty for any.
         ruled_out_by: vLLM argument -> value with which it can't be the cause.
-        what: the cause.
+        explanation: the cause in a phrase, after "perhaps".
         look: how to find out.
     """
 
@@ -45,7 +45,7 @@ class Cause(Data):
     prompt_tokens: int = 0
     tags: tuple[str, ...] = ()
     ruled_out_by: dict[str, Scalar] = Field(default_factory=dict)
-    what: str
+    explanation: str
     look: str
     source: str
 

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, StringConstraints, model_validator
 
 from sparkwright.catalog.containers import Place
 from sparkwright.catalog.data import Data, Repository, Revision
 from sparkwright.catalog.patches import Beside
+from sparkwright.text.shipped_yaml import beside
 
-#: Directories of the kernel, of the container's accounts and programs, and of our own mounts.
-_SYSTEM = (
-    *("/proc", "/sys", "/dev", "/run", "/boot", "/bin", "/sbin", "/lib", "/lib64"),
-    *("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/var/cache/boot"),
-    *("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/ld.so.preload", "/etc/ld.so.conf.d"),
-)
-#: Endings of files that Python or the system's loader runs.
-_CODE = (".py", ".pyc", ".pth", ".so", ".sh")
-#: Endings of Jinja templates.
-TEMPLATES = (".jinja", ".j2")
+_DATA: dict[str, Any] = beside(__file__, "files.yaml")
 
 
-def within(path: str, folder: str) -> bool:
-    """Whether a path is a folder or lies below it."""
-    return f"{path}/".startswith(f"{folder}/")
+def overlap(path: str, other: str) -> bool:
+    """Whether two paths are one, or one of them is a folder of the other."""
+    return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
 
 
 def _not_the_systems(path: str) -> str:
-    for folder in _SYSTEM:
-        if within(path, folder) or within(folder, path):
+    for folder in _DATA["system"]:
+        if overlap(path, folder):
             raise ValueError(
                 f"{folder} of the container is the system's; choose another path, such as "
                 f"/opt/sparkwright/files/{path.rpartition('/')[2]}"
@@ -51,8 +43,8 @@ class File(Data):
         source: a file in the folder of the recipe's own file, or below that folder; for a service
             in the settings, in one of the site's catalog folders.
         repository: a Hugging Face repository that has the file, in place of ``source``.
-        revision: branch, tag or commit of that repository; the lock pins it to a commit.
-        file: path of the file in that repository.
+        revision: commit, branch or tag of that repository; the lock pins it to a commit.
+        file: path of the file in that repository. The lock keeps its text.
         sha256: of its content, 64 hex digits. Another content is refused.
     """
 
@@ -81,9 +73,12 @@ class File(Data):
     @property
     def is_code(self) -> bool:
         """Whether the engine may run it."""
-        return any(name.endswith(_CODE) for name in (self.at, self.source, self.file) if name)
+        return self._ends("code")
 
     @property
     def is_template(self) -> bool:
         """Whether its name says that it is a Jinja template."""
-        return any(name.endswith(TEMPLATES) for name in (self.at, self.source, self.file) if name)
+        return self._ends("templates")
+
+    def _ends(self, kind: str) -> bool:
+        return any(name.endswith(tuple(_DATA[kind])) for name in (self.at, self.name))

@@ -75,6 +75,9 @@ class Patch(Data):
         patch: a unified diff, in the folder of the recipe's own file or below it.
         into: the folder of the image whose files the diff changes.
         strip: leading folders that the diff's paths have beyond ``into``.
+        optional: whether the image may lack what the diff changes. The diff is applied whole, or
+            not at all.
+        reverse: whether the diff is taken back (``patch -R``).
         pip: Python packages, ``name==version --hash=sha256:...``, without their dependencies.
         promises: what the image must hold after the steps.
     """
@@ -83,6 +86,8 @@ class Patch(Data):
     patch: Beside | None = None
     into: ImagePath | None = None
     strip: int = Field(default=1, ge=0, le=9)
+    optional: bool = False
+    reverse: bool = False
     pip: tuple[Requirement, ...] = ()
     promises: Promises | None = None
 

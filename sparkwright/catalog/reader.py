@@ -1,7 +1,8 @@
 """Reading the catalog from YAML.
 
-One file is one entry; its ``kind`` says which. Later directories override earlier ones by name,
-or extend an entry, so that a user's own catalog needs no change of ours.
+One file is one entry; its ``kind`` says which. Folders named ``files`` hold files of containers.
+Later directories override earlier ones by name, or extend an entry, so that a user's own catalog
+needs no change of ours.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -116,6 +117,8 @@ def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -
         yield _MESSAGES.mistake("wrong-suffix", str(path), stem=path.stem)
     own: dict[Key, Path] = {}
     for path in sorted(directory.rglob("*.yaml")):
+        if "files" in path.relative_to(directory).parts:
+            continue  # configuration that recipes give to their containers
         try:
             data = _mapping(files, path)
         except Unusable as error:

@@ -38,7 +38,7 @@ def command(hosts: Selection, recipe: str | None, tag: str | None, form: str) ->
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
         data |= overrides_by_key(hosts.overrides)
-        data |= _cluster_of(recipe, data)
+        data |= _needed(recipe, data)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
         fleet = load_judged(hosts)
@@ -52,16 +52,20 @@ def command(hosts: Selection, recipe: str | None, tag: str | None, form: str) ->
     sys.exit(MISTAKEN if errors(findings) else 0)
 
 
-def _cluster_of(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """A cluster for a recipe that is spread over several hosts; the catalog's mistakes are told
-    later."""
-    with suppress(UserError):
+def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Sources of a recipe's secrets, and a cluster for a recipe that is spread over several hosts;
+    the catalog's mistakes are told later."""
+    with suppress(UserError, KeyError):
         recipes_of_site = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
-        ranks = recipes_of_site[recipe].ranks if recipe in recipes_of_site else None
+        ranks, secrets = recipes_of_site[recipe].ranks, recipes_of_site[recipe].secrets
+        service = data["services"]["recipe"] | {
+            "secrets": [{"name": name, "variable": "ANY"} for name in secrets]
+        }
         if ranks and ranks.world > 1:
             hosts = ["any host", *(f"host {number}" for number in range(2, ranks.world + 1))]
-            services = {"recipe": {**data["services"]["recipe"], "cluster": "any"}}
+            services = {"recipe": {**service, "cluster": "any"}}
             return {"clusters": {"any": {"hosts": hosts}}, "services": services}
+        return {"services": {"recipe": service}}
     return {}
 
 

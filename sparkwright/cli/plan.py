@@ -28,14 +28,16 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
 from sparkwright.text.screen import folded
 from sparkwright.text.sizes import GIB
+from sparkwright.text.visible import visible_prose
 
 _WIDTH = 48
 
 
 @click.command("plan")
 @names_argument(services=True)
+@click.option("--files", is_flag=True, help="Show the files of services whole, code among them.")
 @json_option
-def command(hosts: Selection, as_json: bool) -> None:
+def command(hosts: Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
@@ -60,7 +62,16 @@ def command(hosts: Selection, as_json: bool) -> None:
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
         page = template("plan/plan.txt.j2")
-        shown_text = page.render(blocks=blocks, terms=terms(services), style=click.style)
+        contents = {
+            file.sha256: (file, visible_prose(file.text))
+            for host in planned_hosts.values()
+            for service in host.plan.services
+            for file in service.files
+            if files
+        }
+        shown_text = page.render(
+            blocks=blocks, terms=terms(services), style=click.style, contents=contents.values()
+        )
         echo(shown_text.removesuffix("\n"))
     sys.exit(MISTAKEN if any(errors(host.violations) for _, host in shown.values()) else 0)
 
@@ -119,6 +130,12 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
              "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock)}
             for model in service.models
         ],
+        "files": [
+            {"at": file.file.at, "source": file.source, "sha256": file.sha256,
+             "bytes": len(file.content), "code": file.file.is_code}
+            for file in service.files
+        ],
+        "secrets": [secret.name for secret in service.settings.secrets],
         "licenses": {item.of: item.license for item in terms([(service, catalog)]).licenses},
         "image_gib": catalog.images[service.image.image].size.pull_gib,
         "budget_gib": {
@@ -139,7 +156,7 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
     locked = lock.models.get(key) if lock else None
     if locked:
         return sum(file.size for file in locked.files.values()) / GIB
-    return catalog.models[name].size_gib
+    return catalog.models[name].size_gib if name in catalog.models else None
 
 
 def _bar(memory: Memory) -> str:

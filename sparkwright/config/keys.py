@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.config.secret_commands import line
-from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made
+from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made, of_service
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems
@@ -36,11 +36,13 @@ class Keys:
             is among them, its current value first.
         engine: what its proxies show vLLM in place of a client's. It leaves the host never.
         ranks: cluster -> what its ranks know each other by.
+        services: service and name -> a secret of the user's for that service.
     """
 
     clients: Mapping[str, tuple[Secret, ...]]
     engine: Secret
     ranks: Mapping[str, Secret] = field(default_factory=dict)
+    services: Mapping[tuple[str, str], Secret] = field(default_factory=dict)
 
     @property
     def default(self) -> Secret:
@@ -112,6 +114,13 @@ def keys_of(
     """
     problems = Problems()
     clients = _clients(host, settings, environment, problems, dry=dry)
+    services: dict[tuple[str, str], Secret] = {}
+    for name, service in settings.services.items():
+        for secret in service.secrets:
+            with problems.collected():
+                where = f"services.{name}.secrets.{secret.name}"
+                text = of_service(secret.source, secret.variable, environment, where)
+                services[name, secret.name] = text
     problems.stop()
     main = clients[DEFAULT]
     # Where the key comes from elsewhere, so does this: every controller then makes the same.
@@ -123,7 +132,7 @@ def keys_of(
         return Secret(f"sk-{result.hexdigest()}")
 
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
-    return Keys(clients, made_of(f"vLLM on {host}"), ranks)
+    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services)
 
 
 def key_problems(

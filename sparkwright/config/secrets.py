@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from sparkwright.config.secret_commands import LARGEST, line
+from sparkwright.config.secret_commands import LARGEST, line, printed
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import Messages, refusal
@@ -100,6 +100,22 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
     if VARIABLE not in environment and isinstance(source, str) and not Path(source).exists():
         raise _MESSAGES.refusal("no-key", source, variable=VARIABLE)
     return api_key(source, environment)
+
+
+def of_service(
+    source: Source | None, variable: str | None, environment: Mapping[str, str], where: str
+) -> Secret:
+    """A secret of a service, without the white space around it.
+
+    Raises:
+        UserError: when it is empty, or its file or command can't be used.
+    """
+    if isinstance(source, tuple):
+        return Secret(printed(source, where))
+    text = private_text(Path(source), where) if source else environment.get(variable or "", "")
+    if not text.strip():
+        raise _MESSAGES.refusal("empty-secret", where)
+    return Secret(text.strip())
 
 
 def private_text(path: Path, subject: str) -> str:

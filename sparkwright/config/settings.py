@@ -125,6 +125,11 @@ class SecretSettings(_Settings):
             raise ValueError("a secret has one source; write 'variable', 'file' or 'command'")
         return self
 
+    @property
+    def source(self) -> Source | None:
+        """Its file or command; None for a variable."""
+        return self.command or self.file
+
 
 class ServiceSettings(_Settings):
     """A recipe on a host, or a model that is served by what its own files say.

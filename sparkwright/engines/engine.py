@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.arguments import Parser, amount, mapping
+from sparkwright.text.shipped_yaml import beside
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
+    from sparkwright.catalog.entries import KvOffload
     from sparkwright.engines.derivation import Advice, Derived, Subject
     from sparkwright.findings.check import Symptom
     from sparkwright.findings.user_error import Fault
@@ -273,6 +275,19 @@ class Configuration:
         return amount(self.effective.get(argument))
 
 
+def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an engine by its data: engine.yaml, and the files beside its module."""
+    named = ("caches", "parallel", "metrics", "graphs")
+    return {
+        "routes": Routes.of(data["routes"]),
+        "probes": Probes(**data["probes"]),
+        "limit_names": data["limits"],
+        "check_texts": Path(file).with_name("checks.yaml"),
+        "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
+        **{name: data.get(name, {}) for name in named},
+    }
+
+
 def _stated_gib(model: Model, _: Arguments) -> float | None:
     return model.loaded_gib or model.size_gib
 
@@ -324,6 +339,8 @@ class Engine:
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
+        additions: returns arguments for adapters (paths by name), their largest rank (0 where
+            unknown) and offload, in a version; none for what it lacks.
         rank_environment: returns the engine's own variables of a rank, beside those of the
             collective libraries.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.
@@ -367,6 +384,9 @@ class Engine:
     refused: Callable[[Variables, Mapping[str, str]], Iterator[Fault]] = _nothing
     read_back: Callable[[Variables, Written, dict[str, str | None], dict[str, str]], None] = (
         lambda *_: None
+    )
+    additions: Callable[[str | None, Mapping[str, str], int, KvOffload | None], Arguments] = (
+        lambda *_: {}
     )
     rank_environment: Callable[[Rank], dict[str, str]] = lambda _: {}
     rank_misuses: Callable[[Mapping[str, ArgumentValue | None]], Iterator[Fault]]

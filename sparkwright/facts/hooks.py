@@ -234,7 +234,7 @@ def leave_out(host: Host) -> None:
     more than its message. Outside of a site it also asks whether to go on, under ``--dry`` too.
 
     Worth: the last host that is refused is reported as all others are
-    (`test_a_host_that_does_not_answer_is_refused_alone`).
+    (`test_everything_that_is_wrong_refuses_the_host_in_one_go`).
     """
     state = host.state
     asks, state.should_raise_failed_hosts = state.should_raise_failed_hosts, lambda _: False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, files, processes, receipt
@@ -68,6 +68,9 @@ class DiskUsage:
 REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
+
+#: The directory of a release's KV cache on a disk, in its compose file.
+_KV_CACHE = re.compile(r'"(/[\w./-]+/sparkwright-kv/[a-z0-9-]+/[0-9a-f]{12})"')
 
 #: What a plan can need before any release does.
 _PLANNED = ("model", "image", "image parts")
@@ -157,6 +160,7 @@ def remove(item: Item) -> str | None:
         done = docker.docker("image", "rm", item.path)
         return None if done.ok else done.message
     path = Path(item.path)
+    remove_kv_caches([path] if item.kind == "release" else ())
     # First out of sight: a removal that is cut off leaves nothing that looks like a model.
     gone = path.with_name(f".removing-{path.name}")
     try:
@@ -167,6 +171,13 @@ def remove(item: Item) -> str | None:
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return None
+
+
+def remove_kv_caches(releases: Iterable[Path]) -> None:
+    """Remove the KV caches that releases have on disks."""
+    for release in releases:
+        for path in _KV_CACHE.findall(documents.text(release / "compose.yaml") or ""):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def pruned(item: Item) -> Item:

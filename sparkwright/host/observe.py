@@ -129,7 +129,9 @@ class ServiceState:
         format: of the current release's record, 0 where it has none; None without a release.
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
-        newest: mtime of unit and secrets, the later of both, seconds since the epoch.
+        files: sha256 of the files that the planned release's container reads, by name.
+        tokens: the service's secrets beside its key, by name.
+        newest: mtime of unit and secrets, the latest, seconds since the epoch.
         stopped: by whom it was stopped last; it may have been started since.
         asleep: whether a boot passes it by, since another one of its group runs.
     """
@@ -141,6 +143,8 @@ class ServiceState:
     record: str | None = None
     unit: str | None = None
     secrets: FileState | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    tokens: dict[str, FileState] = field(default_factory=dict)
     newest: float = 0.0
     container: Container | None = None
     stopped: Stopped | None = None
@@ -296,7 +300,8 @@ def service_state(home: Path, planned: str) -> ServiceState:
     """Files, container and times of one of our services."""
     secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(home.name)
     release, current = home / "releases" / planned, files.target(home / "current")
-    times = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
+    tokens = [path for path in (home / "secrets").glob("*") if path.is_file()]
+    times = (path.stat().st_mtime for path in (secrets, unit_path, *tokens) if path.exists())
     return ServiceState(
         current=current,
         good=files.target(home / "good"),
@@ -305,6 +310,8 @@ def service_state(home: Path, planned: str) -> ServiceState:
         record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
         secrets=file_state(secrets),
+        files={path.name: documents.digest(path) or "" for path in (release / "files").glob("*")},
+        tokens={path.name: state for path in tokens if (state := file_state(path))},
         newest=max(times, default=0.0),
         container=docker.own_container(home.name),
         stopped=homes.stopped(home),
@@ -443,6 +450,7 @@ def main(request: ObservationRequest) -> Observation:
     interfaces = addresses.Question()
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    caches = (path for path in request.directories if "/sparkwright-kv/" in path)
     root_only = as_root(request) if root else {}
     properties = documents.pairs(manager.outcome().out)
     version = re.match(r"\d+", properties.get("Version", ""))
@@ -454,7 +462,9 @@ def main(request: ObservationRequest) -> Observation:
         kernel=os.uname().release,
         clock_synchronised=clock_synchronised(),
         memory=host_memory(),
-        disks={path: disks.disk(path) for path in (request.models_root, request.services_root)},
+        disks={
+            path: disks.disk(path) for path in (request.models_root, request.services_root, *caches)
+        },
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,
         sudo=None if root else run("sudo", "-n", "true", timeout=10).message or "sudo failed",

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from sparkwright.host import fabric_addresses
-from sparkwright.host.disk_usage import REVISION, our_images
+from sparkwright.host.disk_usage import REVISION, our_images, remove_kv_caches
 from sparkwright.host.lib import docker, documents, receipt, systemd
 from sparkwright.host.lib.records import dataclass
 
@@ -81,6 +81,7 @@ def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
     there = [name for name, home in homes.items() if home.is_dir()]
     for name in there:
         systemd.remove([f"sparkwright-{name}.service"])
+        remove_kv_caches(homes[name].glob("releases/*"))
         shutil.rmtree(homes[name], ignore_errors=True)
     left = [f"service {name!r}: there is none" for name in names if name not in there]
     return RemovalAnswer(tuple(f"service {name}" for name in there), tuple(left))
@@ -104,6 +105,7 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     for image in our_images():
         docker.docker("image", "rm", "--force", image)
         done.append(f"image {image.rpartition(':')[0]}")
+    remove_kv_caches(root.glob("services/*/releases/*"))
     if root.is_dir():
         shutil.rmtree(root)
         done.append(str(root))

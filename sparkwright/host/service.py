@@ -46,6 +46,7 @@ class SmokeRequest:
         key_probe: route of the engine that answers with 401 without the key.
         embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
         model_files: directory of the body's files.
+        adapters: those of the served names that adapters answer to.
     """
 
     name: str
@@ -72,6 +73,7 @@ class SmokeRequest:
     rerank: str = ""
     score: str = ""
     model_files: str = ""
+    adapters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Service:
         rank: its part of a cluster's service; None for a service of one host.
         bridge: the interface of its container's network; None for none, or the host's.
         outgoing: whether its container may begin connections.
+        contents: name -> text of the files that its container reads; the record has none of them.
+        secret_names: its secrets beside the key, by their files' names.
     """
 
     name: str
@@ -130,6 +134,8 @@ class Service:
     rank: RankConfig | None = None
     bridge: str | None = None
     outgoing: bool = False
+    contents: dict[str, str] = field(default_factory=dict)
+    secret_names: tuple[str, ...] = ()
     format: int = FORMAT
 
     @property
@@ -163,10 +169,27 @@ class Service:
         return self.secrets if self.follower else f"{self.home}/ranks.env"
 
     @property
+    def tokens(self) -> dict[str, str]:
+        """Paths of its secrets beside the key, by name."""
+        return {name: f"{self.home}/secrets/{name}" for name in self.secret_names}
+
+    @property
+    def secret_files(self) -> tuple[str, ...]:
+        """Paths of all its secrets, the key's first."""
+        return (self.secrets, *self.tokens.values())
+
+    @property
+    def mounted(self) -> dict[str, tuple[str, int]]:
+        """The files that its container reads: path -> text and mode."""
+        folder = f"{self.directory}/files"
+        return {f"{folder}/{name}": (text, 0o644) for name, text in self.contents.items()}
+
+    @property
     def record(self) -> str:
         """Text of its release.json."""
         # As it reads after it was sent: a whole number of a float field is written as 75.0 then.
-        return json.dumps(encode(decode(Service, encode(self))), indent=1) + "\n"
+        whole = {**encode(self), "contents": {}}
+        return json.dumps(encode(decode(Service, whole)), indent=1) + "\n"
 
     @property
     def files(self) -> dict[str, tuple[str, int]]:

@@ -181,7 +181,7 @@ class Switch:
     def _remember(self) -> None:
         """Keys and proxies as they are, for the way back; once, also when this begins again."""
         if not self._before():
-            secrets = [switch.service.secrets for switch in self._services]
+            secrets = [path for switch in self._services for path in switch.service.secret_files]
             managed = self._request.proxies.managed if self._request.proxies else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request.id
@@ -214,7 +214,7 @@ class Switch:
         # The record comes last: with it the release is whole.
         own = switch.service.files if switch.files else {}
         for path, (text, mode) in {**switch.files, **own}.items():
-            if path != switch.service.secrets:
+            if path not in switch.service.secret_files:
                 _write(Path(path), text, mode)
 
     def _switch(self, which: str) -> None:
@@ -227,8 +227,9 @@ class Switch:
             if switch.service.follower:
                 release = files.target(Path(switch.service.home, "current")) or release
             texts = self._before() if which == "from" else switch.files
-            if secrets := texts.get(switch.service.secrets):
-                _write(Path(switch.service.secrets), *secrets)
+            for path in switch.service.secret_files:
+                if secret := texts.get(path):
+                    _write(Path(path), *secret)
             unit = _release(switch, release) / "unit.service"
             if unit.is_file():  # a power cut came before it was written
                 units[switch.service.unit_path] = (unit.read_text(), 0o644)

@@ -153,6 +153,7 @@ def _show(services: Sequence[Service], root: str) -> None:
             f"{service.directory}/compose.yaml": (service.compose, 0o640),
             service.unit_path: (service.unit_text, 0o644),
             **programs_of(service),
+            **service.mounted,
         }
         current = f"{service.home}/current"
         former |= {path: path.replace(service.directory, current) for path in texts}
@@ -196,10 +197,13 @@ def to_desired(
         files = {
             f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
             **programs_of(service),
+            **service.mounted,
+            **{path: (secrets[path].value, 0o400) for path in service.tokens.values()},
             **{path: (secrets[path].value, 0o600) for path in keys if path in secrets},
         }
         restart = restarts(faults) and not service.follower
-        switches.append(ServiceSwitch(service, back, tuple(faults), restart, sleeps, slept, files))
+        record = replace(service, contents={})
+        switches.append(ServiceSwitch(record, back, tuple(faults), restart, sleeps, slept, files))
     return switches
 
 

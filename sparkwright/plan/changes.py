@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sparkwright.config.secrets import Secret
 from sparkwright.host.lib.exclusive import Group, member
 from sparkwright.host.lib.systemd import RUNNING
-from sparkwright.host.observe import Listener, Observation, ServiceState
+from sparkwright.host.observe import FileState, Listener, Observation, ServiceState
 from sparkwright.host.service import Service
 from sparkwright.plan.missing import differs, digest
 from sparkwright.text.marks import stopped
@@ -45,8 +45,14 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     stale = state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"
     if stale and (current or not follower):
         result.append("unit")
-    if _key_differs(service, secrets, state):
+    result += [f"file {name}" for name in _changed_files(service, state) if not result]
+    if _key_differs(state.secrets, secrets[service.secrets], 0o600):
         result.append("ranks' key" if follower else "API key")
+    result += [
+        f"secret {name}"
+        for name, path in service.tokens.items()
+        if _key_differs(state.tokens.get(name), secrets[path], 0o400)
+    ]
     rewritten = bool(result)
     if not rewritten and state.record != digest(service.record):
         result.append("settings")
@@ -75,11 +81,15 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     return result
 
 
-def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> bool:
-    """Whether the file with a service's key is not there as it must be."""
-    there = state.secrets
-    text = secrets[service.secrets].value
-    return differs(there, text, 0o600) or bool(there and there.uid != 0)
+def _changed_files(service: Service, state: ServiceState) -> list[str]:
+    """Files of the release that somebody changed on the host."""
+    texts = service.contents.items()
+    return [name for name, text in texts if state.files.get(name) != digest(text)]
+
+
+def _key_differs(there: FileState | None, secret: Secret, mode: int) -> bool:
+    """Whether the file with a key or a secret is not there as it must be."""
+    return differs(there, secret.value, mode) or bool(there and there.uid != 0)
 
 
 def restarts(steps: Sequence[str]) -> bool:

@@ -24,6 +24,14 @@ SOCKET_MOUNT = "/run/engine"
 #: The directory of boot caches in a container.
 BOOT_CACHES_MOUNT = "/var/cache/boot"
 
+#: The directory of an offloaded KV cache in a container.
+OFFLOAD_MOUNT = "/var/cache/kv-offload"
+#: Engines bound no cache on a disk: every 10 s its oldest files go.
+_TRIM = f"""\
+for tool in find sort awk xargs; do command -v "$tool" >/dev/null || {{ \
+echo "nothing bounds the KV cache: the image has no $tool" >&2; exit 127; }}; done; \
+(while sleep 10; do find {OFFLOAD_MOUNT} -name '*.bin' -printf '%T@ %s %p\\n' | sort -rn |
+awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
 #: The engine binds without removing a socket that is there, and the umask of its files would leave
 #: the socket to root alone. Its directory lets nobody in but root and HAProxy.
 _LISTEN = f"""\
@@ -81,13 +89,15 @@ def plan_container(
 
 
 def container_entrypoint(
-    entrypoint: str, *, program: str | None = None, socket: bool = False
+    entrypoint: str, *, program: str | None = None, socket: bool = False, offloaded: int = 0
 ) -> list[str]:
     """The words that a container starts with; its arguments follow.
 
     Args:
         program: the engine's, where the entry point is the image's own and starts it.
         socket: whether the engine listens on its socket.
+        offloaded: bytes that its KV cache may take on a disk; 0 without one.
     """
+    trim = _TRIM.replace("MOST", str(offloaded)) if offloaded else ""
     start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START
-    return ["/bin/sh", "-c", (_LISTEN if socket else "") + start, entrypoint]
+    return ["/bin/sh", "-c", (_LISTEN if socket else "") + trim + start, entrypoint]

@@ -40,7 +40,7 @@ def shared(desired: Desired, observed: Observation) -> dict[str, bool]:
 
 def digest(text: str) -> str:
     """sha256 of a text, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def differs(state: FileState | None, text: str, mode: int) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Variables
-from sparkwright.catalog.entries import TagChange
+from sparkwright.catalog.entries import KvOffload, TagChange
 from sparkwright.config.settings import (
     LOOPBACK,
     HostSettings,
@@ -22,7 +22,9 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
+from sparkwright.plan.files import PlannedFile
 from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -40,9 +42,12 @@ class ServicePlan:
         engine: name of the engine in its image.
         version: of that engine; None where no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+        served_names: all that clients ask for, those of adapters last.
+        adapters: by the names that clients ask for.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
         derived: what was read from the model's own files, where no recipe says it.
         rank: its place among the hosts that serve it together; None for a service of one host.
+        files: what its container reads beside image and weights; none before they are read.
     """
 
     name: str
@@ -56,6 +61,8 @@ class ServicePlan:
     variables: Variables | None
     body: ModelReference
     drafter: ModelReference | None
+    adapters: Mapping[str, ModelReference]
+    kv_offload: KvOffload | None
     file: str | None
     projector: str | None
     arguments: tuple[tuple[str, ArgumentValue], ...]
@@ -66,6 +73,7 @@ class ServicePlan:
     origins: Mapping[str, str]
     derived: tuple[DerivedFact, ...]
     rank: Rank | None
+    files: tuple[PlannedFile, ...] = ()
 
     @property
     def follower(self) -> bool:
@@ -114,8 +122,21 @@ class ServicePlan:
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
-        """Body and drafter."""
-        return (self.body, self.drafter) if self.drafter else (self.body,)
+        """Body, drafter and adapters."""
+        return (self.body, *filter(None, (self.drafter,)), *self.adapters.values())
+
+    @property
+    def offload_directory(self) -> str | None:
+        """Directory of the host for its KV caches, which root alone enters; None without one."""
+        disk = self.kv_offload and self.kv_offload.disk
+        return f"{disk}/sparkwright-kv/{self.name}" if disk else None
+
+    @property
+    def offload_ram_gib(self) -> float:
+        """RAM for its offloaded KV cache; of a cache on a disk what passes through."""
+        return (
+            STAGED_GIB if self.offload_directory else self.kv_offload.gib if self.kv_offload else 0
+        )
 
     @property
     def gpus(self) -> tuple[str, ...]:
@@ -137,6 +158,7 @@ class HostPlan:
         gpu: the host's own, by its setting or its group; None where neither says it.
         python_files: model's name in the catalog -> Python files of its commit; None before that
             is known.
+        resolved: models by the key of their reference, as far as they are known.
     """
 
     host: str
@@ -144,6 +166,7 @@ class HostPlan:
     services: tuple[ServicePlan, ...]
     locked: bool = False
     python_files: Mapping[str, tuple[str, ...]] | None = None
+    resolved: Mapping[str, ResolvedModel] = field(default_factory=dict)
     gpu: Gpu | None = None
 
     @property
@@ -181,11 +204,17 @@ class HostPlan:
             hub_endpoint=self.settings.hub_endpoint,
             registry_auth=self.settings.registry_auth_source,
             private=self.settings.private_servers,
-        )
+            files={
+                each.file.name: each.pin
+                for service in self.services for each in service.files if each.pin
+            },
+        )  # fmt: skip
 
 
 #: Directories of the engines' sockets, which only root and HAProxy's user enter.
 SOCKETS = "/run/sparkwright-engines"
+#: GiB of RAM through which a KV cache goes to a disk: cpu_bytes_to_use of vLLM's engine.yaml.
+STAGED_GIB = 4
 #: Where sshd listens, whatever port the controller reaches it by.
 _SSH = 22
 #: Arguments, environment, and the origin of each.
@@ -236,11 +265,31 @@ def plan_host(
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
         problems += _misuses(host, services[-1], program)
+        services[-1] = with_additions(services[-1])
     problems += mistakes(where, _woken(settings), host)
     faults = schedule.problems(settings)
     problems += mistakes(f"{origin('schedule')}: schedule", faults, host)
     problems.stop()
     return HostPlan(host, settings, tuple(services))
+
+
+def with_additions(
+    service: ServicePlan, resolved: Mapping[str, ResolvedModel] = MappingProxyType({})
+) -> ServicePlan:
+    """The service with its engine's arguments for adapters and offload, under those written.
+
+    Args:
+        resolved: models by the key of their reference, as far as they are known.
+    """
+    models = [resolved[item.key] for item in service.adapters.values() if item.key in resolved]
+    rank = max((model.lora.rank for model in models if model.lora), default=0)
+    paths = {name: item.mount for name, item in service.adapters.items()}
+    add, version = engine(service.engine).additions, service.version
+    added = add(version, paths, rank, service.kv_offload)
+    origin = service.origins["adapters" if service.adapters else "kv_offload"]
+    origins = {**{f"argument.{name}": origin for name in added}, **service.origins}
+    arguments = {**added, **dict(service.arguments)}
+    return replace(service, arguments=tuple(arguments.items()), origins=origins)
 
 
 def taken(
@@ -317,13 +366,14 @@ def _planned(
     image, (arguments, environment, origins) = catalog.images[recipe.image], layers
     body = _model_reference(models[recipe.body.model], recipe.body.mount, derivation)
     exceptions = [item for item in (recipe.exceptions, service.exceptions) if item]
+    adapters = {item.name: item for item in (*recipe.adapters, *service.adapters)}
     return ServicePlan(
         name=name,
         settings=service,
         recipe=recipe,
         engine=image.engine,
         version=image.tags[tag].version,
-        served_names=service.served_names or recipe.served_names,
+        served_names=(*(service.served_names or recipe.served_names), *adapters),
         image=image_reference(image, tag, settings, catalog),
         entrypoint=image.entrypoint,
         variables=image.variables,
@@ -331,6 +381,12 @@ def _planned(
         file=models[recipe.body.model].file,
         projector=models[recipe.body.model].projector,
         drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,
+        adapters={
+            # No entry of a catalog has a blank in its name.
+            name: ModelReference(f"adapter {name}", item.model, item.revision, f"/adapters/{name}")
+            for name, item in adapters.items()
+        },
+        kv_offload=service.kv_offload or recipe.kv_offload,
         arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
         environment=tuple((key, text) for key, text in environment.items() if text is not None),
         container=plan_container(image, service, exceptions),

@@ -14,6 +14,7 @@ from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
+    OFFLOAD_MOUNT,
     SECRETS_MOUNT,
     SHM_GIB,
     SOCKET_MOUNT,
@@ -22,6 +23,7 @@ from sparkwright.plan.container import (
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.text.sizes import GIB
 from sparkwright.tls.host_certificates import certificate_place
 
 T = TypeVar("T")
@@ -47,6 +49,7 @@ def container_command(service: ServicePlan) -> Command:
             Launch,
             service,
             model="/".join(filter(None, (service.body.mount, service.file))),
+            served_names=[n for n in service.served_names if n not in service.adapters],
             projector=service.projector and f"{service.body.mount}/{service.projector}",
             # Of a network of its own, Docker publishes the port at bind.
             host=service.bind if service.network == "host" else "0.0.0.0",
@@ -116,6 +119,8 @@ def render_service(
         members=plan.groups.get(service.settings.exclusive or "", ()),
         bridge=service.bridge,
         outgoing=service.outgoing,
+        contents={file.name: file.text for file in service.files},
+        secret_names=tuple(secret.name for secret in service.settings.secrets),
         rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )
 
@@ -158,6 +163,7 @@ def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Smoke
         address=address,
         port=port,
         secrets=f"{home}/secrets.env",
+        adapters=tuple(service.adapters),
         warm_ups=0 if probes.embeddings or probes.rerank else WARM_UPS,
         proxy=(_local(service.bind), service.port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
@@ -177,6 +183,8 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
     container, command = service.container, container_command(service)
     program = engine(service.engine).program if service.variables else None
+    offload = service.kv_offload
+    room = int(offload.gib * GIB) if offload and offload.disk else 0
     rdma = rank is not None and rank.shape is not None
     if rdma:
         # Memory that stays where it is.
@@ -185,6 +193,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "service": service,
         "rank": rank,
         "image": resolution.image(service.image).local_name(service.image),
+        "offload_mount": OFFLOAD_MOUNT,
         "home": home,
         "container": container,
         "healthcheck": engine(service.engine).healthcheck,
@@ -195,10 +204,17 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "entrypoint": [service.entrypoint]
         if service.follower
         else container_entrypoint(
-            service.entrypoint, program=program, socket=service.socket is not None
+            service.entrypoint, program=program, socket=bool(service.socket), offloaded=room
         ),
-        "secrets": [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)],
-        "shm_gib": service.recipe.shm_gib or SHM_GIB,
+        "secrets": [
+            *([] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]),
+            *(
+                (f"{home}/secrets/{secret.name}", f"/run/secrets/{secret.name}")
+                for secret in service.settings.secrets
+            ),
+        ],
+        # A KV cache in RAM is shared memory.
+        "shm_gib": (service.recipe.shm_gib or SHM_GIB) + service.offload_ram_gib,
         "drop_caches": settings.drop_caches and GPUS["gb10"] in service.recipe.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,

@@ -40,17 +40,17 @@ def terms(services: Iterable[tuple[ServicePlan, Catalog]]) -> Terms:
     duties: dict[str, str] = {}
     for service, catalog in services:
         image = catalog.images[service.image.image]
-        entries: list[tuple[str, Image | Model]] = [(image.name, image)]
-        entries += [(model.repository, catalog.models[model.name]) for model in service.models]
+        entries: list[tuple[str, Image | Model | None]] = [(image.name, image)]
+        entries += [(model.repository, catalog.models.get(model.name)) for model in service.models]
         for name, entry in entries:
             licenses.setdefault(name, _term(name, entry))
-            if entry.duties:
+            if entry and entry.duties:
                 duties |= dict.fromkeys(entry.duties.duties, entry.duties.source)
     return Terms(tuple(licenses.values()), duties)
 
 
-def _term(name: str, entry: Image | Model) -> Term:
-    own = entry.license
+def _term(name: str, entry: Image | Model | None) -> Term:
+    own = entry.license if entry else None
     if own is None:
         return Term(name, "the catalog names none", "-")
     arguments = [word for word in (own.name, own.note) if word]

@@ -50,7 +50,7 @@ def settled(
     for name, plugin in _PLUGINS.items():
         tables = foreign.engine.parser.tables.known_to(version)
         parsers = {parser for table in tables for parser in table.names.get(name, ())}
-        if plugin in values and name in kept and kept[name] not in parsers:
+        if plugin in values and plugin not in kept and name in kept and kept[name] not in parsers:
             shown = f"{name}: {line(kept.pop(name))}"
             remarks.note("of-a-plugin", f"arguments.{name}", shown, plugin=plugin)
             if name == "tool_call_parser":

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
@@ -96,9 +96,10 @@ class Options:
         engine_version: of the engine in the recipe's image, where nobody else says it.
         image: a reference that replaces the recipe's container.
         variants: of a recipe that has several; empty for all of them.
-        remote_code: whether ``trust_remote_code`` is kept.
+        remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
         allowed: arguments and variables that the site allows beside those on the engine's list.
         cluster: whether what needs several GPUs is spread over as many hosts.
+        mods: name of a mod -> its files: name -> text, "\\0" for what is no text.
     """
 
     gpu: str = "gb10"
@@ -109,6 +110,7 @@ class Options:
     remote_code: bool = False
     allowed: frozenset[str] = frozenset()
     cluster: bool = False
+    mods: Callable[[str], Mapping[str, str]] = lambda _: {}
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class Foreign:
         context: tokens that the model was made for.
         format: of the weights, as it names it.
         notes: what else a reader should know.
+        mods: names of scripts that change its container.
     """
 
     name: str
@@ -183,6 +186,7 @@ class Foreign:
     shm_gib: float | None = None
     memlock: bool = False
     notes: list[str] = field(default_factory=list)
+    mods: tuple[str, ...] = ()
 
     @property
     def engine(self) -> Engine:

@@ -20,7 +20,8 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import Unusable
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.adapters import Lora, lora_of
+from sparkwright.resolve.kv_cache import kv_layers, whole
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
 from sparkwright.resolve.queries import Answer, Server, asking
@@ -62,6 +63,8 @@ class ResolvedModel:
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: what its small files say; None where they were not asked for.
         recipe: of a registry of vLLM's own recipes, where one has it.
+        hidden_size: numbers of a token's state, by its config.json.
+        lora: facts about it as an adapter; None for a repository that is none.
     """
 
     repository: Annotated[str, Field(exclude=True)]
@@ -71,6 +74,8 @@ class ResolvedModel:
     kv: tuple[KvLayers, ...] = ()
     facts: ModelFacts | None = None
     recipe: ModelRecipe | None = None
+    hidden_size: Size | None = None
+    lora: Lora | None = None
 
     @property
     def size(self) -> int:
@@ -171,10 +176,18 @@ def resolve_model(
 
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
-        # Nothing depends on it.
-        with suppress(OSError, ValueError, Unusable):
-            return replace(model, kv=kv_layers(_loaded(small("config.json"))))
+        # Nothing but checks depends on it.
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, Unusable):
+            model = _measured(model, _loaded(small("config.json")))
+            lora = lora_of(model.files, lambda name: _loaded(small(name)), piece)
+            return replace(model, lora=lora)
         return model
+
+
+def _measured(model: ResolvedModel, config: dict[str, Any]) -> ResolvedModel:
+    text = config.get("text_config")
+    size = whole(text if isinstance(text, dict) else config, "hidden_size")
+    return replace(model, kv=kv_layers(config), hidden_size=size)
 
 
 def _loaded(text: bytes | None) -> dict[str, Any]:
@@ -204,7 +217,7 @@ def _with_facts(
         hf_quant="hf_quant_config.json" in model.files,
         license=info.card_data.license if info.card_data else None,
     )
-    return replace(model, kv=kv_layers(files[0]), facts=facts)
+    return replace(_measured(model, files[0]), facts=facts)
 
 
 def _serves_gguf(model: ResolvedModel, preferred: bool) -> bool:

@@ -21,6 +21,7 @@ from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.build_context import build_context, digest
 from sparkwright.resolve.hub import Path, PinnedFile, ResolvedModel
 from sparkwright.resolve.messages import MESSAGES
+from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.resolve.references import Commit, ImageReference, ModelReference, References
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.resolution import Resolution
@@ -35,11 +36,13 @@ _HEAD = """\
 
 class Lock(Resolution):
     """All pins: images by ``host/path:tag``, models by ``repository@revision``, packages that a
-    bundle brings by file name, registries of recipes (their commit) by address."""
+    bundle brings by file name, registries of recipes (their commit) by address, files of
+    repositories by ``repository@commit/path``."""
 
     version: Literal[1] = 1
     packages: dict[Path, PinnedFile] | None = None
     registries: dict[str, Commit] | None = None
+    files: dict[str, PinnedText] | None = None
 
     @field_validator("models", mode="before")
     @classmethod
@@ -97,6 +100,7 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
         },
         packages=pins.packages,
         registries=pins.registries,
+        files=_files(named) or None,
     )
 
 
@@ -109,7 +113,10 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
     there = {name: entry for name, image in images.items() if (entry := locked_image(lock, image))}
-    missing = (*(images.keys() - there.keys()), *(models.keys() - pinned.keys()))
+    missing = (
+        *(images.keys() - there.keys()), *(models.keys() - pinned.keys()),
+        *(_files(named).keys() - (lock.files or {}).keys()),
+    )  # fmt: skip
     Problems(
         MESSAGES.mistake("unsigned" if name in lock.images else "not-locked", path, name=name)
         for name in sorted(missing)
@@ -131,6 +138,11 @@ def _references(
     return images, models
 
 
+def _files(named: Iterable[References]) -> dict[str, PinnedText]:
+    """All files of repositories, by ``repository@commit/path``."""
+    return {name: pin for item in named for name, pin in item.files.items()}
+
+
 def locked_image(lock: Lock, image: ImageReference) -> ResolvedImage | None:
     """An image's pin; None where it is not there with a signature of the key that is named."""
     result = lock.images.get(image.name)
@@ -146,7 +158,8 @@ def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
 def unused(named: Iterable[References], lock: Lock) -> list[str]:
     """Pins that no host needs any more."""
     images, models = _references(named)
-    return sorted({*lock.images, *lock.models} - {*images, *models})
+    pins = {*lock.images, *lock.models, *(lock.files or ())}
+    return sorted(pins - {*images, *models, *_files(named)})
 
 
 def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) -> Lock:

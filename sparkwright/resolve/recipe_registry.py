@@ -49,8 +49,8 @@ class Snapshot:
         day = self._git("show", "--no-patch", "--format=%cs", self.commit)
         return dt.date.fromisoformat(day.strip())
 
-    def files(self) -> list[str]:
-        """Paths of plain files of a size that a recipe may have.
+    def files(self, *, every: bool = False) -> list[str]:
+        """Paths of plain files of a size that a recipe may have; with ``every``, of all files.
 
         Raises:
             UserError: for a tree without end.
@@ -62,7 +62,7 @@ class Snapshot:
             mode, kind, _, size = facts.split()
             # 120000 is a symbolic link.
             plain = kind == "blob" and mode.startswith("100") and size.isdigit()
-            if plain and int(size) <= LARGEST_FILE:
+            if every or (plain and int(size) <= LARGEST_FILE):
                 result.append(path)
         if len(result) > MOST_FILES:
             raise MESSAGES.refusal("many-files", self.address, most=MOST_FILES)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
 from sparkwright.config.secrets import Source
+from sparkwright.resolve.pinned_text import PinnedText
 
 #: Commits and digests become names of directories, and words of commands.
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
@@ -107,6 +109,7 @@ class References:
         hub_endpoint: where its models are looked up.
         registry_auth: where the accounts of private registries come from; None for none.
         private: names and addresses in private networks that registries and hubs may lead to.
+        files: files of repositories, ``repository@commit/path`` -> their text.
     """
 
     images: tuple[ImageReference, ...]
@@ -114,3 +117,4 @@ class References:
     hub_endpoint: str
     registry_auth: Source | None = None
     private: tuple[str, ...] = ()
+    files: Mapping[str, PinnedText] = field(default_factory=dict)

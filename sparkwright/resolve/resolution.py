@@ -100,8 +100,8 @@ def resolve(
 def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> Iterator[Finding]:
     """Commits that the catalog knows to be bad."""
     for reference in named.models:
-        model, resolved = catalog.models[reference.name], resolution.model(reference)
-        if model.not_before and resolved.date and resolved.date < model.not_before:
+        model, resolved = catalog.models.get(reference.name), resolution.model(reference)
+        if model and model.not_before and resolved.date and resolved.date < model.not_before:
             facts = {"commit": resolved.commit[:12], "date": resolved.date}
             facts |= {"least": model.not_before, "source": model.source}
             yield MESSAGES.mistake("known-bad", f"model {reference.key}", **facts)

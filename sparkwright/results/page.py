@@ -38,8 +38,8 @@ class Weighed:
     """A finding with its weight.
 
     Attributes:
-        what: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.
-        low, high: share that ``what`` names as ``{}``; None where it names none.
+        problem: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.
+        low, high: share that ``problem`` names as ``{}``; None where it names none.
         began: since when, as far as that is known.
         seen: when that was seen.
         more: what explains it, and what to do: a line each.
@@ -48,7 +48,7 @@ class Weighed:
     weight: Weight
     hosts: tuple[str, ...]
     service: str | None
-    what: str
+    problem: str
     low: float | None = None
     high: float | None = None
     began: dt.datetime | None = None
@@ -57,11 +57,11 @@ class Weighed:
 
     @property
     def text(self) -> str:
-        """``what`` with its share."""
+        """``problem`` with its share."""
         if self.low is None or self.high is None:
-            return self.what
+            return self.problem
         low, high = (f"{100 * share:.0f}" for share in (self.low, self.high))
-        return self.what.replace("{}", low if low == high else f"{low} to {high}", 1)
+        return self.problem.replace("{}", low if low == high else f"{low} to {high}", 1)
 
 
 @dataclass(frozen=True)

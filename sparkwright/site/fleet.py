@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Problems
 from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.lock import read_lock
+from sparkwright.site.files import with_files
 from sparkwright.site.own_models import ReadHost, named_gpu, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
 
@@ -92,8 +94,10 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             plan = plan_host(
                 given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
             )
-            locked = Path(recipe.settings.lock_file).is_file()
-            plan = replace(plan, locked=locked, gpu=named_gpu(given, recipe.settings))
+            file = Path(recipe.settings.lock_file)
+            lock = None if anew else partial(read_lock, file)
+            plan = with_files(plan, recipe.catalog, given.origin, lock)
+            plan = replace(plan, locked=file.is_file(), gpu=named_gpu(given, recipe.settings))
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sparkwright.config.secrets import Source
 from sparkwright.findings.user_error import Problems, UserError
+from sparkwright.plan.plan import with_additions
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.lock import Lock, read_lock, to_resolution
 from sparkwright.resolve.resolution import Resolution, known_bad, resolve
@@ -76,19 +77,18 @@ def with_geometry(
     headers of GGUF files, and the Python files among them. Rules are judged by these."""
     planned_hosts = {}
     for name, host in hosts.items():
-        resolved = {model.name: resolution.model(model) for model in host.plan.references.models}
-        python = {key: model.python_files for key, model in resolved.items()}
-        models = dict(host.catalog.models)
-        for key, model in resolved.items():
-            header = model.facts and model.facts.gguf
-            update = {"kv": model.kv, "gguf": header}
-            if any(update.values()):
-                models[key] = models[key].model_copy(update=update)
-        planned_hosts[name] = replace(
-            host,
-            plan=replace(host.plan, python_files=python),
-            catalog=replace(host.catalog, models=models),
-        )
+        references, models = host.plan.references.models, dict(host.catalog.models)
+        resolved = {model.key: resolution.model(model) for model in references}
+        python = {model.name: resolved[model.key].python_files for model in references}
+        for reference in references:
+            model = resolved[reference.key]
+            update = {"kv": model.kv, "gguf": model.facts and model.facts.gguf}
+            if reference.name in models and any(update.values()):
+                models[reference.name] = models[reference.name].model_copy(update=update)
+        services = tuple(with_additions(service, resolved) for service in host.plan.services)
+        plan = replace(host.plan, python_files=python, resolved=resolved, services=services)
+        catalog = replace(host.catalog, models=models)
+        planned_hosts[name] = replace(host, plan=plan, catalog=catalog)
     return planned_hosts
 
 

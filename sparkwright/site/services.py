@@ -43,6 +43,8 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
         key = keys.engine if service.proxy else keys.default
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
+        for own in service.settings.secrets:
+            secrets[f"{home}/secrets/{own.name}"] = keys.services[service.name, own.name]
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
             # A follower answers nobody: it has no key of the engine's.
@@ -61,4 +63,5 @@ def directories(plan: HostPlan) -> tuple[Directory, ...]:
     for service in plan.services:
         home = service_home(plan, service)
         result += [Directory(home, 0o750), Directory(f"{home}/releases", 0o750)]
+        result += [Directory(path, 0o700) for path in (service.offload_directory,) if path]
     return tuple(result)

@@ -12,8 +12,6 @@ from tests.fleet.site import Site, hub, ssh, until
 MEGABYTES = 48
 NAME = "benchmark-1.dat"
 MOVERS = ("hf_transfer", "xet", "http")
-#: What the hub calls the way to the bytes.
-WAYS = {"hf_transfer": "cdn", "xet": "xet", "http": "cdn"}
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ def test_every_rail_is_measured(cabled: Site) -> None:
     assert [item for item in load["findings"] if item["severity"] == "error"] == []
     each: dict[str, list[Any]] = {}
     for entry in load["measures"]:
-        each.setdefault(entry["what"], []).append((entry["verdict"], entry["value"]))
+        each.setdefault(entry["test"], []).append((entry["verdict"], entry["value"]))
     assert each["ping"] == [("passed", 8972)] * 4
     assert each["ib_write_bw"] == [("passed", 92.57)] * 2
 

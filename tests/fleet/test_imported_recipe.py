@@ -44,7 +44,7 @@ def imported(site: Site) -> Site:
     (site.folder / "open-tiny.yaml").write_text(RECIPE)
     (site.folder / "mine").mkdir(exist_ok=True)
     message = site.sparkwright(*IMPORT, code=1)  # it lost its mod
-    for left_out in ("mods/never-run", "pre_exec", "post_commands", "EVIL", "PYTHONPATH"):
+    for left_out in ("mod never-run", "pre_exec", "post_commands", "EVIL", "PYTHONPATH"):
         assert left_out in message
     text = (ROOT / "inventory/virtual.py").read_text()
     text += "\n_all = dict(sparks)\nsparks = []\nrtx50 = []\n"

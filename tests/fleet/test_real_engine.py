@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,12 @@ sparks[0][1]["services"] = {
 }
 """
 COMPILED = SERVICES.replace("lab-tiny-qwen3-dflash", "lab-tiny-qwen3-compiled")
+#: Without speculation, which is not what is tried.
+ADAPTED = SERVICES.replace(
+    '"port"',
+    """"arguments": {"speculative_config": None},
+             "adapters": [{"name": "tiny-last-word", "model": "lab/tiny-qwen3-lora"}], "port\"""",
+)
 #: Every object that torch.compile made, and when.
 OBJECTS = (
     "sudo find -L /opt/sparkwright/services/tiny/caches/current -name '*.so' -printf '%P %T@\\n'"
@@ -127,3 +134,30 @@ def test_a_second_start_compiles_nothing_anew(engine: Site) -> None:
     health = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8010/health || true"
     until(lambda: ssh(HOST, health) == "200", "it is healthy", 300)
     assert sorted(ssh(HOST, OBJECTS).splitlines()) == sorted(made.splitlines())
+
+
+def test_an_adapter_answers_under_its_own_name(engine: Site) -> None:
+    """Its matrices change the answer: the body begins a sentence, the adapter repeats a word."""
+    inventory = (engine.folder / "inventory/virtual.py").read_text()
+    (engine.folder / "inventory/real.py").write_text(inventory + ADAPTED)
+    run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
+    (service,) = run.host(HOST)["services"]
+    assert service["smoke"]["failures"] == []
+    assert "adapters" in {check["name"] for check in service["smoke"]["checks"]}
+    assert _answer("lab-tiny").startswith("This tiny model")
+    assert _answer("tiny-last-word").startswith(" word word")
+    assert "tiny-last-word" in engine.sparkwright("endpoints", *WORDS)
+
+
+def _answer(name: str) -> str:
+    """The answer of the engine itself to a prompt, under a name."""
+    body = json.dumps({"model": name, "prompt": "Hello", "max_tokens": 8, "temperature": 0})
+    home = "/opt/sparkwright/services/tiny"
+    socket = "/run/sparkwright-engines/tiny/http.sock"
+    request = (
+        f"curl -s --unix-socket {socket} -H \"Authorization: Bearer $VLLM_API_KEY\" -d '{body}'"
+    )
+    ask = f'. {home}/secrets.env; {request} -H "Content-Type: application/json"'
+    script = f"{ask} http://engine/v1/completions"
+    answer = ssh(HOST, f"sudo sh -c {shlex.quote(script)}")
+    return str(json.loads(answer)["choices"][0]["text"])

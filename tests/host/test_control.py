@@ -1,4 +1,5 @@
-"""Starting, stopping and restarting on a host: what systemd is told, and what is remembered."""
+"""Starting, stopping and restarting on a host, and taking it out of every pool: what systemd and
+HAProxy are told, what is remembered, and who holds the lock."""
 
 import json
 from collections.abc import Callable
@@ -8,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host import control, status
+from sparkwright.host import control, lock, maintenance, status
 from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
-from sparkwright.host.proxy import place
+from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lock import LockRequest, Owner
+from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.proxy import health, place
+from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.release import SwitchJournal
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
@@ -24,14 +29,17 @@ REQUEST = ControlRequest(STOP, by="ann@laptop", why="too loud")
 
 @dataclass
 class Host:
-    """A host in a folder: two services behind proxies, and what happened, in order."""
+    """A host in a folder: ``a`` behind a proxy, ``b`` without, and what happened, in order."""
 
     root: Path
+    mark: Path
     message: list[str] = field(default_factory=list)
+    asked: list[SmokeRequest] = field(default_factory=list)
     running: set[str] = field(default_factory=lambda: {"a", "b"})
     switching: bool = False
     stuck: str | None = None
     bad: set[str] = field(default_factory=set)
+    fault: str | None = None
 
     def unit(self, name: str, **_: Any) -> dict[str, str]:
         if name == control.SWITCH:
@@ -52,41 +60,52 @@ class Host:
         return type("Done", (), {"ok": True, "message": ""})()
 
     def haproxy(self, _: str, line: str) -> str:
+        # The mark is written last: a host that can't be drained is in no maintenance.
         if line != place.SERVERS:
-            self.message.append(line)
+            self.message.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
         return ""
 
-    def check(self, asked: SmokeRequest, look: Callable[[], object]) -> SmokeAnswer:
-        assert asked.proxy is None
-        self.message.append(f"ask {asked.name}")
+    def check(self, asked: SmokeRequest, look: Callable[[], object] = bool) -> SmokeAnswer:
+        self.asked.append(asked)
         look()
         ok = asked.name not in self.bad
-        return SmokeAnswer((CheckResult("health", ok, 0.0, "the unit is inactive"),))
+        return SmokeAnswer((CheckResult("health", ok, 0.0, "no answer"),))
 
     def do(self, **changes: Any) -> ControlAnswer:
         return control.main(replace(REQUEST, services_root=str(self.root), **changes))
 
+    def maintain(self, *, on: bool, by: str = "ann@laptop") -> MaintenanceAnswer:
+        return maintenance.main(MaintenanceRequest(on, str(self.root), by, "a new fan"))
+
+    def group(self) -> None:
+        """Make both services one group."""
+        groups = {"groups": {"day": {"members": ["a", "b"]}}}
+        files.write(self.root / "state/exclusive.json", json.dumps(groups), 0o600)
+
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    host = Host(tmp_path)
+    host = Host(tmp_path, tmp_path / "var/maintenance.json")
     (tmp_path / "state").mkdir()
     monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
-    for name in ("a", "b"):
+    for name, door in (("a", ("127.0.0.1", 1)), ("b", None)):
         home = tmp_path / "services" / name
-        kept = kept_service("r", name, tmp_path, proxy=("127.0.0.1", 1))
+        kept = kept_service("r", name, tmp_path, proxy=door)
         files.write(home / "releases/r/release.json", kept.record, 0o640)
         files.point(home / "current", "releases/r")
         unit = "[Install]\nWantedBy=multi-user.target docker.service\n"
         files.write(tmp_path / "units" / homes.unit(name), unit, 0o644)
         systemd.want_at_boot(homes.unit(name), wanted=True)
     (tmp_path / "services/never-started").mkdir()
+    for module in (homes, maintenance):
+        monkeypatch.setattr(module, "MAINTENANCE", str(host.mark))
     monkeypatch.setattr(systemd, "unit", host.unit)
     monkeypatch.setattr(systemd, "systemctl", host.systemctl)
     monkeypatch.setattr(
         systemd, "is_active", lambda name: host.unit(name)["ActiveState"] == "active"
     )
     monkeypatch.setattr(check, "run", host.check)
+    monkeypatch.setattr(check, "proxy_fault", lambda _: host.fault)
     monkeypatch.setattr(place, "ask", host.haproxy)
     monkeypatch.setattr(place, "busy", lambda *_: 0)
     return host
@@ -149,10 +168,11 @@ def test_what_is_started_must_answer(host: Host) -> None:
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    assert answer.faults == ("b: health: the unit is inactive",)
-    host.message.clear()
+    assert [(asked.name, asked.proxy) for asked in host.asked] == [("a", None), ("b", None)]
+    assert answer.faults == ("b: health: no answer",)
+    host.asked.clear()
     assert host.do(action=START, wait=False).faults == ()
-    assert "ask a" not in host.message
+    assert host.asked == []
 
 
 def test_a_restart_is_a_stop_and_a_start_that_leaves_no_mark(host: Host) -> None:
@@ -229,8 +249,7 @@ def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -
 
 def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
     """Both at once do not fit: another command exchanges them."""
-    groups = {"groups": {"day": {"members": ["a", "b"]}}}
-    files.write(host.root / "state/exclusive.json", json.dumps(groups), 0o600)
+    host.group()
     host.running = {"a"}
     for action in (START, RESTART):
         answer = host.do(action=action, services=("b",))
@@ -242,3 +261,114 @@ def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
     assert host.do(services=("b",)) == ControlAnswer(("a", "b"))
     assert not (host.root / "services/b" / homes.STOPPED).exists()
     assert set(host.do().done) == {"a"}
+
+
+# Maintenance
+
+
+def test_it_is_drained_and_then_marked_with_who_and_why(host: Host) -> None:
+    answer = host.maintain(on=True)
+    assert host.message == ["set server stay-a/stay state maint", "set server a/self state drain"]
+    assert answer.done == ("a: out of every pool, and drained",)
+    assert answer.left[0].startswith("b: it has no proxy here")
+    mark = homes.maintenance()
+    assert mark == answer.now
+    assert mark is not None
+    assert (mark.by, mark.why) == ("ann@laptop", "a new fan")
+    assert host.mark.stat().st_mode & 0o777 == 0o644
+    # Again by somebody else: who has it stays named.
+    assert host.maintain(on=True, by="bob") == MaintenanceAnswer(mark)
+
+
+def test_it_comes_back_once_every_service_answers(host: Host) -> None:
+    host.maintain(on=True)
+    host.bad = {"b"}
+    answer = host.maintain(on=False)
+    assert answer.faults == ("b: health: no answer",)
+    assert answer.now == homes.maintenance()
+    assert len(host.message) == 2  # and no pool was told anything
+    host.bad = set()
+    answer = host.maintain(on=False)
+    assert (answer.now, answer.faults, homes.maintenance()) == (None, (), None)
+    assert host.message[2:] == [
+        "set server a/self state ready",
+        "set server stay-a/stay state ready",
+    ]
+    assert answer.done == (
+        "a: answers, and is back in its pools", "b: answers, and is back in its pools",
+    )  # fmt: skip
+    did = status.entries(homes.Action, host.root / "state/actions.jsonl")
+    assert [each.done for each in did] == ["maintenance on", "maintenance off"]
+
+
+def test_a_proxy_that_does_not_answer_puts_it_back_into_maintenance(host: Host) -> None:
+    host.maintain(on=True)
+    mark, host.fault = homes.maintenance(), "HTTP 503 with the key"
+    assert host.maintain(on=False).faults == ("a: proxy: HTTP 503 with the key",)
+    assert homes.maintenance() == mark
+
+
+def test_what_was_stopped_by_request_is_not_waited_for(host: Host) -> None:
+    host.maintain(on=True)
+    mark = Stopped("ann@laptop", 1.0, active=SINCE)
+    files.write_record(host.root / "services/b" / homes.STOPPED, mark)
+    host.running, host.bad = {"a"}, {"b"}
+    answer = host.maintain(on=False)
+    assert answer.faults == ()
+    assert answer.left == ("b: it is stopped, and was not asked",)
+
+
+def test_without_a_mark_off_only_opens_what_was_left_closed(host: Host) -> None:
+    answer = host.maintain(on=False)
+    assert (answer.now, answer.faults) == (None, ())
+    assert host.message == ["set server a/self state ready", "set server stay-a/stay state ready"]
+
+
+def test_a_mark_that_is_none_is_none(host: Host) -> None:
+    for text in ("", "{}", "[1]", "[" * 200_000, '{"by": 1, "at": "x"}'):
+        files.write(host.mark, text, 0o644)
+        assert homes.maintenance() is None
+    files.write_record(host.mark, Maintenance("ann", 1.0))
+    assert homes.maintenance() == Maintenance("ann", 1.0)
+
+
+def test_health_says_so_whatever_the_engine_does(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a boot HAProxy knows nothing of it any more."""
+    service = health.Service(HealthService("a", "/no.sock", "none", "m", 1.0), 30.0, {})
+    monkeypatch.setattr(service, "_count", lambda: (1.0,))
+    monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())
+    service.look()
+    assert service.well
+    host.maintain(on=True)
+    service.look()
+    assert (service.well, service.observed) == (False, "in maintenance")
+    host.maintain(on=False)
+    service.look()
+    assert service.well
+
+
+def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:
+    host.group()
+    host.maintain(on=True)
+    host.bad = {"b"}
+    answer = host.maintain(on=False)
+    assert (answer.faults, answer.done) == ((), ("a: answers, and is back in its pools",))
+
+
+def test_a_lock_names_its_holder_and_an_empty_one_can_be_broken(tmp_path: Path) -> None:
+    held = {"token": "t", "by": "bob@desk", "machine": "m", "pid": 7, "since": 100.5}
+    (tmp_path / "lock.json").write_text(json.dumps(held))
+    ours = Owner("u", "ann@laptop", "n", 8)
+    answer = lock.main(LockRequest(str(tmp_path), take=ours))
+    assert not answer.held
+    assert answer.by == Owner("t", "bob@desk", "m", 7, 100.5)
+    (tmp_path / "lock.json").write_text("")
+    answer = lock.main(LockRequest(str(tmp_path), take=ours))
+    assert (answer.held, answer.by and answer.by.by) == (False, "somebody")
+    assert lock.main(LockRequest(str(tmp_path), take=ours, instead_of=Owner())).held
+    written = json.loads((tmp_path / "lock.json").read_text())
+    assert list(written) == ["token", "by", "machine", "pid", "since"]
+    lock.main(LockRequest(str(tmp_path), release="u"))
+    assert json.loads((tmp_path / "lock-last.json").read_text()) == written

@@ -9,6 +9,7 @@ import pytest
 from sparkwright.host import logs
 from sparkwright.host.lib import files
 from sparkwright.host.logs import LogLine, LogsRequest
+from tests.host.programs import program
 
 JOURNALCTL = """#!/bin/sh
 for word; do echo "$word" >> "$HOST/said"; done
@@ -28,18 +29,12 @@ def _entry(text: object, unit: str = "sparkwright-a.service", **more: object) ->
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("a", "b"):
-        files.point(_made(tmp_path / "services" / name) / "current", "releases/r")
-    program = _made(tmp_path / "bin") / "journalctl"
-    program.write_text(JOURNALCTL)
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        (tmp_path / "services" / name).mkdir(parents=True)
+        files.point(tmp_path / "services" / name / "current", "releases/r")
+    program(tmp_path / "bin", "journalctl", JOURNALCTL)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("HOST", str(tmp_path))
     return tmp_path
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
 
 
 def test_the_last_lines_of_every_service(host: Path) -> None:
@@ -78,8 +73,7 @@ def test_hidden_lines_make_room_for_others(host: Path, hidden: str, texts: list[
     """journalctl is asked for more entries, until there are enough lines or no further entry."""
     entries = [*map(_entry, ["ready", "warm"]), *[_entry("GET /health")] * 30]
     (host / "journal").write_text("\n".join(entries))
-    program = host / "bin/journalctl"
-    program.write_text(JOURNALCTL.replace("cat ", "tail -n ${5#--lines=} "))
+    program(host / "bin", "journalctl", JOURNALCTL.replace("cat ", "tail -n ${5#--lines=} "))
     answer = logs.main(LogsRequest(services_root=str(host), lines=5, hidden=hidden))
     assert [line.text for line in answer.lines] == texts
     assert answer.cursor

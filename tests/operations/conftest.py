@@ -1,9 +1,31 @@
 """pyinfra as a library: tests of commands leave it as its own command line has it."""
 
+from pathlib import Path
+from typing import Any
+
 import pyinfra
 import pytest
+
+from sparkwright.resolve.runtime import Runtime
 
 
 @pytest.fixture(autouse=True)
 def _a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyinfra, "is_cli", False)
+
+
+@pytest.fixture
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The fetch program's libraries, without PyPI and a terminal; which ones were built."""
+    archive = tmp_path / "libraries.tar.gz"
+    archive.write_bytes(b"libraries")
+    built: list[Any] = []
+
+    def build(architecture: str, cache: Path) -> Runtime:
+        built.append((architecture, cache))
+        return Runtime(archive, "f" * 64)
+
+    monkeypatch.setattr("sparkwright.operations.runtime.build_runtime", build)
+    monkeypatch.setattr("sparkwright.operations.runtime.carried_runtime", build)
+    monkeypatch.setattr("sparkwright.operations.live.LIVE.on", False)
+    return built

@@ -13,6 +13,7 @@ from pyinfra.api.config import Config
 from pyinfra.api.connect import connect_all
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
+from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_host, ctx_state
 
@@ -48,6 +49,13 @@ def host_of(state: State, name: str = "a") -> Host:
     host = state.inventory.get_host(f"@fake/{name}")
     assert isinstance(host, Host)
     return host
+
+
+def execute(state: State) -> None:
+    """Run the operations of a state."""
+    state.set_stage(StateStage.Execute)
+    state.is_executing = True
+    run_ops(state)
 
 
 def executed(host: Host) -> list[str]:

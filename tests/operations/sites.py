@@ -6,7 +6,6 @@ from typing import Any
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.host.lib.records import encode
 from sparkwright.host.observe import Observation
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.host.service import FORMAT
@@ -107,8 +106,3 @@ def proxied(row: HostRun) -> dict[str, Any]:
     """Observation of proxies that are in place."""
     units = {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
     return {"files": written(row.proxy_files), "units": units, "unit_files": [UNIT]}
-
-
-def plain(record: object) -> Any:
-    """A record as plain data."""
-    return encode(record)

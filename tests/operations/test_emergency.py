@@ -1,4 +1,5 @@
-"""Every command of an emergency, with a broken plan: it goes by what the hosts say."""
+"""Every command of an emergency, with a broken plan: it goes by what the hosts say; one that lies
+fails alone, and a deploy does not start."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +7,8 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.facts import Planned
+from sparkwright.config.connection_data import connection_data
+from sparkwright.facts.answers import MOST_TEXT
 from sparkwright.facts.asking import HostError
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage, Item
@@ -20,13 +23,15 @@ from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.status import HostStatus
 from sparkwright.operations import disk_usage
 from sparkwright.operations.switching import UNIT
-from sparkwright.run import questions, site
+from sparkwright.run import questions, rollout, site
 from sparkwright.run.state import HostRun, attach
-from tests.operations.emergencies import host, sparkwright, unreachable, write_site
-from tests.operations.harness import FakeHost, fake
+from sparkwright.site.planless import unplanned_fleet
+from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
+from tests.operations.harness import FakeHost, fake, marked
 from tests.unit.builders import kept_service, probe
 from tests.unit.checks.service import builders as ill
 from tests.unit.results.test_status import answer
+from tests.unit.security.test_terminal import EVIL, harmless
 
 ROOT = "/data/sparkwright"
 HOME = f"{ROOT}/services/qwen36"
@@ -164,3 +169,128 @@ def test_without_a_plan_a_diff_is_none(tmp_path: Path) -> None:
     done = sparkwright(tmp_path, "diff")
     assert (done.returncode, done.stdout) == (2, "")
     assert "group_data/all.py: line 1" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "diff"])
+def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None:
+    """On another machine than the fleet's, its next deploy would take that key for the fleet's."""
+    keys = 'keys = {"alice": {}}\n'
+    write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
+    sparkwright(tmp_path, command)
+    assert {path.name for path in tmp_path.glob(".sparkwright/*")} <= {"status.json"}
+    pyinfra(tmp_path, "--yes", "inventory/lab.py", "roles.serving.serving")
+    assert (tmp_path / ".sparkwright/keys/alice").exists()
+
+
+def test_an_inventory_that_cannot_be_read_still_ends_the_run(tmp_path: Path) -> None:
+    write_site(tmp_path, host("spark-1", status=status()))
+    (tmp_path / "inventory/lab.py").write_text("boxes = [\n")
+    done = sparkwright(tmp_path, "status")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "inventory/lab.py: line 1" in done.stderr
+
+
+@pytest.mark.parametrize("deploy", ["deploy.py", "fleet.py"])
+def test_a_deploy_gets_no_run_without_a_plan(tmp_path: Path, deploy: str) -> None:
+    write_site(tmp_path, host("spark-1", status=status()), group_data__all="x = (\n")
+    (tmp_path / deploy).write_text("")
+    done = pyinfra(tmp_path, "--yes", "inventory/lab.py", deploy)
+    assert done.returncode != 0
+    assert "Connect" not in done.stderr
+
+
+def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> None:
+    file = tmp_path / "all.py"
+    file.write_text(
+        "\ufeffssh_user = 'spark'\nssh_port=2222  # behind a router\nservices = {\n"
+        "ssh_key = open('/tmp/ran', 'w')\n    ssh_password = 'inner'\nimage_tag = 'x'\n"
+        "_sudo = True\nmodels_root = '/data/models'\nssh_hostname = " + "[" * 100_000 + "\n"
+    )
+    assert connection_data(file) == {
+        "ssh_user": "spark", "ssh_port": 2222, "_sudo": True, "models_root": "/data/models",
+    }  # fmt: skip
+    assert connection_data(tmp_path / "nothing.py") == {}
+
+
+def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
+    data = {
+        "models_root": "/data/models", "services_root": ["/"], "break_lock": "perhaps",
+        "rollout": {"soak_seconds": 2},
+    }  # fmt: skip
+    settings = unplanned_fleet({"spark-1": data}).hosts["spark-1"].desired.plan.settings
+    assert (settings.models_root, settings.services_root) == ("/data/models", "/opt/sparkwright")
+    assert (settings.break_lock, settings.rollout.soak_seconds) == (False, 2)
+
+
+def lying(**service: Any) -> dict[str, Any]:
+    """A status whose one service is called or released as none can be."""
+    seen = encode(status())
+    named = service.pop("name", "qwen36")
+    seen["services"] = {named: {**seen["services"]["qwen36"], **service}}
+    return dict(seen)
+
+
+PATHS = {
+    "a name that is a path": lying(name="../../etc"),
+    "a name with escapes": lying(name="a\x1b[2J"),
+    "a release that is a path": lying(current="../../../../etc"),
+    "a kept release that is one": lying(releases={"/etc/passwd": {"at": 1.0, "service": gate()}}),
+    "a good one with a line break": lying(good="a\nb"),
+}
+
+
+@pytest.mark.parametrize("case", PATHS)
+@pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
+def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> None:
+    item, run = unplanned(status=PATHS[case])
+    with pytest.raises(HostError, match="is no service") as raised:
+        question(item, run)
+    assert item.programs == ["status"]
+    assert "\x1b" not in str(raised.value)
+    item, run = unplanned(status=PATHS[case])
+    assert rollout.targets_of(item, run, to=None, only=None) is None  # type: ignore[arg-type]
+
+
+def test_a_release_sends_the_key_of_no_other_file() -> None:
+    """A record that names other files and units than its service's is none."""
+    for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
+        record = gate(**problem)
+        item, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
+        assert rollout.targets_of(item, run, to=None, only=None) is None  # type: ignore[arg-type]
+        assert "has the record of another service" in str(item.memory.failure)
+        assert item.programs == ["status"]
+
+
+class Endless(str):
+    """An answer of letters, too long for an inventory's file to have it in full."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{marked('@')!r}.replace('@', {str(self)!r} * {MOST_TEXT + 1})"
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("history",), ("models", "list")], ids=" ".join)
+def test_what_hosts_say_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Escapes, an endless answer and wrong types, beside a host that is honest."""
+    evil = EVIL.replace("\ud800", "")
+    seen = encode(status(root="/opt/sparkwright"))
+    seen["history"] = [{**seen["history"][0], "by": evil, "why": [evil]}]
+    seen["services"]["qwen36"]["releases"]["b" * 12]["tag"] = evil
+    usage = {"things": [{**encode(USAGE)["things"][0], "name": evil, "fault": evil}],
+             "foreign": [evil]}  # fmt: skip
+    write_site(
+        tmp_path,
+        host("honest", status=status(root="/opt/sparkwright"), disk_usage=USAGE),
+        host("evil", status=seen, disk_usage=usage),
+        host("endless", status=Endless("x"), disk_usage=marked("[" * 99_999)),
+        host("typed", status=marked('{"now": []}'), disk_usage=marked('{"things": 5}')),
+        group_data__all="x = (\n",
+    )
+    done = sparkwright(tmp_path, *arguments)
+    assert done.returncode == 1
+    assert "@fake/honest" in done.stdout
+    for name in ("endless", "typed"):
+        assert f"@fake/{name}: " in done.stderr
+    assert harmless(done.stdout)
+    assert harmless(done.stderr)

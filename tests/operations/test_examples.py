@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 from pyinfra.api.deploy import add_deploy, deploy
-from pyinfra.api.operation import add_op
 from pyinfra.api.state import State
-from pyinfra.operations import server
 
 from docs.generate.operations import operations
 from sparkwright.facts.memory import memory
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.lock import LockAnswer
-from sparkwright.operations import docker
 from sparkwright.site import desired
 from tests.operations.emergencies import host, pyinfra
 from tests.operations.real import host_of, real_state
@@ -68,14 +65,6 @@ def test_a_check_that_fails_is_a_failure_before_anything_runs() -> None:
     assert state.failed_hosts == {host_of(state)}
     assert "Docker daemon does not answer" in (memory(host_of(state)).failure or "")
     assert state.get_meta_for_host(host_of(state)).ops_change == 0
-
-
-def test_a_check_that_an_earlier_operation_may_cure_is_a_change() -> None:
-    state = real_state(observe=probe(docker=None))
-    add_op(state, server.shell, commands=["apt-get install docker.io"])
-    add_op(state, docker.verify)
-    assert state.failed_hosts == set()
-    assert state.get_meta_for_host(host_of(state)).ops_change == 2
 
 
 def test_a_dry_run_with_a_failing_check_ends_with_1_and_asks_nobody(tmp_path: Path) -> None:

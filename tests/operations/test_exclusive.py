@@ -1,6 +1,5 @@
 """Exclusive services: what a deploy leaves alone, writes and stops, and one that is activated."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +13,9 @@ from sparkwright.operations import exclusive, services
 from sparkwright.operations.switching import UNIT
 from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
 from tests.operations.sites import host_run, looked_at, running, spark, written
+from tests.operations.test_services import ROOT, ends, request_of
 from tests.unit.builders import SPARK
 
-ROOT = "/opt/sparkwright"
 RECIPE = SPARK["qwen36"]["recipe"]
 EVENING: dict[str, Any] = {
     name: {"recipe": RECIPE, "port": port, "served_names": [name], "exclusive": "evening"}
@@ -48,19 +47,12 @@ def _host(seen: dict[str, Any]) -> FakeHost:
     fake_host = spark()
     looked_at(fake_host, host_run(fake_host, EVENING), **seen)
     fake_host.memory.asked = request
-    fake_host.answers["jobs"] = _ends
+    fake_host.answers["jobs"] = ends()
     return fake_host
 
 
-def _ends(asked: Any) -> dict[str, JobStatus]:
-    (job,) = asked["start"]
-    document = json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
-    return {UNIT: JobStatus(False, False, as_json(SwitchJournal(document["id"], "ended", "good")))}
-
-
 def _request(host: FakeHost) -> SwitchRequest:
-    (job,) = host.request("jobs")["start"]
-    return decode(SwitchRequest, json.loads(job["files"][f"{ROOT}/state/switch/request.json"]))
+    return decode(SwitchRequest, request_of(host.request("jobs")))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_ops
-from pyinfra.api.state import StateStage
 from pyinfra.operations import server
 
 from sparkwright import facts
@@ -29,7 +27,7 @@ from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt
 from sparkwright.operations import docker
 from tests.operations.harness import as_json, marked
-from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
+from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state, says
 from tests.unit.builders import probe
 
 ROOT = Path(__file__).parents[2]
@@ -150,12 +148,6 @@ def test_a_host_without_an_answer_fails_alone(answer: Any, message: str) -> None
     assert state.active_hosts == {good}
 
 
-def _execute(state: Any) -> None:
-    state.set_stage(StateStage.Execute)
-    state.is_executing = True
-    run_ops(state)
-
-
 def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
     """Docker is installed by an operation before ours: it is there once that has run."""
     state = real_state(observe=probe(docker=None, docker_found=False))
@@ -166,6 +158,8 @@ def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
 
     add_op(state, server.shell, commands=["apt-get install docker.io"])
     add_op(state, docker.verify)
+    # A check that an earlier operation may cure is a change.
+    assert (state.failed_hosts, state.get_meta_for_host(host).ops_change) == (set(), 2)
     connector: Any = host.connector
     run_shell_command = connector.run_shell_command
 
@@ -176,7 +170,7 @@ def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
         return done
 
     connector.run_shell_command = run
-    _execute(state)
+    execute(state)
     assert state.failed_hosts == set()
     assert state.results[host].success_ops == 2
     assert executed(host)[0] == executed(host)[-1] == OBSERVE

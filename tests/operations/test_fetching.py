@@ -1,4 +1,5 @@
-"""Models, images, the jobs that bring them, and serving them to other hosts."""
+"""Models, images, the jobs that bring them, and serving them to other hosts; every job has the
+sandbox, and its secrets are in nothing that outlives it."""
 
 import json
 import re
@@ -11,19 +12,25 @@ import yaml
 
 from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
-from sparkwright.host.jobs import JobStatus
+from sparkwright.host.jobs import Job, JobStatus
+from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.operations import images, jobs, live, models, peers, runtime
+from sparkwright.host.release import SwitchRequest
+from sparkwright.operations import images, jobs, models, peers, runtime, services
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
+from tests import systemd
 from tests.golden import compare
-from tests.operations.harness import FakeHost, as_json, fake, run
+from tests.operations.harness import FakeHost, as_json, ended, fake, run
+from tests.operations.test_services import SECRETS, SERVICE, _host, request_of
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
+
+pytestmark = pytest.mark.usefixtures("libraries")
 
 cases = Tables(__file__)
 
@@ -43,35 +50,15 @@ SEED = Peer("spark-1", "http://10.0.0.1:18650")
 WITH_SECRETS = Sources(
     peers=lambda: (SEED,), peer_keys=KEYS, addresses=("10.0.0.2",),
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
+    # systemd gives a job nothing of /etc/environment.
+    environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"},
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
 OF_IMAGES = ObservationRequest(images=(IMAGE,), stores={STORE: "ab" * 32})
 
 
-@pytest.fixture(autouse=True)
-def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The fetch program's libraries, without PyPI; which ones were built."""
-    archive = tmp_path / "libraries.tar.gz"
-    archive.write_bytes(b"libraries")
-    built: list[Any] = []
-
-    def build(architecture: str, cache: Path) -> Runtime:
-        built.append((architecture, cache))
-        return Runtime(archive, "f" * 64)
-
-    monkeypatch.setattr(runtime, "build_runtime", build)
-    monkeypatch.setattr(runtime, "carried_runtime", build)
-    monkeypatch.setattr(live.LIVE, "on", False)
-    return built
-
-
-def _ends(request: Any) -> dict[str, JobStatus]:
-    """Every job that is watched has ended well."""
-    return {item["unit"]: JobStatus(False, False) for item in request["watch"]}
-
-
 def _answers(**others: Any) -> dict[str, Any]:
-    return {"install_runtime": None, "jobs": _ends, "proof": [], **others}
+    return {"install_runtime": None, "jobs": ended, "proof": [], **others}
 
 
 def _model(**changes: Any) -> FakeHost:
@@ -275,16 +262,54 @@ def test_another_setting_is_another_server() -> None:
     assert {name.partition(".")[0] for name in item.units} == {item.unit}
 
 
-@pytest.mark.parametrize("kind", ["model", "image"])
-def test_a_job_gets_the_proxy_in_its_environment(kind: str) -> None:
-    """systemd gives it nothing of /etc/environment."""
-    how = Sources(environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"})
-    host = _model() if kind == "model" else _image()
-    reason: Any = models.present if kind == "model" else images.present
-    of = MODEL if kind == "model" else PULL
-    run(host, reason, **of, sources=how, wait=False, execute=True)
-    (started,) = [item for item in host.request("jobs")["start"] if item["credentials"]]
-    assert (
-        "Environment=HTTPS_PROXY=http://proxy:3128 NO_PROXY=localhost,.local"
-        in (started["properties"])
-    )
+#: The most that `systemd-analyze security` may say of each: the switch installs packages.
+MOST = {"fetch": 2.5, "pull": 2.5, "switch": 3.5}
+
+
+def _jobs(kind: str) -> list[Job]:
+    if kind == "switch":
+        host = _host(old=True)
+        run(host, services.running, (SERVICE,), SECRETS, execute=True)
+        asked = next(item.request for item in host.asked if item.program == "jobs")
+    elif kind == "fetch":
+        host = _model()
+        run(host, models.present, execute=True, wait=False, sources=WITH_SECRETS, **MODEL)
+        asked = host.request("jobs")
+    else:
+        host = _image()
+        wanted: dict[str, Any] = {**PULL, "account": "me:secret", "sources": WITH_SECRETS}
+        run(host, images.present, execute=True, wait=False, **wanted)
+        asked = host.request("jobs")
+    result = [decode(Job, item) for item in asked["start"]]
+    return [job for job in result if f"-{kind}" in job.unit]
+
+
+@pytest.mark.parametrize("kind", MOST)
+def test_systemd_holds_a_job_to_be_closed(kind: str, tmp_path: Path) -> None:
+    (job,) = _jobs(kind)
+    text = systemd.job(job.description, job.argv, job.properties)
+    assert set(systemd.settings(text)) >= systemd.NAMES
+    assert systemd.exposure(tmp_path, f"{job.unit}.service", text) <= MOST[kind]
+    assert systemd.faults(tmp_path, f"{job.unit}.service", text) == []
+
+
+@pytest.mark.parametrize("kind", ["fetch", "pull"])
+def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
+    (job,) = _jobs(kind)
+    keys = json.loads(job.credentials["peer-keys"])["keys"]
+    (secret,) = set(job.credentials) - {"peer-keys"}
+    assert job.credentials[secret] in ("hf_secret", "me:secret")
+    assert len(keys) == 1
+    for text in (*job.files.values(), *job.properties, *job.argv, job.description):
+        for key in (job.credentials[secret], *keys.values()):
+            assert key not in text
+
+
+def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:
+    host = _host(old=True)
+    run(host, services.running, (SERVICE,), SECRETS, execute=True)
+    asked = next(item.request for item in host.asked if item.program == "jobs")
+    (job,) = asked["start"]
+    settle = decode(SwitchRequest, request_of(asked)).settle
+    expected = sandbox.arguments(job["properties"])
+    assert [word for word in settle if word.startswith("--property=")] == expected

@@ -1,4 +1,5 @@
-"""Hooks into pyinfra, each against pyinfra itself: what it replaces, and what it leaves alone."""
+"""Hooks into pyinfra, each against pyinfra itself: what it replaces, and what it leaves alone; a
+login that can't be had fails its host alone."""
 
 import inspect
 import os
@@ -18,7 +19,6 @@ from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
-from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
 from pyinfra.connectors import ssh
 from pyinfra.context import ctx_state
@@ -30,7 +30,10 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations import connections, locks
-from tests.operations.real import INSTANT, executed, host_of, on, real_state
+from sparkwright.operations.connections import Connections
+from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state
+from tests.tables import Tables
+from tests.unit.config.test_ssh_keys import key
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -238,12 +241,6 @@ def test_nobody_is_asked_when_a_host_fails() -> None:
     assert len(state.active_hosts) == 1
 
 
-def _execute(state: State) -> None:
-    state.set_stage(StateStage.Execute)
-    state.is_executing = True
-    run_ops(state)
-
-
 def test_commands_are_passed_one_by_one_before_they_run() -> None:
     state = real_state()
     host = host_of(state)
@@ -259,7 +256,7 @@ def test_commands_are_passed_one_by_one_before_they_run() -> None:
     (op_hash,) = state.ops[host]
     hooks.pass_commands(host, op_hash, passed)
     hooks.pass_commands(host, "of another host", passed)
-    _execute(state)
+    execute(state)
     assert seen == ["echo a", "echo b"]
     connector: Any = host.connector
     assert connector.executed_commands == ["echo a", "echo instead"]
@@ -286,8 +283,77 @@ def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
 
     memory(host).guard = guard
     add_op(state, server.shell, name="Touch", commands=["true"], host=host)
-    _execute(state)
+    execute(state)
     connector: Any = host.connector
     assert connector.executed_commands == []
     assert memory(host).failure == "ann@laptop is at work on this host: wait"
     assert (memory(host).changes, state.failed_hosts) == ([], {host})
+
+
+TABLES = Tables(__file__)
+
+
+@pytest.fixture
+def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    connector: Any = ssh
+    monkeypatch.setattr(connector, "get_private_key", connector.get_private_key)
+    hooks.load_keys_with(connections.private_key)
+
+
+def failures(**hosts: Any) -> dict[str, str | None]:
+    """Why each host is not connected; beside them there is one that always is."""
+    named = [(name, {"ssh_hostname": "127.0.0.1", **data}) for name, data in hosts.items()]
+    state = State(Inventory(([("@fake/a", INSTANT), *named], {})), Config())
+    with ctx_state.use(state):
+        state.init(state.inventory, state.config)
+        state.add_callback_handler(Connections())
+        state.set_stage(StateStage.Connect)
+        connect_all(state)
+    assert state.inventory.get_host("@fake/a").connected
+    return {name: memory(state.inventory.get_host(name)).failure for name in hosts}
+
+
+@pytest.mark.usefixtures("_hooked")
+def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
+    plain, locked = tmp_path / "plain", tmp_path / "locked"
+    for folder in (plain, locked):
+        folder.mkdir()
+    good = key(plain, "-t", "ed25519")
+    phrase = key(locked, "-t", "ed25519", phrase="open sesame")
+    cut = tmp_path / "cut"
+    text = Path(good).read_text().splitlines()
+    cut.write_text("\n".join([text[0], text[1][:30], text[-1]]) + "\n")
+    result = failures(
+        missing={"ssh_key": f"{tmp_path}/none"},
+        public={"ssh_key": f"{good}.pub"},
+        folder={"ssh_key": str(tmp_path)},
+        garbage={"ssh_key": __file__},
+        cut={"ssh_key": str(cut)},
+        encrypted={"ssh_key": phrase},
+        other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
+    )
+    for name, arguments in TABLES.data["keys"].items():
+        message = str(result[name])
+        assert message.startswith("not reached: ssh_key: ")
+        assert arguments in message
+        assert "sesame" not in message
+        # What the key's remedy is, is not that the host is off.
+        assert "check that it is on" not in message
+
+
+@pytest.mark.usefixtures("_hooked")
+def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
+    result = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
+    assert str(result["unknown"]).startswith("not reached: TypeError: ")
+    assert "check that it is on" in str(result["unknown"])
+
+
+def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = key(tmp_path, "-t", "ed25519", phrase="open sesame")
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(connections, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    state = SimpleNamespace(private_keys={})
+    loaded = connections.private_key(lambda *_, **given: given, state, path, None)
+    assert loaded == {"key_filename": path, "key_password": None}

@@ -7,11 +7,12 @@ import pytest
 
 from sparkwright.host.jobs import JobStatus
 from sparkwright.operations.switching import UNIT
-from sparkwright.run import observation, preflight
+from sparkwright.run import fabric_addresses, observation, preflight
 from sparkwright.run.state import HostRun, host_run
-from tests.operations.harness import ANN, FakeHost, Said, as_json, run
+from tests.operations.harness import ANN, FakeHost, as_json, run
 from tests.operations.sites import site, spark
 from tests.unit.builders import gpus, probe
+from tests.unit.checks.fabric.test_addresses import host as state_of_host
 
 
 @pytest.fixture(autouse=True)
@@ -106,23 +107,6 @@ def test_rules_are_judged_again_by_the_real_hardware() -> None:
     assert any("silence it on this service" in finding.remedy for finding in item.findings)
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (OSError("Socket is closed"),
-         "sparkwright-observe: the connection is lost (Socket is closed)"),
-        (Said("Welcome!\n{}", bare=True), "sparkwright-observe: no answer: the host's login ends "
-         "before the program, or runs another one instead (check .bashrc and /etc/profile.d)"),
-    ],
-)  # fmt: skip
-def test_a_host_that_does_not_answer_is_refused_alone(answer: Any, why: str) -> None:
-    host = spark(observe=answer)
-    _, on = _judged(host)
-    assert not on
-    assert host.memory.failure == why
-    assert len(host.state.active_hosts) == 1
-
-
 def _switching(*looks: Any, **changes: Any) -> FakeHost:
     """A host in the middle of a switch; what it looks like, look by look."""
     left = [probe(switching=look, **changes) for look in looks]
@@ -176,3 +160,14 @@ def test_a_host_that_another_version_deployed_is_refused() -> None:
     assert not on
     assert "another version of sparkwright deployed this host" in str(item.memory.failure)
     assert "sparkwright remove" in str(item.memory.failure)
+
+
+def test_a_host_without_a_cable_is_left_as_it_is() -> None:
+    hosts = [spark(f"spark-{number}", fabric=state_of_host()) for number in (1, 2)]
+    wanted = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}
+    run = site(*hosts, fabric_addresses=wanted)
+    host: Any = hosts[0]
+    fabric_addresses.addresses(host, run.hosts["spark-1"], {})
+    assert host.programs == ["fabric"]
+    assert host.memory.failure == "refused: fabric-addresses"
+    assert any("0 network devices" in line for line in host.lines)

@@ -1,12 +1,15 @@
-"""Proxies: their files, what of them is not as desired, and what the host is asked to do."""
+"""Proxies: their files and their certificate, what of them is not as desired, and what the host is
+asked to do."""
 
 import base64
+from pathlib import Path
 
 import pytest
 
 from sparkwright.findings.user_error import refusal
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.operations import proxies
+from sparkwright.run.state import HostRun
 from tests.operations.harness import as_json, fake, run
 from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, proxied, spark
 from tests.unit.builders import probe
@@ -100,3 +103,47 @@ def test_a_switch_takes_the_proxies_with_it() -> None:
     gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
     assert gone is not None
     assert (gone.files, gone.managed) == ({}, result.managed)
+
+
+PEM = "/opt/sparkwright/gateway/tls/host.pem"
+
+
+@pytest.fixture
+def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostRun:
+    """A host whose proxy serves https."""
+    monkeypatch.chdir(tmp_path)
+    return host_run(spark(), BEHIND, tls="own")
+
+
+def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
+    host = fake(probe(), proxies.request_of(secured.proxies, secured.proxy_files))
+    host.state.config.DIFF = True
+    host.answers["observe"] = probe()
+    run(host, proxies.serving, secured.proxies, secured.proxy_files)
+    assert f"would write {PEM}" in "\n".join(host.lines)
+    assert PEM not in host.request("observe")["texts"]
+    assert not any("BEGIN" in line for line in host.lines)
+    # As pyinfra's own debugging output has an operation's arguments.
+    for shown in (str(secured.proxy_files), repr(secured.proxies), repr(secured)):
+        assert "BEGIN" not in shown
+
+
+def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostRun) -> None:
+    seen = proxied(secured)
+    assert proxies.pending(secured.proxies, secured.proxy_files, probe(**seen)) == []
+    for state in ({**seen["files"][PEM], "mode": 0o644}, {**seen["files"][PEM], "sha256": "0"}):
+        problems = probe(**{**seen, "files": {**seen["files"], PEM: state}})
+        assert proxies.pending(secured.proxies, secured.proxy_files, problems) == [f"write {PEM}"]
+
+
+def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
+    clear = host_run(spark(), BEHIND)
+    assert PEM in proxies.request_of(clear.proxies, clear.proxy_files).files
+    seen = proxied(clear)
+    seen["files"][PEM] = proxied(secured)["files"][PEM]
+    result = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
+    assert result == [f"remove {PEM}"]
+    back = proxies.switched(clear.proxies, clear.proxy_files, probe(**seen), "/opt/sparkwright")
+    # A switch that fails brings it back.
+    assert back is not None
+    assert PEM in back.managed

@@ -1,21 +1,34 @@
-"""Questions of the command line: what hosts are asked, and how answers get to who asked."""
+"""Questions of the command line: what hosts are asked, and how answers get to who asked: disks,
+models, looks of `sparkwright top`, and keys, of which a host gets hashes alone."""
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from sparkwright.config.keys import Keys
+from sparkwright.config.secrets import Secret
+from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsageRequest
+from sparkwright.host.load import HostLoad
+from sparkwright.host.lock import LockAnswer
 from sparkwright.host.verify_models import Verified
+from sparkwright.proxy.haproxy import key_hash
 from sparkwright.run import changes, questions
 from sparkwright.run.state import HostRun
-from tests.operations.harness import FakeHost, run
-from tests.operations.sites import site, spark
+from tests.operations.harness import run
+from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, site, spark
+from tests.unit.builders import SPARK
 
 MODEL = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/cccccccccccccccccccccccccccccccccccccccc"
 
 DRAFTER = "/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/cccccccccccccccccccccccccccccccccccccccc"
 
 
-def _single(**answers: Any) -> tuple[FakeHost, HostRun]:
-    host = spark(**answers)
+def _single(**answers: Any) -> tuple[Any, HostRun]:
+    host: Any = spark(**answers)
+    host.connected = True
     return host, site(host, spark("spark-2")).hosts["spark-1"]
 
 
@@ -43,3 +56,104 @@ def test_models_are_hashed_again() -> None:
         )  # fmt: skip
         assert (ran.memory.failure, ran.well) == (failure, failure is None)
         assert ran.memory.changes == []
+
+
+LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
+
+
+def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
+    host, item = _single(load=LOAD)
+    looks: list[Any] = []
+    questions.follow_load(host, item, looks.append, interval=0.01, count=2)
+    assert host.programs == ["load", "load"]
+    assert [asked.arguments["_sudo"] for asked in host.asked] == [True, True]
+    request = host.asked[0].request
+    assert request["services"] == {"qwen36": ["/run/sparkwright-engines/qwen36/http.sock", 0]}
+    assert request["services_root"] == "/opt/sparkwright"
+    assert looks == [LOAD, LOAD]
+
+
+def test_a_host_that_was_away_is_connected_to_again() -> None:
+    answers = iter([LOAD, OSError("gone"), LOAD])
+    host, item = _single(load=lambda _: answered())
+    done: list[str] = []
+
+    def answered() -> Any:
+        result = next(answers)
+        if isinstance(result, OSError):
+            host.connector.client = SimpleNamespace(
+                get_transport=lambda: SimpleNamespace(is_active=lambda: False)
+            )
+            raise result
+        return result
+
+    def disconnect() -> None:
+        done.append("disconnect")
+        host.connected = False
+
+    def connect(show_errors: bool) -> None:
+        done.append("connect")
+        if done.count("connect") == 1:
+            host.memory.failure = "not reached: no route"
+            return
+        host.connected = True
+        host.connector.client = None
+
+    vars(host).update(disconnect=disconnect, connect=connect)
+    looks: list[Any] = []
+    questions.follow_load(host, item, looks.append, interval=0.0, count=4)
+    texts = [str(look) if isinstance(look, HostError) else "load" for look in looks]
+    lost = "sparkwright-load: the connection is lost (gone)"
+    assert texts == ["load", lost, "not reached: no route", "load"]
+    assert done[-1] == "connect"
+    assert host.memory.failure is None
+
+
+def test_a_host_whose_last_look_is_silent_has_not_answered() -> None:
+    host, item = _single(load=OSError("gone"))
+    with pytest.raises(HostError, match="gone"):
+        questions.follow_load(host, item, lambda _: None, interval=0.0, count=1)
+
+
+OPENCLAW = Secret("sk-the-key-of-openclaw-0123456789")
+PLACE = "/opt/sparkwright/gateway/keys.map"
+
+
+def _keyed(services: Any = BEHIND) -> tuple[Any, HostRun]:
+    """A host with a named key."""
+    host = spark(lock=LockAnswer(held=True), keys=[])
+    item = host_run(host, services)
+    return host, replace(item, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
+
+
+def test_a_host_gets_hashes_and_not_in_a_command() -> None:
+    host, item = _keyed()
+    questions.renewed_keys(host, item)
+    assert host.programs == ["lock", "keys"]
+    request = host.request("keys")
+    assert request["place"] == PLACE
+    assert f"{key_hash(OPENCLAW)} openclaw" in request["text"].splitlines()
+    assert request["proxy"]["files"] == {}
+    asked = host.asked[-1]
+    assert asked.hidden
+    for key in (KEY, OPENCLAW, ENGINE):
+        assert key.value not in f"{asked.text}{asked.arguments}{request}"
+    # Looking takes no lock, and sends nothing.
+    host, item = _keyed()
+    questions.known_keys(host, item)
+    assert (host.programs, host.request("keys")["text"]) == (["keys"], None)
+
+
+def test_keys_do_not_change_under_another_run() -> None:
+    host, item = _keyed()
+    host.answers["lock"] = HostError("ann@laptop is at work on this host")
+    with pytest.raises(HostError, match="at work"):
+        questions.renewed_keys(host, item)
+    assert "keys" not in host.programs
+
+
+def test_a_host_without_a_proxy_is_asked_nothing() -> None:
+    host, item = _keyed(SPARK)
+    item = replace(item, proxies=None)
+    assert questions.renewed_keys(host, item) == ()
+    assert host.asked == []

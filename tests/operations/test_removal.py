@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from sparkwright.host.bootstrap.prepare import RECORD
-from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest, Item
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.removal import RemovalAnswer
@@ -23,8 +22,6 @@ MODELS = "/opt/models"
 ASKED = ObservationRequest(
     directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"), files=(RECORD, FABRIC)
 )
-RECORDED = {RECORD: {"sha256": "0", "mode": 0o600}}
-UNDONE = UndoAnswer(("package docker.io",), ("driver: the driver stays",))
 DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
 
 

@@ -38,14 +38,14 @@ def ends(result: str = "good", *reasons: str, **journal: Any) -> Any:
     """The switch that is asked for has ended like that."""
 
     def answer(request: Any) -> dict[str, JobStatus]:
-        name = _request(request)["id"]
+        name = request_of(request)["id"]
         switch_journal = SwitchJournal(name, "ended", result, reasons, 2.5, **journal)
         return {UNIT: JobStatus(False, result != "good", as_json(switch_journal))}
 
     return answer
 
 
-def _request(asked: Any) -> Any:
+def request_of(asked: Any) -> Any:
     (job,) = asked["start"]
     return json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
 
@@ -68,7 +68,7 @@ def test_what_is_not_as_desired_is_what_would_be_done(
     assert host.programs == ["lock", "jobs"]
     assert ran.memory.changes == [f"service qwen36: {message}"]
     assert ran.memory.stale
-    (item,) = _request(host.request("jobs"))["services"]
+    (item,) = request_of(host.request("jobs"))["services"]
     asked = (item["service"]["release"], item["restart"], ", ".join(item["why"]))
     assert asked == (NOW, restart, message)
 
@@ -91,10 +91,10 @@ def test_the_whole_request_of_a_switch() -> None:
     assert (job["unit"], job["urgent"]) == (UNIT, True)
     assert "SuccessExitStatus=3 4" in job["properties"]
     assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in job["files"]
-    request = decode(SwitchRequest, _request(asked))
+    request = decode(SwitchRequest, request_of(asked))
     assert f"--unit={UNIT}" in request.settle
     assert request.settle[request.settle.index("--") + 1 :] == tuple(job["argv"])
-    document = _request(asked)
+    document = request_of(asked)
     assert document["unmanaged"] == ["old-vllm no"]
     assert document["proxies"] is None
     (service,) = request.services
@@ -119,15 +119,7 @@ def test_the_whole_request_of_a_switch() -> None:
     assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
 
 
-@pytest.mark.parametrize(
-    ("settings", "service", "wished"),
-    [
-        ({}, {}, True),
-        ({"second_boot": False}, {}, False),
-        ({}, {"boot_caches": False}, False),  # the next start would compile again
-        ({}, {"hardening": "strict"}, False),
-    ],
-)
+@cases("settings", "service", "wished")
 def test_a_second_start_needs_what_the_first_compiled(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
 ) -> None:
@@ -155,7 +147,7 @@ def test_a_switch_is_followed_step_by_step() -> None:
 
     def answer(asked: Any) -> dict[str, JobStatus]:
         if asked["start"]:
-            request.update(_request(asked))
+            request.update(request_of(asked))
         if steps:
             return {UNIT: JobStatus(True, False, {"id": request["id"], "step": steps.pop(0)})}
         ended = SwitchJournal(request["id"], "ended", "good")
@@ -177,7 +169,7 @@ def test_a_boot_is_followed_phase_by_phase() -> None:
 
     def answer(asked: Any) -> dict[str, JobStatus]:
         if asked["start"]:
-            request.update(_request(asked))
+            request.update(request_of(asked))
         journal = SwitchJournal(request["id"], "ended", "good")
         if phases:
             journal = SwitchJournal(request["id"], "proving", phases=phases.pop(0))

@@ -1,14 +1,22 @@
-"""Smoke tests: what is asked of whom, and what a failure says."""
+"""Smoke tests: what is asked of whom, what a failure says, and what a service answers a neighbour
+without the key."""
 
+import pytest
+
+from sparkwright.checks.smoke.outside import Entrance
 from sparkwright.checks.smoke.result import Smoke
+from sparkwright.findings.finding import Finding
+from sparkwright.host.firewall import Firewall
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.operations import smoke
-from tests.operations.harness import as_json, fake, run
+from tests.host.serving import free_port
+from tests.operations.harness import Said, as_json, fake, run
 from tests.unit.builders import probe
+from tests.unit.security.test_outside import HERE, server
 
 CHAT, CODE = (
-    SmokeRequest(name, f"{name}.service", "127.0.0.1", port, "/s", ("m",), boot, 10)
+    SmokeRequest(name, f"{name}.service", HERE, port, "/s", ("m",), boot, 10)
     for name, port, boot in (("chat", 8000, 900), ("code", 8001, 60))
 )
 WELL = SmokeAnswer((CheckResult("health", True, 0.5),))
@@ -53,3 +61,90 @@ def test_a_bad_answer_fails_the_host_with_the_services_last_lines() -> None:
     # It changes nothing, and takes no lock for it.
     assert (host.programs, ran.memory.changes) == (["check"], [])
     assert smokes["code"].failures == ("key: answered without a key",)
+
+
+@pytest.fixture(autouse=True)
+def connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine reaches the host by itself."""
+    monkeypatch.setattr(smoke, "_address", lambda _: HERE)
+
+
+@pytest.mark.parametrize("answers", [{"/invocations": 200}, {}])
+def test_an_open_route_fails_the_host_and_one_that_refuses_passes(answers: dict[str, int]) -> None:
+    smokes: dict[str, Smoke] = {}
+    host = fake(probe(), check={"chat": WELL})
+    with server(answers) as (port, _):
+        ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
+                  judged=smokes.__setitem__, execute=True)  # fmt: skip
+    arguments = "POST /invocations answers HTTP 200 without the key"
+    assert (ran.well, arguments in str(ran.memory.failure)) == (not answers, bool(answers))
+    assert (ran.memory.failure is None, len(ran.commands)) == (not answers, len(answers))
+    assert (smokes["chat"].passed, smokes["chat"].total) == (1 if answers else 2, 2)
+    assert host.programs == ["check"]  # one remote execution, as before
+
+
+def test_a_load_balancer_alone_is_asked_too() -> None:
+    host = fake(probe())
+    with server({}, others=200) as (port, _):
+        ran = run(host, smoke.answers, (), entrances=[Entrance("load balancer q", "*", port)],
+                  execute=True)  # fmt: skip
+    assert (ran.memory.failure or "").startswith("load balancer q fails its smoke test: outside: ")
+    assert host.programs == []
+
+
+@pytest.mark.parametrize("connection", [None, ("127.0.0.1", "127.0.0.1")])
+def test_a_controller_behind_a_jump_host_or_tunnel_says_so(
+    monkeypatch: pytest.MonkeyPatch, connection: tuple[str, str] | None
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(smoke, "addresses", lambda _: connection)
+    host = fake(probe(), check={"chat": WELL})
+    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", 1)], execute=True)
+    assert ran.memory.failure is None
+    assert host.lines == [
+        "chat was not asked from outside: this machine reaches the host through a tunnel or another"
+        " host"
+    ]
+
+
+UFW = "Status: active\nDefault: deny (incoming), allow (outgoing), deny (routed)\n"
+
+
+def test_a_port_that_answers_on_its_host_alone_is_told_with_what_opens_it() -> None:
+    port = free_port()
+    findings: list[Finding] = []
+    seen = Firewall(ufw=UFW, interface="lo", network="127.0.0.0/8")
+    host = fake(probe(), check={"chat": WELL}, firewall=seen)
+    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
+              needed=[18650], noticed=findings.append, execute=True)  # fmt: skip
+    assert ran.memory.failure is None
+    assert host.programs == ["check", "firewall"]
+    ports = ",".join(map(str, sorted((port, 18650))))
+    command = f"sudo ufw allow proto tcp from 127.0.0.0/8 to any port {ports}"
+    assert [item.remedy for item in findings] == [command]
+    assert any(command in line for line in host.lines)
+
+
+def test_a_firewall_that_cant_be_read_fails_nothing() -> None:
+    host = fake(probe(), check={"chat": WELL}, firewall=Said(err="no", ok=False))
+    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", free_port())],
+              execute=True)  # fmt: skip
+    assert ran.memory.failure is None
+    assert any("its firewall can't be read" in line for line in host.lines)
+
+
+@pytest.mark.parametrize(
+    ("came", "bind", "asked"),
+    [("::1", "*", HERE), ("::1", "0.0.0.0", HERE), ("::1", "::", "::1"), ("::1", "::1", "::1")],
+)
+def test_a_host_that_was_reached_by_ipv6_is_asked_where_it_listens(
+    monkeypatch: pytest.MonkeyPatch, came: str, bind: str, asked: str
+) -> None:
+    monkeypatch.setattr(smoke, "_address", lambda _: came)
+    monkeypatch.setattr(smoke, "addresses", lambda _: (came, came))
+    seen = probe(addresses={"lo": [HERE, came], "eth0": ["10.0.0.1"]})
+    port = free_port()
+    host = fake(seen, check={"chat": WELL}, firewall=Firewall())
+    entrance = Entrance("chat", bind, port)
+    run(host, smoke.answers, (CHAT,), entrances=[entrance], execute=True)
+    assert any(f"{asked}:{port} does not answer here" in line for line in host.lines)

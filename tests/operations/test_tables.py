@@ -10,27 +10,22 @@ import yaml
 from sparkwright import operations
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host.fetch.request import ImageBuild
-from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
-from sparkwright.operations import files, gpu, images, live, models, proxies, runtime, watch
-from sparkwright.resolve.runtime import Runtime
-from tests.operations.harness import Case, check, fake, run
+from sparkwright.operations import files, gpu, images, models, proxies, watch
+from tests.operations.harness import Case, check, ended, fake, run
 from tests.operations.sites import BEHIND, host_run, proxied, spark, written
 from tests.tables import merged
 from tests.unit.builders import COMMIT, PLATFORM, plan, probe, wanted
+
+pytestmark = pytest.mark.usefixtures("libraries")
 
 FOLDER = Path(__file__).parent
 MODEL, IMAGE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}", "ghcr.io/me/vllm:sha256-abab"
 CHANGES: dict[str, Any] = yaml.safe_load((FOLDER / "changes.yaml").read_text())
 CHECKS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "checks.yaml").read_text())
-
-
-def _ends(request: Any) -> dict[str, JobStatus]:
-    """Every job that is watched has ended well."""
-    return {job["unit"]: JobStatus(False, False) for job in request["watch"]}
 
 
 DESIRED = wanted(plan())
@@ -61,7 +56,7 @@ VALUES: dict[str, Any] = {
     ],
     "$NO_PROXY_REQUEST": proxies.request_of(None, {}),
     "$PROXY_IN_PLACE": proxied(PROXIED),
-    "$ENDS": _ends,
+    "$ENDS": ended,
     "$PLATFORMS": {"arm64": PLATFORM},
     "$BUILD": lambda: ImageBuild("base", {}),
     "$PROVED": ProofRequest(models=(ModelAt(MODEL, COMMIT),), images=(IMAGE,)),
@@ -89,15 +84,6 @@ def _read(value: Any) -> Any:
 def _operation(name: str) -> Any:
     module, _, function = name.rpartition(".")
     return getattr(import_module(f"sparkwright.operations.{module}"), function)
-
-
-@pytest.fixture(autouse=True)
-def _libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch program's libraries, without PyPI; no terminal."""
-    archive = tmp_path / "libraries.tar.gz"
-    archive.write_bytes(b"libraries")
-    monkeypatch.setattr(runtime, "build_runtime", lambda *_: Runtime(archive, "f" * 64))
-    monkeypatch.setattr(live.LIVE, "on", False)
 
 
 @pytest.mark.parametrize(
@@ -154,30 +140,23 @@ def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
     ]  # fmt: skip
 
 
-def test_a_known_message_of_docker_comes_with_what_cures_it() -> None:
-    text = 'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
-    ran = run(
-        fake(probe(), proof=[text]),
-        gpu.seen_in_containers,
-        execute=True,
-        images=["vllm:a", "vllm:b"],
-    )
-    assert (ran.memory.failure or "").startswith(f"{text} (Docker has no driver for GPUs")
-    assert "sudo apt install nvidia-container-toolkit" in (ran.memory.failure or "")
+NO_DRIVER = (
+    'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
+)
 
 
-def test_a_gpu_that_no_container_sees_fails_the_host_with_its_words() -> None:
-    host = fake(probe(), proof=["vllm:a: no GPU: run this", "vllm:b: hangs"])
+@pytest.mark.parametrize(
+    ("proof", "failure"),
+    [
+        (["vllm:a: no GPU: run this", "vllm:b: hangs"], "vllm:a: no GPU: run this; vllm:b: hangs"),
+        ([NO_DRIVER], f"{NO_DRIVER} (Docker has no driver for GPUs: nvidia-container-toolkit"),
+    ],
+)  # fmt: skip
+def test_a_gpu_that_no_container_sees_fails_the_host(proof: list[str], failure: str) -> None:
+    host = fake(probe(), proof=proof)
     ran = run(host, gpu.seen_in_containers, execute=True, images=["vllm:a", "vllm:b"])
     assert not ran.well
-    assert ran.memory.failure == "vllm:a: no GPU: run this; vllm:b: hangs"
-    assert ran.memory.changes == []
-    assert not ran.memory.stale
-
-
-def test_a_fresh_host_gets_all_of_the_watch_in_one_execution() -> None:
-    host = fake(probe(), VALUES["$WATCH_REQUEST"], install=["installed the watch"])
-    ran = run(host, watch.installed, WATCH, execute=True)
-    assert host.programs == ["lock", "install"]
-    assert ran.memory.changes == ["installed the watch"]
-    assert ran.memory.stale
+    assert str(ran.memory.failure).startswith(failure)
+    cure = "sudo apt install nvidia-container-toolkit"
+    assert (cure in str(ran.memory.failure)) == (proof == [NO_DRIVER])
+    assert (ran.memory.changes, ran.memory.stale) == ([], False)

@@ -29,6 +29,7 @@ class Budget:
         kv: what is left of it for the KV cache.
         context: what one sequence of the full length takes of that.
         length: tokens of that sequence; None or 0 where the engine takes what fits.
+        offload: RAM for an offloaded KV cache.
     """
 
     share: float | None
@@ -37,6 +38,7 @@ class Budget:
     kv: float | None
     context: float | None
     length: int | None
+    offload: float
 
 
 def budget(context: Context) -> Budget:
@@ -47,10 +49,12 @@ def budget(context: Context) -> Budget:
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
     placed = {} if context.unified else context.effective
     weights = context.engine.weights_gib(context.body, placed)
+    known, named = context.plan.resolved, context.service.adapters.values()
+    adapters = sum(known[adapter.key].size for adapter in named if known) / GIB
     drafter = ((context.drafter.size_gib or 0.0) if context.drafter else 0.0) / parts
     length = context.body.context if limits.context is None else limits.context
     cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None
-    sequence, weights = cache and cache / parts / GIB, weights and weights / parts
+    sequence, weights = cache and cache / parts / GIB, weights and (weights + adapters) / parts
     needed, kv = (weights or 0.0) + drafter + context.engine.overhead_gib, None
     needed += context.engine.ram_gib(context.effective) if context.unified else 0.0
     sequences = limits.cache / length if limits.cache and length else limits.sequences or 1
@@ -58,7 +62,7 @@ def budget(context: Context) -> Budget:
     if limits.share is not None:
         share = pool and pool * limits.share
         kv = share - needed if share is not None and weights is not None else None
-    return Budget(share, weights, drafter, kv, sequence, length)
+    return Budget(share, weights, drafter, kv, sequence, length, context.service.offload_ram_gib)
 
 
 def budgets(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> dict[str, Budget]:
@@ -74,7 +78,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
         return  # reported once per host
     parts = []
     every = budgets(context.plan, context.catalog, context.hardware)
-    shares = {name: own.share or 0.0 for name, own in every.items()}
+    shares = {name: (own.share or 0.0) + own.offload for name, own in every.items()}
     for service in context.plan.services:
         turns = service.settings.exclusive
         group = f" ({turns}: one at a time)" if turns else ""

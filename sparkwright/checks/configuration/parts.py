@@ -50,6 +50,8 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
         parts.append(Part("#", f"{name} weights", weights))
         rest = max(0.0, (own.share or 0) - weights)
         parts.append(Part("=", f"{name} KV cache and engine", rest))
+        if hardware.unified and own.offload:
+            parts.append(Part("-", f"{name} offloaded KV cache", own.offload))
     parts += [Part("+", name, size) for name, size in plan.settings.sidecars.items()]
     if hardware.unified:
         parts.append(Part("o", "system", SYSTEM_GIB))

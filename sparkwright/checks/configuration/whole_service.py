@@ -9,6 +9,8 @@ from sparkwright.config.settings import THINKING_TOKENS, is_loopback
 from sparkwright.engines.allowlist import LeftOut
 from sparkwright.engines.arguments import mapping
 from sparkwright.findings.check import Symptom, check
+from sparkwright.resolve.adapters import Lora
+from sparkwright.text.sizes import GIB
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.
 _SECRETS = {
@@ -77,6 +79,41 @@ def _secrets(context: Context) -> Iterator[Symptom]:
             yield Symptom(name=name, setting=setting)
 
 
+@check("adapters")
+def _adapters(context: Context) -> Iterator[Symptom]:
+    service, resolved = context.service, context.plan.resolved
+    most = context.number("max_lora_rank") or 0
+    size = service.body.key in resolved and resolved[service.body.key].hidden_size
+    for name, adapter in service.adapters.items():
+        model = resolved.get(adapter.key)  # judged once more when the lock's files are known
+        lora = (model and model.lora) or Lora()
+        base = (lora.base or "").rpartition("/")[2].lower()
+        cases = {
+            "engine": "lora_modules" not in context.arguments,
+            "no-configuration": model and not model.lora, "kind": lora.kind != "LORA",
+            "pickle": not lora.rank, "rank": lora.rank > most,
+            "size": size and lora.hidden_size and size != lora.hidden_size,
+            "base": base not in service.body.repository.lower(),
+        }  # fmt: skip
+        known = cases if model else ("engine",)
+        for case in [case for case in known if cases[case]][:1]:
+            yield Symptom("adapters", case, name=name, adapter=adapter, lora=lora, most=most,
+                          body=service.body, size=size, engine=context.engine)  # fmt: skip
+
+
+@check("kv-offload")
+def _offload(context: Context) -> Iterator[Symptom]:
+    if offload := context.service.kv_offload:
+        added = context.engine.additions(context.version, {}, 0, offload)
+        written = (context.engine.kv_bytes(context.body, context.effective, 1) or 0) * 1e6 / GIB
+        case = "disk" if offload.disk else ""
+        if any(context.arguments.get(name) != value for name, value in added.items()):
+            case = "twice"
+        elif not added or (offload.disk and context.service.rank):
+            case = "unable"
+        yield Symptom("kv-offload", case, offload=offload, written=written, context=context)
+
+
 @check("mounts")
 def _mounts(context: Context) -> Iterator[Symptom]:
     service = context.service
@@ -90,7 +127,7 @@ def _mounts(context: Context) -> Iterator[Symptom]:
 
 @check("one-served-name")
 def _one_name(context: Context) -> Iterator[Symptom]:
-    names = context.service.served_names
+    names = [n for n in context.service.served_names if n not in context.service.adapters]
     if len(names) > 1 and (context.image.variables is not None or context.engine.one_name):
         case = "engine" if context.engine.one_name else ""
         yield Symptom("one-served-name", case, count=len(names), first=names[0])
@@ -161,6 +198,8 @@ def _imported_setting(context: Context) -> Iterator[Symptom]:
     # An import keeps trust_remote_code where it is asked to; `remote-code` judges it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
     kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
+    files = [file.at for file in recipe.files]
+    allowed |= {name for name, value in recipe.arguments.items() if value in files}
     for name, value in (recipe.arguments if imported else {}).items():
         kept("arguments", name, mapping(value) or value, allowed, left_out)
     for name, text in (recipe.environment if imported else {}).items():

@@ -38,7 +38,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     services, total = host.plan.services, host.observed.memory.total / GIB
     if not services:
         return
-    needs = {service.name: service.recipe.needs.memory_gib for service in services}
+    needs = {own.name: own.recipe.needs.memory_gib + own.offload_ram_gib for own in services}
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)
@@ -143,7 +143,14 @@ def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
     store = (observed.docker and observed.docker.store) or "Docker's root"
+    caches = [
+        (f"the KV cache under {path}", disk, int(own.kv_offload.gib * GIB))
+        for own in host.plan.services
+        if own.kv_offload and (path := own.offload_directory)
+        if (disk := observed.disks.get(path)) and not disk.exists
+    ]
     return [
+        *caches,
         (f"weights under {models}", observed.disks.get(models), weights),
         (f"the image's parts under {services}", observed.disks.get(services), pulled),
         (f"the image under {store}", observed.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),

@@ -1,29 +1,17 @@
 """llama.cpp's ``llama-server``, which serves GGUF files, as an engine of sparkwright."""
 
-from pathlib import Path
-
-from sparkwright.engines.allowlist import Allowlist
-from sparkwright.engines.engine import Engine, Probes, Routes
+from sparkwright.engines.engine import Engine, from_data
 from sparkwright.engines.llamacpp import arguments, command, derive, limits, memory, model_checks
 from sparkwright.engines.llamacpp.arguments import DATA
-from sparkwright.text.shipped_yaml import beside
 
 ENGINE = Engine(
+    **from_data(__file__, DATA),
     name="llamacpp",
     title="llama.cpp",
     program="llama-server",
     key_variable="LLAMA_API_KEY",
-    routes=Routes.of(DATA["routes"]),
-    caches=DATA["caches"],
-    parallel={},
-    metrics=DATA["metrics"],
-    graphs=DATA["graphs"],
     checks=(arguments, memory, model_checks),
-    check_texts=Path(__file__).with_name("checks.yaml"),
-    allowlist=Allowlist(**beside(__file__, "allowlist.yaml")),
     stock_image="llamacpp",
-    probes=Probes(**DATA["probes"]),
-    limit_names=DATA["limits"],
     overhead_gib=memory.OVERHEAD_GIB,
     ram_gib=memory.prompts_gib,
     compiles=False,

@@ -4,13 +4,16 @@ An image is driven by ``vllm serve`` arguments, or by variables that its own ent
 arguments from. Settings and rules always speak of arguments; only here they become variables.
 """
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.catalog.entries import KvOffload
 from sparkwright.engines.command_line import argument_words, media_words
 from sparkwright.engines.engine import Command, Launch, Rank
+from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.findings.user_error import Fault
 
@@ -21,6 +24,8 @@ _EXECUTOR = "distributed_executor_backend"
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 11, 0)
+#: The first version that offloads to a disk (vllm/v1/kv_offload/tiering/fs).
+_HAS_TIERS = (0, 22, 0)
 
 
 def command(launch: Launch) -> Command:
@@ -48,6 +53,24 @@ def command(launch: Launch) -> Command:
         # A recipe's own address would be the same for all ranks.
         environment["VLLM_HOST_IP"] = launch.rank.address
     return Command(arguments, environment)
+
+
+def additions(
+    version: str | None, adapters: Mapping[str, str], rank: int, offload: KvOffload | None
+) -> dict[str, ArgumentValue]:
+    """Arguments for adapters and for an offloaded KV cache; none for what a version lacks."""
+    added: dict[str, ArgumentValue] = {}
+    if adapters:
+        added |= {"enable_lora": True, "max_loras": len(adapters)}
+        added["lora_modules"] = [f"{name}={path}" for name, path in adapters.items()]
+        ranks: list[int] = DATA["max_lora_ranks"]
+        fitting = [each for each in ranks if each >= rank] or ranks[-1:]
+        added |= {"max_lora_rank": fitting[0]} if rank else {}
+    if offload and not offload.disk:
+        added["kv_offloading_size"] = offload.gib
+    elif offload and release(version or "") >= _HAS_TIERS:
+        added["kv_transfer_config"] = json.dumps(DATA["offload_to_disk"])
+    return added
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:

@@ -83,13 +83,13 @@ def _measured(bench: Bench) -> MeasuredService:
 
 
 def _weighed(bench: Bench) -> Iterator[Weighed]:
-    causes = [f"Perhaps {cause.what}. Look: {cause.look}." for cause, _ in likely(bench)[:2]]
+    causes = [f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:2]]
     details = (*causes, *[f"{finding}." for finding in findings(bench)][:2])
     result = bench.result
     base = Weighed(Weight.SLOW, (result.host,), result.service, "", seen=result.when)
     if bench.errors:
         failed = f"{count(bench.errors, 'request')} failed while it was measured"
-        yield replace(base, weight=Weight.WRONG, what=failed)
+        yield replace(base, weight=Weight.WRONG, problem=failed)
     if bench.regressions:
         # Findings against the past come first, in the order of the measures.
         name = next(findings(bench)).worst.measure
@@ -104,10 +104,10 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         )
         others = ", ".join(since[1:]).replace(" -> ", " → ")
         details = (*([f"Changed with it: {others}."] if others else ()), *details)
-        yield replace(base, what=meaning, low=share, high=share, began=began, more=details)
+        yield replace(base, problem=meaning, low=share, high=share, began=began, more=details)
     elif worse := bench.count("worse"):
         text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
-        yield replace(base, weight=Weight.BELOW_CARD, what=text, more=details)
+        yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=details)
 
 
 def _lines(bench: Bench) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _lines(bench: Bench) -> Iterator[str]:
     if bench.errors:
         yield f"{name}: {count(bench.errors, 'request')} failed"
     for cause, _ in likely(bench)[: 0 if bench.well else _CAUSES]:
-        yield f"    perhaps {cause.what}"
+        yield f"    perhaps {cause.explanation}"
         yield f"    -> {cause.look}"
 
 

@@ -18,14 +18,14 @@ class Measure:
     """A line of the table.
 
     Attributes:
-        what: ping, ib_write_bw or all-gather.
+        test: ping, ib_write_bw or all-gather.
         where: hosts and device.
         value: what was measured, with its unit in ``unit``; None where it was not.
         published: what others measured.
         output: why it failed or was skipped.
     """
 
-    what: str
+    test: str
     where: str
     verdict: str
     value: float | None = None
@@ -39,7 +39,7 @@ class Measure:
         form = "g" if self.unit == "bytes" else ".1f"
         value = f"{self.value:{form}} {self.unit}" if self.value is not None else "-"
         published = f"{self.published} {self.unit}".strip() if self.published else "-"
-        return self.what, self.where or "-", self.verdict, value, published, self.output
+        return self.test, self.where or "-", self.verdict, value, published, self.output
 
 
 @dataclass(frozen=True)

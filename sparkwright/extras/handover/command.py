@@ -41,7 +41,7 @@ def command(hosts: Selection, directory: Path, form: str, as_json: bool) -> None
         Problems(stopping(planned)).stop()
     resolution = pinned(planned)
     # Everything is rendered before anything is written: a mistake leaves no half of a fleet.
-    texts: dict[Path, str] = {}
+    texts: dict[Path, str | bytes] = {}
     needs: list[str] = []
     for name, host in planned.items():
         key = shown(host.plan.settings.api_key_source)
@@ -50,13 +50,21 @@ def command(hosts: Selection, directory: Path, form: str, as_json: bool) -> None
                 rendered = render_service(host.plan, service, resolution)
                 texts[directory / f"{name}{rendered.directory}/compose.yaml"] = rendered.compose
                 texts[directory / f"{name}{rendered.unit_path}"] = rendered.unit_text
+                folder = directory / f"{name}{rendered.directory}/files"
+                texts |= {folder / each.name: each.content for each in service.files}
             else:
                 handed = handover(form, host.plan, service, resolution)
                 texts |= {directory / name / path: text for path, text in handed.files.items()}
                 # On no command line: printf is the shell's.
                 variable = engine(service.engine).key_variable
-                line = f"printf '{variable}=%s\\n' \"{key}\""
-                needs.append(f"{name}: {service.name} needs: {line} | {handed.secret}")
+                lines = {"": f"printf '{variable}=%s\\n' \"{key}\""}
+                for secret in service.settings.secrets:
+                    value = shown(secret.source) if secret.source else f"${secret.variable}"
+                    lines[secret.name] = f'printf %s "{value}"'
+                needs += [
+                    f"{name}: {service.name} needs: {lines[secret]} | {command}"
+                    for secret, command in handed.secrets.items()
+                ]
     for path, text in texts.items():
         write(path, text)
     if as_json:

@@ -31,12 +31,12 @@ class Handover:
     """A service of a host for another tool.
 
     Attributes:
-        files: texts by their path below the host's directory.
-        secret: the command that makes the key's secret of standard input.
+        files: contents by their path below the host's directory.
+        secrets: secret's name -> the command that makes it of standard input; the key's is empty.
     """
 
-    files: dict[str, str]
-    secret: str
+    files: dict[str, str | bytes]
+    secrets: dict[str, str]
 
 
 def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Handover:
@@ -66,12 +66,16 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
         "shm_gib": math.ceil(context["shm_gib"] or SHM_GIB),
         "secrets_mount": SECRETS_MOUNT,
         "key_name": PurePosixPath(SECRETS_MOUNT).name,
+        "secrets_made": [
+            {"name": secret.name, "object": _object_name(f"{name}-{plan.host}-{secret.name}")}
+            for secret in service.settings.secrets
+        ],
     }
     return Handover(*FORMATS[form](plan.host, context))
 
 
-def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
-    """The file of manifests, and the command that makes the key's Secret of standard input.
+def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str | bytes], dict[str, str]]:
+    """The file of manifests, and the commands that make Secrets of standard input.
 
     Raises:
         UserError: for a host whose name no node can have.
@@ -83,11 +87,19 @@ def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]
     name = _object_name(f"{context['name']}-{host}")
     labels = {"app.kubernetes.io/name": service.engine, "app.kubernetes.io/instance": name}
     text = template("handover/kubernetes.yaml.j2").render(
-        context, name=name, labels=labels, node=node, gpus=len(service.gpus) or limits.gpus
+        context,
+        name=name,
+        files_name=f"{name[: _LONGEST - 6]}-files",
+        labels=labels,
+        node=node,
+        gpus=len(service.gpus) or limits.gpus,
     )
-    key = context["key_name"]
-    command = f"kubectl create secret generic {name} --from-file={key}=/dev/stdin"
-    return {f"{context['name']}.yaml": text}, command
+    made = {"": (name, context["key_name"])}
+    made |= {each["name"]: (each["object"], each["name"]) for each in context["secrets_made"]}
+    return {f"{context['name']}.yaml": text}, {
+        secret: f"kubectl create secret generic {named} --from-file={key}=/dev/stdin"
+        for secret, (named, key) in made.items()
+    }
 
 
 def _object_name(whole: str) -> str:
@@ -98,9 +110,9 @@ def _object_name(whole: str) -> str:
     return f"{plain[: _LONGEST - 9].strip('-')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
-def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
-    """The container and its network; and the command that makes the key's
-    secret of standard input.
+def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str | bytes], dict[str, str]]:
+    """The container, its network and its files; and the commands that make secrets of standard
+    input.
 
     A quadlet is read twice: by Podman's generator, which takes words apart, and by systemd, which
     the generator hands them to as a command line, where ``%`` begins a specifier and ``$`` a
@@ -131,13 +143,15 @@ def quadlet(host: str, context: dict[str, Any]) -> tuple[dict[str, str], str]:
         return _literal(text)
 
     health = shlex.join(["python3", "-c", _ASK, f"http://127.0.0.1:{service.port}/health"])
-    files = {
+    files: dict[str, str | bytes] = {
         f"{_FOLDER}/{name}.{kind}": template(f"handover/llm.{kind}.j2").render(
             context, word=word, line=line, health=health
         )
         for kind in ("container", "network")
     }
-    return files, f"sudo podman secret create {name} -"
+    files |= {f"etc/{name}/{each.name}": each.content for each in service.files}
+    made = {"": name} | {each["name"]: each["object"] for each in context["secrets_made"]}
+    return files, {key: f"sudo podman secret create {named} -" for key, named in made.items()}
 
 
 def _literal(text: str) -> str:

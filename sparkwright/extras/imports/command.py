@@ -1,6 +1,7 @@
 """``sparkwright import``: recipes of other projects into the site's own catalog."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sparkwright.config.places import catalogs
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.files import write
 from sparkwright.extras.imports.formats import FORMATS, import_texts
-from sparkwright.extras.imports.sources import allowed_names, chosen, texts_of
+from sparkwright.extras.imports.sources import allowed_names, chosen, mod_of, texts_of, tree_of
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.render import count, text
 from sparkwright.findings.user_error import Problems, refusal
@@ -39,8 +40,9 @@ DOCUMENT = list[Finding]
 )  # fmt: skip
 @click.option(
     "--allow-remote-code", "remote_code", is_flag=True,
-    help="Keep trust_remote_code: it runs Python files of the model's repository.",
+    help="Keep trust_remote_code (Python files of the model's repository), and mods with code.",
 )  # fmt: skip
+@click.option("--mods", metavar="SOURCE", help="Registry of the mods that SOURCE itself lacks.")
 @click.option(
     "--cluster", is_flag=True,
     help="Spread what needs several GPUs over the hosts of a cluster, one on each.",
@@ -67,17 +69,19 @@ def command(
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
     RECIPES are the names of some of its recipes, and @NAME/RECIPE is short for one. The original
     is kept beside the new recipe, whose status is "unproven". Every key that could not be carried
-    over is named with the reason. Nothing of a recipe is run: no hook, no mod, no shell.
+    over is named with the reason. Nothing of a recipe is run: a mod is read as files and patches
+    where each of its lines is understood.
 
     Exit code 1 when a recipe could not be imported, or lost something that it needs: a mod, a
     plugin, a template, an argument that its image does not have.
     """
-    texts = texts_of(source, inventory)
+    trees = tuple(tree_of(name, inventory) for name in (source, options["mods"]) if name)
     if source.startswith("@") and "/" in source:
         recipes = (source.partition("/")[2], *recipes)
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
+    options["mods"] = partial(mod_of, trees=trees)
     wanted = Options(**options, allowed=allowed_names(inventory))
-    results = list(import_texts(chosen(texts, recipes), catalog, wanted))
+    results = list(import_texts(chosen(texts_of(trees[0]), recipes), catalog, wanted))
     if not results:
         raise refusal(source, "it has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:

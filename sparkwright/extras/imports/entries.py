@@ -1,12 +1,13 @@
 """A foreign recipe as entries of the catalog: recipe, models, and the image where it is new."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from sparkwright.catalog import Catalog, Model
 from sparkwright.catalog.gpus import GPUS, VRAM, unified
 from sparkwright.extras.imports.images import image_of
+from sparkwright.extras.imports.mods import FILES, read_mods
 from sparkwright.extras.imports.names import distinct, family, gguf, repository, slug
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.carried_over import ranks, settled, variables
@@ -37,7 +38,7 @@ class Imported:
         format: of its file.
         findings: what was left out or changed, and what it takes.
         name: of the new recipe.
-        original: the text that it was made from.
+        sources: path beside the recipe -> text: what it was made from, and files that it names.
     """
 
     source: str
@@ -45,7 +46,7 @@ class Imported:
     findings: tuple[Finding, ...]
     name: str = ""
     entries: Entries = field(default_factory=dict)
-    original: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
@@ -53,8 +54,8 @@ class Imported:
         return bool(self.entries) and all(finding.id != LEFT_OUT for finding in self.findings)
 
 
-def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Entries]:
-    """The name and the entries of a recipe.
+def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Imported:
+    """The entries of a recipe, whose format is the title.
 
     Raises:
         Refused: for a recipe that can't be one of ours.
@@ -73,22 +74,21 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
     config: Any = read.values.get("speculative_config")
     own = isinstance(config, dict) and config.get("model", named) != named
     revision = config.pop("revision", None) if own else None
-    arguments = settled(foreign, read.values, named, image.version, options)
+    mods = list(read_mods(foreign, options))
+    files = {file.at.removeprefix(FILES): file for mod in mods for file in mod.files}
+    placed = {key: files[str(v)].at for key, v in read.values.items() if str(v) in files}
+    options = replace(options, allowed=options.allowed | placed.keys())
+    arguments = settled(foreign, read.values | placed, named, image.version, options)
     made: Entries = {("image", image.name): image.entry} if image.entry else {}
     models = _Models(foreign, catalog, made)
     body = models.name(named, foreign.revision, "body", _abilities(arguments), file)
     mounted = {"model": body, "mount": f"/models/{body}"}
-    drafter = None
-    config = arguments.get("speculative_config")
-    if isinstance(config, dict) and isinstance(config.get("model"), str):
-        drafts = repository(str(config["model"]))
-        if drafts != named:
-            drafter = models.drafter(drafts, revision, named, body)
-        arguments["speculative_config"] = {**config, "model": (drafter or mounted)["mount"]}
-    if isinstance(named_drafter := arguments.get(foreign.engine.drafter), str):
-        drafts = repository(named_drafter)
-        drafter = models.drafter(drafts, None, named, body) if drafts != named else None
-        arguments[foreign.engine.drafter] = (drafter or mounted)["mount"]
+    drafter, config = None, arguments.get("speculative_config")
+    for holder, key in ((config, "model"), (arguments, foreign.engine.drafter)):
+        if isinstance(holder, dict) and isinstance(holder.get(key), str):
+            drafts = repository(holder[key])
+            drafter = models.drafter(drafts, revision, named, body) if drafts != named else None
+            holder[key] = (drafter or mounted)["mount"]
     name = _free(foreign, catalog, options)
     spread = ranks(foreign, arguments) if options.cluster else {}
     cap, spark = GPUS[options.gpu], unified(GPUS[options.gpu])
@@ -103,17 +103,21 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> tuple[str, Ent
         "environment": variables(foreign, image.version, options),
         "arguments": {name: fitting(value) for name, value in arguments.items()},
         "shm_gib": round(foreign.shm_gib or 0, 3), "memlock": foreign.memlock,
+        "files": [file.model_dump(exclude_defaults=True) for file in files.values()],
+        "patches": [step.model_dump(exclude_defaults=True) for mod in mods for step in mod.patches],
     }  # fmt: skip
-    for optional in ("drafter", "ranks", "shm_gib", "memlock"):
-        if not recipe[optional]:
-            del recipe[optional]
+    optional = ("drafter", "ranks", "shm_gib", "memlock", "files", "patches")
+    recipe = {key: value for key, value in recipe.items() if value or key not in optional}
     # For who reads the recipe a month later.
     recipe["notes"] = [
         *foreign.notes,
         *(line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)
           for finding in remarks.findings if finding.id in _KINDS),
     ]  # fmt: skip
-    return name, {**made, ("recipe", name): recipe}
+    sources = {f"{name}.original": text.text}
+    sources |= {path: content for mod in mods for path, content in mod.sources.items()}
+    made["recipe", name] = recipe
+    return Imported(remarks.source, title, tuple(remarks.findings), name, made, sources)
 
 
 def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:

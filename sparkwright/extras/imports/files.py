@@ -27,7 +27,7 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
         directory / f"{kind}s" / f"{name}.yaml": _text(imported, entry)
         for (kind, name), entry in imported.entries.items()
     }
-    texts[directory / "recipes" / f"{imported.name}.original"] = imported.original
+    texts |= {directory / "recipes" / path: text for path, text in imported.sources.items()}
     changed = {path: not _is_same(path, text) for path, text in texts.items()}
     # A model that another recipe brought gets what this one adds.
     kept = [path for path in texts

@@ -58,9 +58,10 @@ def _imported(
         return Imported(text.source, title, (recipe.finding(text.source),))
     remarks = recipe.remarks
     try:
-        name, entries = make(recipe, catalog, options)
-        for entry in entries.values():
+        imported = make(recipe, title, catalog, options)
+        for entry in imported.entries.values():
             validated(entry, remarks.source)
+        return imported
     except Refused as refused:
         findings = (*remarks.findings, refused.finding(remarks.source))
         return Imported(remarks.source, title, findings)
@@ -70,7 +71,6 @@ def _imported(
             replace(problem, id=REFUSED, reason=reason, remedy=remedy) for problem in error.findings
         )
         return Imported(remarks.source, title, findings)
-    return Imported(remarks.source, title, tuple(remarks.findings), name, entries, text.text)
 
 
 def _with(catalog: Catalog, imported: Imported) -> Catalog:

@@ -129,8 +129,5 @@ def _note_risks(
     if tag in _MOVING and not digest:
         note("moving-tag", "container", f"{tag} moves")
     if version is None:
-        note(
-            "unknown-version",
-            "container",
-            f"{shown}: nobody says which {foreign.engine.title} it holds",
-        )
+        observed = f"{shown}: nobody says which {foreign.engine.title} it holds"
+        note("unknown-version", "container", observed)

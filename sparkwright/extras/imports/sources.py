@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from sparkwright.config.inventory import HostInput, read_inventory, site_inventory
@@ -12,14 +13,14 @@ from sparkwright.findings.user_error import Problems, UserError, mistake, refusa
 from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_registry
 from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
-from sparkwright.resolve.recipe_registry import snapshot
+from sparkwright.resolve.recipe_registry import Snapshot, snapshot
 
 #: Files of a folder that are looked at.
 MOST_FILES = 2000
 
 
-def texts_of(source: str, inventory: Path | None) -> list[Text]:
-    """The recipes of a source: file, folder, address, or ``@NAME[/RECIPE]``.
+def tree_of(source: str, inventory: Path | None) -> Snapshot | Path:
+    """The files of a source: file, folder, address, or ``@NAME[/RECIPE]``.
 
     Raises:
         UserError: for what is not there.
@@ -30,12 +31,29 @@ def texts_of(source: str, inventory: Path | None) -> list[Text]:
             remedy = f'set registries = {{"{name}": "https://…"}} in group_data/all.py'
             remedy = suggest(name, list(registries)) if registries else remedy
             raise refusal(source, f"there is no registry {name!r}", remedy)
-        return _of_registry(*registries[name])
+        return snapshot(*registries[name])
     path = Path(source)
     bare = (path / "HEAD").is_file() and (path / "objects").is_dir()  # a repository
     if bare or "://" in source or "::" in source:
-        return _of_registry(str(path.resolve()) if bare else source)
-    return of_path(path)
+        return snapshot(str(path.resolve()) if bare else source)
+    return path
+
+
+def texts_of(tree: Snapshot | Path) -> list[Text]:
+    """The recipes among a source's files."""
+    return of_path(tree) if isinstance(tree, Path) else texts_of_registry(tree, tree.files())
+
+
+@cache
+def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
+    """Files of a mod's folder in the first registry that has it: name -> text, "\\0" for what is no
+    text; empty where no registry has it."""
+    for tree in (tree for tree in trees if isinstance(tree, Snapshot)):
+        plain, paths = set(tree.files()), [path.rpartition("/") for path in tree.files(every=True)]
+        folders = [at for at, _, file in paths if f"/{at}/{file}".endswith(f"/{name}/run.sh")]
+        if files := {file: f"{at}/{file}" for at, _, file in paths if [at] == folders}:
+            return {file: tree.read(at) if at in plain else "\0" for file, at in files.items()}
+    return {}
 
 
 def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
@@ -46,7 +64,7 @@ def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
             be had.
     """
     for name, registry in _pinned(_site(inventory)).items():
-        yield name, _of_registry(*registry)
+        yield name, texts_of(snapshot(*registry))
 
 
 def allowed_names(inventory: Path | None) -> frozenset[str]:
@@ -80,11 +98,6 @@ def _pinned(hosts: list[HostInput]) -> dict[str, tuple[str, str | None]]:
     locks = [lock.registries or {} for file in files if (lock := read_lock(Path(file)))]
     pins = {address: commit for lock in reversed(locks) for address, commit in lock.items()}
     return {name: (at, pins.get(at)) for name, at in named.items()}
-
-
-def _of_registry(address: str, commit: str | None = None) -> list[Text]:
-    registry = snapshot(address, commit)
-    return texts_of_registry(registry, registry.files())
 
 
 def of_path(path: Path) -> list[Text]:

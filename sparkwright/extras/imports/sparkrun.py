@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from sparkwright.engines import ENGINES
 from sparkwright.extras.imports.serve_command import Command, command, filled, formatted
 from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
-from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
@@ -55,9 +54,8 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
         remarks.note("published-image", "container", f"{recipe.container} is {image}")
     # It runs on one host as well as on two, unless it says that it needs them.
     alone = data.get("cluster_only") is not True and "min_nodes" not in data
-    yield replace(
-        recipe, container=image or recipe.container, may_be_one=recipe.may_be_one or alone
-    )
+    recipe.container, recipe.may_be_one = image or recipe.container, recipe.may_be_one or alone
+    yield recipe
 
 
 def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remarks) -> Foreign:
@@ -91,6 +89,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
         shm_gib=_gib(executor.get("shm_size")),
         memlock="memlock" in str(executor.get("ulimit") or ""),
         notes=[f"{key}: {line(about[key])}" for key in noted if about.get(key)],
+        mods=tuple(strings(data, "mods")),
     )
 
 

@@ -109,7 +109,7 @@ class SmokeRow:
 class Version:
     """A version of a component, and the hosts that have it."""
 
-    what: str
+    component: str
     value: str
     hosts: tuple[str, ...]
 

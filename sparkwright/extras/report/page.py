@@ -233,7 +233,7 @@ def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
     least to the most."""
 
     def kind(finding: Weighed) -> tuple[int, str, str]:
-        return finding.weight, finding.service or "", finding.what
+        return finding.weight, finding.service or "", finding.problem
 
     folded = []
     for _, group in groupby(sorted(findings, key=kind), key=kind):

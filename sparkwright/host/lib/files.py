@@ -31,16 +31,17 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     Raises:
         trusted.Exposed: another user may change a directory that it would lie in.
     """
+    data = text.encode("utf-8", "surrogateescape")  # bytes that are no text
     with trusted.directory(path.parent, make=parents) as folder:
         existing = _opened(path.name, folder)
         if existing is not None:
             with os.fdopen(existing, "rb") as file:
                 same = stat.S_IMODE(os.fstat(existing).st_mode) == mode
-                if same and file.read() == text.encode():
+                if same and file.read() == data:
                     return False
         temporary = _free(f".{path.name}.new", folder)
-        with os.fdopen(os.open(temporary, _NEW, 0o600, dir_fd=folder), "w") as file:
-            file.write(text)
+        with os.fdopen(os.open(temporary, _NEW, 0o600, dir_fd=folder), "wb") as file:
+            file.write(data)
             trusted.give(file.fileno(), mode)
             if durable:
                 file.flush()

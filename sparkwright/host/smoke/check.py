@@ -162,6 +162,13 @@ def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:
     return text[:60]
 
 
+def adapters(client: Client) -> str:
+    """A real generation by each adapter, under its own name."""
+    for name in client.request.adapters:
+        generate(Client(replace(client.request, served_names=(name,)), client.left()))
+    return ", ".join(client.request.adapters)
+
+
 def warm_up(client: Client) -> str:
     """A longer answer: the first ones compile kernels."""
     return generate(client, FORESEEABLE, 64)
@@ -269,6 +276,7 @@ def run(
     pools = request.embeddings or request.rerank
     plan += [("pooling", pooled)] if pools else [("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
+    plan += [("adapters", adapters)] if request.adapters else []
     if request.follower:
         plan = [("rank", joined)]
     elif request.speculates:

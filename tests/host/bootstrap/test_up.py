@@ -4,6 +4,7 @@ machine behind an SSH server of the test's own: nothing is changed here."""
 from pathlib import Path
 
 from sparkwright.config.skeleton import contents, write
+from tests.host.programs import program
 from tests.unit.bootstrap.ssh_server import PASSWORD, box, connection
 from tests.unit.builders import catalog, locked, plan
 from tests.unit.site_terminal import terminal
@@ -29,8 +30,7 @@ def test_from_a_password_to_everything_that_is_wrong_with_the_box(tmp_path: Path
     (site / "fleet.lock").write_text(locked(plan()))
     with box(tmp_path) as server:
         for name, text in {"sudo": _SUDO, "nvidia-smi": _GPU}.items():
-            (server.home / "bin" / name).write_text(text)
-            (server.home / "bin" / name).chmod(0o755)
+            program(server.home / "bin", name, text)
         config = connection(tmp_path, server.port)["ssh_config_file"]
         with (site / "group_data/all.py").open("a") as settings:
             settings.write(f"ssh_config_file = {config!r}\ndisk_headroom_gib = 1000000\n")

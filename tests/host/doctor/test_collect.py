@@ -13,6 +13,7 @@ from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.engines import metric_names
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
+from sparkwright.host import doctor
 from sparkwright.host import doctor as collect
 from sparkwright.host.doctor import Mount
 from sparkwright.host.lib import processes
@@ -190,3 +191,29 @@ def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:
     assert seen == Mount(
         str(model), "/model", ("dead.json", "out.safetensors"), ("pointer.safetensors",)
     )
+
+
+_LINES = """NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)
+usb 1-1: new device"""
+
+
+@pytest.mark.parametrize(
+    ("last", "kernel", "expected"),
+    [
+        ("", f"echo '{_LINES}'", [_LINES.splitlines()[0]]),
+        ("Journal stopped", f"echo '{_LINES}'", []),
+        ("", "echo 'no such boot' >&2; exit 1", []),
+    ],
+    ids=["power cut", "shutdown", "no journal of it"],
+)
+def test_the_boot_before(
+    last: str, kernel: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = f"""case "$*" in
+*MESSAGE_ID=*) printf '{last}' ;;
+*"-k"*"-b -1"*) {kernel} ;;
+*) exit 3 ;;
+esac"""
+    program(tmp_path / "bin", "journalctl", asked)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert doctor.boot_before() == expected

@@ -203,3 +203,10 @@ def fetch(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     yield Fetch(hub, tmp_path)
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def leech(fetch: Fetch, tmp_path: Path) -> Fetch:
+    """Another host, which has nothing yet."""
+    (tmp_path / "leech").mkdir()
+    return Fetch(fetch.hub, tmp_path / "leech")

@@ -1,24 +1,37 @@
-"""The fetch program against the hub of the lab."""
+"""The fetch program against the hub of the lab, and its Xet storage."""
 
 from typing import Any
 
 import pytest
 
 from lab.hub import access
-from lab.hub.store import Repository
+from lab.hub.store import File
 from tests.host.fetch.conftest import Fetch, LabHub
 
 
-def _largest(repository: Repository) -> str:
-    return max(repository.commits[-1].files, key=lambda file: file.size).path
+def _largest(lab: LabHub) -> tuple[str, File]:
+    """The repository with the largest file, and that file."""
+    result = {
+        name: max(repository.commits[-1].files, key=lambda file: file.size)
+        for name, repository in lab.repositories.items()
+    }
+    name = max(result, key=lambda key: result[key].size)
+    return name, result[name]
+
+
+def _request(
+    lab: LabHub, fetch: Fetch, name: str, token: str | None = access.MEMBER_TOKEN, **changes: Any
+) -> dict[str, Any]:
+    """A request with a token, or without."""
+    if token is not None:
+        (fetch.root / "token").write_text(token, encoding="utf-8")
+        changes |= {"token_file": str(fetch.root / "token"), "allow_token_over_http": True}
+    return lab.request(fetch, name, **changes)
 
 
 def test_all_repositories(lab: LabHub, fetch: Fetch) -> None:
-    token = fetch.root / "token"
-    token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
     for name in lab.repositories:
-        changes = lab.request(fetch, name, token_file=str(token), allow_token_over_http=True)
-        output = fetch.complete(**changes)
+        output = fetch.complete(**_request(lab, fetch, name))
         assert "hf_transfer ended" not in output
         result = {
             path.relative_to(lab.directory(fetch, name)).as_posix(): path.stat().st_size
@@ -30,9 +43,9 @@ def test_all_repositories(lab: LabHub, fetch: Fetch) -> None:
 
 
 def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
-    name = next(iter(lab.repositories))
-    lab.fault(match=f"/cdn/*{_largest(lab.repositories[name])}", truncate=100_000)
-    fetch.fail("serves another file than the locked one", **lab.request(fetch, name))
+    name, file = _largest(lab)
+    lab.fault(match=f"/cdn/*{file.path}", truncate=100_000)
+    fetch.fail("serves another file than the locked one", **_request(lab, fetch, name))
     assert not lab.directory(fetch, name).exists()
 
 
@@ -47,10 +60,45 @@ def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
     ],
 )
 def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str) -> None:
-    changes: dict[str, Any] = {}
-    if token is not None:
-        (fetch.root / "token").write_text(token, encoding="utf-8")
-        changes = {"token_file": str(fetch.root / "token"), "allow_token_over_http": True}
-    code, output = fetch.here(**lab.request(fetch, name, **changes))
+    code, output = fetch.here(**_request(lab, fetch, name, token))
     assert code == 1
     assert message in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"match": "/api/models/*/xet-read-token/*", "status": 404},
+        {"match": "/xet/v1/*", "status": 403},
+        {"match": "/xet/xorbs/*/1", "drop_after": 100_000},
+    ],
+)
+def test_what_it_does_not_give_comes_by_plain_http(
+    lab: LabHub, fetch: Fetch, fault: dict[str, Any]
+) -> None:
+    name, file = _largest(lab)
+    lab.fault(**fault)
+    output = fetch.complete(
+        f"{file.path}: Xet ended (",
+        "fetching the rest by plain HTTP",
+        **_request(lab, fetch, name, downloader="xet"),
+    )
+    assert "Signature" not in output
+
+
+def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) -> None:
+    name, file = _largest(lab)
+    alone = fetch.root / "runtime"
+    alone.mkdir()
+    (alone / "hf_xet").symlink_to(fetch.runtime / "hf_xet")
+    fetch.runtime = alone
+    output = fetch.complete(**_request(lab, fetch, name, downloader="hf_transfer"))
+    ended = "hf_transfer ended (No module named 'hf_transfer'); fetching the rest by Xet"
+    assert f"{file.path}: {ended}" in output
+    assert "/s) by Xet" in output.splitlines()[-1]
+
+
+def test_a_limit_is_kept_by_plain_http(lab: LabHub, fetch: Fetch) -> None:
+    name, _ = _largest(lab)
+    fetch.complete(**_request(lab, fetch, name, downloader="xet", limit=100e6))
+    assert "xet" not in lab.counters()["requests"]

@@ -1,7 +1,6 @@
 """The speed of a line: what is received in two seconds, from servers that answer in each way."""
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from sparkwright.host.line_speed import main
+from tests.host.serving import accepting
 
 MB = 10**6
 
@@ -23,14 +23,8 @@ def _server(serve: Callable[[socket.socket], object]) -> Iterator[tuple[str, lis
             heads.append(connection.recv(65536).decode())
             serve(connection)
 
-    def accept(listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=answer, args=(connection,), daemon=True).start()
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+        accepting(listener, answer)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/model.safetensors", heads
         listener.shutdown(socket.SHUT_RDWR)
 

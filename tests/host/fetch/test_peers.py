@@ -32,12 +32,6 @@ def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
         yield item
 
 
-@pytest.fixture
-def leech(seed: Seed, tmp_path: Path) -> Fetch:
-    (tmp_path / "leech").mkdir()
-    return Fetch(seed.fetch.hub, tmp_path / "leech")
-
-
 def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.gpu import controls, models, pack, prove, receive
+from tests.host.programs import program as put
 from tests.unit.builders import ROOT
 
 FAKES = ROOT / "lab/gpu/fakes"
@@ -90,9 +91,7 @@ def test_the_fake_runtime_gives_a_container_the_driver_when_it_is_asked(
     text = (FAKES / "nvidia-container-runtime").read_text()
     (tmp_path / program).write_text(text.replace("/usr/share/sparkwright-lab/driver.txt",
                                                  str(manifest)))  # fmt: skip
-    runc = tmp_path / "runc"
-    runc.write_text('#!/bin/sh\necho "$@"\n')
-    runc.chmod(0o755)
+    put(tmp_path, "runc", 'echo "$@"')
     hooks = {"prestart": [{"path": NVIDIA_HOOK}, {"path": "/other"}]} if hook else {}
     config = {"process": {"env": variables}, "linux": {}, "mounts": [], "hooks": hooks}
     (tmp_path / "config.json").write_text(json.dumps(config))

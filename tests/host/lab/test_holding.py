@@ -89,17 +89,6 @@ def test_the_file_is_of_its_owner_alone_and_gone_afterwards(file: Path) -> None:
     assert not file.parent.exists()
 
 
-def test_a_holder_that_is_killed_holds_nothing(file: Path) -> None:
-    with another(file) as other:
-        other.send_signal(signal.SIGKILL)
-        other.wait()
-        assert file.exists()
-        began = time.monotonic()
-        with held("tests", file=file):
-            assert time.monotonic() - began < 0.5
-        assert not file.exists()
-
-
 def test_what_a_holder_starts_works_for_it_and_environment_is_not_asked(file: Path) -> None:
     with held("tests", file=file):
         with held("lab up", file=file):

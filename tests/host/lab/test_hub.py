@@ -1,18 +1,25 @@
-"""The lab's hub against the real clients: huggingface_hub, its `hf` command, hf_transfer."""
+"""The lab's hub against the real clients, huggingface_hub and git; an image that the environment
+drives."""
 
+import itertools
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
 from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download
-from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-from lab.hub.access import MEMBER_TOKEN, STRANGER_TOKEN
+from lab import git_repository
+from lab.hub.access import MEMBER_TOKEN
 from lab.hub.repositories import make
 from lab.hub.serving import running
 from lab.hub.store import Commit, Store
 from lab.hub.tiny_gguf import REPOSITORY as GGUF
+from lab.serving.fake_vllm.from_environment import arguments
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.build_context import build_context
+from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import resolve_model
 from tests.unit.builders import catalog
 
@@ -67,15 +74,9 @@ def apart(data: Path) -> Iterator[Lab]:
         yield Lab(url, data)
 
 
-# --- the miniature repositories ---------------------------------------------------------------
-
-
 def test_commit_ids_are_the_same_on_every_machine(served: Lab) -> None:
     assert served.main(BODY).id == BODY_COMMIT
     assert served.main(DRAFTER).id == DRAFTER_COMMIT
-
-
-# --- metadata ---------------------------------------------------------------------------------
 
 
 def test_model_info_has_sizes_and_hashes(served: Lab) -> None:
@@ -112,30 +113,6 @@ def test_file_metadata(origin: str, request: pytest.FixtureRequest) -> None:
         assert (result.xet_file_data is not None) == (origin == "apart" and file.lfs)
 
 
-# --- downloads --------------------------------------------------------------------------------
-
-
-# --- refusals ---------------------------------------------------------------------------------
-
-
-def test_private_repository(served: Lab) -> None:
-    for token in (False, STRANGER_TOKEN):
-        with pytest.raises(RepositoryNotFoundError):
-            served.api.model_info("lab/private-tiny", token=token)
-    assert served.api.model_info("lab/private-tiny", token=MEMBER_TOKEN).private is True
-
-
-def test_gated_repository(served: Lab, tmp_path: Path) -> None:
-    # Its listing is open, its files are not.
-    assert served.api.model_info("lab/gated-tiny").gated == "manual"
-    url = f"{served.url}/lab/gated-tiny/resolve/main/model.safetensors"
-    for token, status in ((False, 401), (STRANGER_TOKEN, 403)):
-        with pytest.raises(GatedRepoError) as refused:
-            get_hf_file_metadata(url, token=token)
-        assert refused.value.response.status_code == status
-    assert get_hf_file_metadata(url, token=MEMBER_TOKEN).commit_hash is not None
-
-
 def test_token_stays_with_the_hub(apart: Lab, tmp_path: Path) -> None:
     path = hf_hub_download(
         "lab/gated-tiny",
@@ -151,9 +128,6 @@ def test_token_stays_with_the_hub(apart: Lab, tmp_path: Path) -> None:
     ).location
     requests.get(link, headers={"Authorization": f"Bearer {MEMBER_TOKEN}"}, timeout=10)
     assert apart.tokens_at_cdn() == 1
-
-
-# --- faults and counters ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -187,3 +161,46 @@ def test_headers_of_gguf_files_have_the_catalogs_geometry(served: Lab, name: str
     assert model.facts is not None
     assert (model.facts.context, model.facts.hybrid) == (own.context, own.hybrid)
     assert f"{model.facts.quantization}.gguf" in str(own.file)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Settings that are needed, and nothing else."""
+    return {"MODEL_PATH": "/models/target", "DFLASH_DRAFTER": str(tmp_path)}
+
+
+def test_the_environment_becomes_the_cards_command(environment: dict[str, str]) -> None:
+    command = arguments(
+        {**environment, "MAX_NUM_SEQS": "4", "EXTRA_ARGS": "--port 8001 --seed '7'"}
+    )
+    assert command[:2] == ["serve", "/models/target"]
+    flags = dict(itertools.pairwise(command[2:]))
+    assert flags["--served-model-name"] == "target"
+    assert flags["--max-num-seqs"] == "4"
+    assert flags["--max-model-len"] == "65536"
+    assert flags["--attention-backend"] == "flash_attn"
+    assert '"num_speculative_tokens": 15' in flags["--speculative-config"]
+    assert command[-4:] == ["--port", "8001", "--seed", "7"]  # last, so that it wins
+    assert "--api-key" not in command
+
+
+def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path) -> None:
+    commit = git_repository.make(tmp_path / "one/git")
+    assert git_repository.make(tmp_path / "two/git") == commit
+    assert git_repository.make(tmp_path / "one/git") == commit
+    with running(tmp_path / "one") as url:
+        address = f"{url}/git/{git_repository.NAME}"
+        assert resolve_commit(address, "main") == commit
+        with pytest.raises(UserError) as raised:
+            resolve_commit(address, "nothing")
+        assert "no such branch" in raised.value.findings[0].observed
+        files = build_context(address, commit, "turboquant", tmp_path / "cache")
+        assert set(files) == {"Dockerfile", "turboquant-fake"}
+        with pytest.raises(UserError, match="no nowhere/Dockerfile"):
+            build_context(address, commit, "nowhere", tmp_path / "cache")
+        with pytest.raises(UserError):
+            build_context(address, "0" * 40, "turboquant", tmp_path / "cache")
+    # Kept: the same commit is not fetched again.
+    assert build_context(address, commit, "turboquant", tmp_path / "cache") == files
+    assert subprocess.run(["ls", "-A", str(tmp_path / "cache")], capture_output=True, text=True,
+                          check=True).stdout.split() == [commit]  # fmt: skip

@@ -1,4 +1,5 @@
-"""The serving fake: what it accepts, refuses and answers, against what a real vLLM printed."""
+"""The serving fake: what it accepts, refuses and answers, against what a real vLLM printed
+(tests/engine keeps that true)."""
 
 import contextlib
 import json
@@ -10,7 +11,9 @@ import pytest
 
 from lab.serving.fake_vllm.arguments import parse
 from lab.serving.fake_vllm.table import load_table
-from tests.engine.captures import shape
+from sparkwright.engines import engine
+from tests.engine.captures import CAPTURES as OURS
+from tests.engine.captures import series, shape
 from tests.host.lab.fake_server import KEY, NGRAM, Server, identity, launched, make_model
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -180,4 +183,20 @@ def test_metrics_have_the_real_names_and_count(server: Server, shared_model: Pat
         assert "spec_decode" not in plain.ask("GET", "/metrics")[2]
 
 
-# --- The image -----------------------------------------------------------------------------------
+def test_answers_and_metrics_are_as_the_real_ones_of_the_labs_version(shared_model: Path) -> None:
+    """The fake calls no tool parser, and does not count thoughts by themselves."""
+    speculation = json.dumps({"method": "ngram", "num_speculative_tokens": 11})
+    arguments = ("--reasoning-parser", "qwen3", "--speculative-config", speculation)
+    with launched(shared_model, *arguments, FAKE_VLLM_VERSION="0.32.0") as fake:
+        answer = fake.chat("Hello", max_tokens=5, chat_template_kwargs={"enable_thinking": False})
+        listed = series(fake.ask("GET", "/metrics")[2])
+    real = json.loads((OURS / "chat.json").read_text())
+    for each in (answer, real):
+        each["usage"]["completion_tokens_details"] = None
+    assert shape(answer) == shape(real)
+    expected = set((OURS / "metric_series.txt").read_text().splitlines())
+    missing = {name for name in expected if name.startswith("vllm:tool_call_parser_invocations")}
+    assert listed == expected - missing
+    # What the smoke test reads is among them.
+    names = {line.partition("{")[0] for line in expected}
+    assert {own.partition("{")[0] for own in engine("vllm").metrics.values()} <= names

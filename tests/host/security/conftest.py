@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.fetch.conftest import Fetch, fetch, hub
+from tests.host.fetch.conftest import Fetch, fetch, hub, leech
 from tests.host.peer_sharing import Seed, peer_sharing
 
-__all__ = ["fetch", "hub"]
+__all__ = ["fetch", "hub", "leech"]
 #: nobody: a local user without root.
 UID = 65534
 
@@ -21,6 +21,16 @@ def as_user(script: str, *arguments: object) -> None:
     """Run a shell script as another user; its arguments are $1, $2, ..."""
     command = ["/bin/sh", "-euc", script, "sh", *map(str, arguments)]
     subprocess.run(command, user=UID, group=UID, extra_groups=[], cwd="/", check=True)
+
+
+def connecting(path: Path | str) -> str:
+    """Error of another user who connects to a Unix socket; empty when that succeeds."""
+    script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    done = subprocess.run(
+        ["/usr/bin/python3", "-ISc", script, str(path)], user=UID, group=UID, extra_groups=[],
+        cwd="/", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stderr
 
 
 @pytest.fixture

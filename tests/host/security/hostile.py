@@ -5,9 +5,11 @@ import os
 import socket
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.host.serving import accepting
 
 ROOT = Path(__file__).resolve().parents[3]
 #: More than any client may hold: 700 MiB.
@@ -45,8 +47,6 @@ def going_on(connection: socket.socket, *_more: object) -> None:
 
 def silent(connection: socket.socket) -> None:
     """A byte now and then: no step is ever late, and there is no end."""
-    import time
-
     connection.sendall(OK + b"Content-Length: 1000000\r\n\r\n")
     while True:
         connection.sendall(b"x")
@@ -56,27 +56,26 @@ def silent(connection: socket.socket) -> None:
 @contextlib.contextmanager
 def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
     """A server that does this to everyone, on a free port or at a path."""
-    server = socket.socket(socket.AF_UNIX if folder else socket.AF_INET)
-    server.bind(str(folder) if folder else ("127.0.0.1", 0))
-    server.listen()
 
     def each(connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
             connection.recv(65536)
             attack(connection)  # type: ignore[operator]
 
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=each, args=(server.accept()[0],), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield 0 if folder else server.getsockname()[1]
-    finally:
-        with contextlib.suppress(OSError):
+    with socket.socket(socket.AF_UNIX if folder else socket.AF_INET) as server:
+        server.bind(str(folder) if folder else ("127.0.0.1", 0))
+        server.listen()
+        accepting(server, each)
+        try:
+            yield 0 if folder else server.getsockname()[1]
+        finally:
             server.shutdown(socket.SHUT_RDWR)
-        server.close()
+
+
+def memory(process: int, peak: bool = True) -> int:
+    """The most resident bytes of a process, or those of now."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmHWM:" if peak else "VmRSS:")[2].split()[0]) << 10
 
 
 def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> tuple[str, int]:

@@ -1,5 +1,7 @@
-"""A user of the host in the engine's place, while the engine is away, and at its socket."""
+"""A user of the host in the engine's place, while the engine is away, and at its socket; the health
+check at a socket of its own."""
 
+import contextlib
 import re
 import shutil
 import socket
@@ -8,16 +10,20 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
 
 import pytest
 
+from sparkwright.host.lib import files
+from sparkwright.host.lib.http import Server
+from sparkwright.host.proxy import health
+from sparkwright.host.proxy.pool import HealthConfig, HealthService
 from sparkwright.plan.container import SOCKET_MOUNT, container_entrypoint
 from sparkwright.proxy.proxies import proxies_of
 from tests.host.proxy.haproxy import opened, until
-from tests.host.security.conftest import UID
-from tests.host.serving import free_port
+from tests.host.security.conftest import UID, connecting
+from tests.host.serving import Handler, free_port
 from tests.unit import builders
 
 RECIPE = "qwen36-35b-a3b-heretic-dflash"
@@ -46,24 +52,16 @@ for at in sys.argv[1:]:
 """
 
 
-class _Engine(BaseHTTPRequestHandler):
+class _Engine(Handler):
     def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "4")
-        self.end_headers()
-        self.wfile.write(b"real")
+        self.reply(200, b"real")
 
     do_POST = do_GET
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def test_a_client_gets_503_and_never_another_programs_answer(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from socketserver import ThreadingUnixStreamServer
-
     monkeypatch.setattr("sparkwright.plan.plan.SOCKETS", str(folder / "engines"), raising=False)
     monkeypatch.setattr("sparkwright.proxy.proxies.HEALTH", str(folder / "health"), raising=False)
     for made in (folder / "engines/llm", folder / "health"):  # as the units' RuntimeDirectory
@@ -97,19 +95,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
             Path(at.removeprefix("unix@")).chmod(0o666)
             threading.Thread(target=server.serve_forever, daemon=True).start()
         until(lambda: proxy.post("/v1/chat/completions").body == b"real", "the engine's answer")
-        with socket.socket(socket.AF_UNIX) as local:
-            script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
-            command = ["/usr/bin/python3", "-c", script, installed[1].removeprefix("unix@")]
-            done = subprocess.run(
-                command,
-                user=UID,
-                group=UID,
-                extra_groups=[],
-                cwd="/",
-                capture_output=True,
-                check=False,
-            )
-            assert b"PermissionError" in done.stderr, local
+        assert "PermissionError" in connecting(installed[1].removeprefix("unix@"))
 
 
 @pytest.mark.parametrize("program", [None, "vllm"])
@@ -137,3 +123,28 @@ def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
             assert other.stat().st_mode & 0o777 == 0o644
         finally:
             running.kill()
+
+
+def test_connections_that_ask_nothing_keep_nobody_out(tmp_path: Path) -> None:
+    path = str(tmp_path / "health.sock")
+    service = health.Service(HealthService("qwen36", "/no.sock", "/nothing", "m", 5), 30, {})
+    service.well = True
+    health.serve(service, path)
+    with contextlib.ExitStack() as held:
+        for _ in range(100):
+            held.enter_context(socket.socket(socket.AF_UNIX)).connect(path)
+        assert Server(path, 0).get("/").status == 200
+
+
+def test_the_program_lasts_as_long_as_its_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main one has ended."""
+    began = time.monotonic()
+    monkeypatch.setattr(health.Service, "watch", lambda _: time.sleep(0.3))
+    service = HealthService(
+        "qwen36", "/no.sock", "/nothing", "m", 5, health=str(tmp_path / "health.sock")
+    )
+    files.write_record(tmp_path / "health.json", HealthConfig((service,)))
+    health.main(str(tmp_path / "health.json"))
+    assert time.monotonic() - began >= 0.3

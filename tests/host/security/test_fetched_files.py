@@ -61,7 +61,7 @@ def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, folder: Path
     assert (fetching.destination / ONE).samefile(folder / "mine" / ONE)
 
 
-def _hard_linked(fetching: Fetch, users: Path) -> Path:
+def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
     """A fleet of before: a file of the model is a second name of the user's."""
     fetching.complete()
     file = fetching.destination / ONE
@@ -69,11 +69,7 @@ def _hard_linked(fetching: Fetch, users: Path) -> Path:
     file.rename(blob)
     os.chown(blob, UID, UID)
     os.link(blob, file)
-    return blob
-
-
-def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
-    _rewrite(_hard_linked(fetching, users))
+    _rewrite(blob)
     fetching.complete()
 
 

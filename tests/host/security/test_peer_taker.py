@@ -218,8 +218,7 @@ def _most_memory(process: subprocess.Popen[str]) -> int:
     most = 0
     while process.poll() is None:
         with suppress(OSError, ValueError, IndexError):
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            most = max(most, int(status.partition("VmHWM:")[2].split()[0]) << 10)
+            most = max(most, hostile.memory(process.pid))
         time.sleep(0.02)
     return most
 

@@ -93,13 +93,6 @@ def serving(
         yield make
 
 
-@pytest.fixture
-def leech(fetch: Fetch, tmp_path: Path) -> Fetch:
-    """Another host, which has nothing yet."""
-    (tmp_path / "leech").mkdir()
-    return Fetch(fetch.hub, tmp_path / "leech")
-
-
 @pytest.mark.parametrize("tls", [True, False], ids=["tls", "clear"])
 def test_who_listens_in_reads_no_weights_and_no_names(
     serving: Callable[[bool], Served], leech: Fetch, tls: bool

@@ -1,5 +1,7 @@
-"""A local user tries to lead root's writes elsewhere: by links, directories, names in /tmp."""
+"""A local user tries to lead root's writes elsewhere: by links, directories, names in /tmp; or to
+say who runs, who was stopped and what is in maintenance."""
 
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -7,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import directories, jobs, lock
+from sparkwright.host import directories, jobs, lock, maintenance, observe
 from sparkwright.host.directories import Directory
 from sparkwright.host.jobs import Job
-from sparkwright.host.lib import files, systemd, trusted
+from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
 from sparkwright.host.lock import Owner
+from sparkwright.host.maintenance import MaintenanceRequest
+from sparkwright.host.observe import ObservationRequest
 from tests.host.security.conftest import UID, as_user
 from tests.libyaml import safe_load
 
@@ -57,21 +61,99 @@ def _in_tmp(users: Path, victim: Path) -> Path:
 
 @pytest.mark.parametrize("trap", [_linked_directory, _linked_above, _own_directory, _in_tmp])
 def test_nothing_is_written_where_a_user_decides(
-    users: Path, victim: Path, trap: Callable[[Path, Path], Path]
+    users: Path, victim: Path, trap: Callable[[Path, Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = trap(users, victim)
-    with pytest.raises(trusted.Exposed):
-        files.write(directory / "file", "new", 0o644)
-    with pytest.raises(trusted.Exposed):
-        files.append(directory / "file", "more")
-    with pytest.raises(trusted.Exposed):
-        files.point(directory / "file", "elsewhere")
-    with pytest.raises(trusted.Exposed):
-        lock.take(directory / "below", Owner(token="t"))
-    with pytest.raises(trusted.Exposed):
-        directories.main((Directory(f"{directory}/below", 0o777),))
+    for module in (homes, maintenance):
+        monkeypatch.setattr(module, "MAINTENANCE", str(directory / "maintenance.json"))
+    writes: tuple[Callable[[], object], ...] = (
+        lambda: files.write(directory / "file", "new", 0o644),
+        lambda: files.append(directory / "file", "more"),
+        lambda: files.point(directory / "file", "elsewhere"),
+        lambda: lock.take(directory / "below", Owner(token="t")),
+        lambda: directories.main((Directory(f"{directory}/below", 0o777),)),
+        lambda: exclusive.activate(directory, {"evening": "coder"}, "ann", ""),
+        lambda: exclusive.mark(directory, "sparkwright-chat.service", asleep=True),
+        lambda: maintenance.main(MaintenanceRequest(True, str(users))),
+    )
+    for write in writes:
+        with pytest.raises(trusted.Exposed):
+            write()
     assert files.read(directory / "file") is None
     assert unharmed(victim)
+
+
+def _in_their_directory(users: Path, name: str, text: str) -> Path:
+    as_user(WRITE, text, users / name)
+    return users / name
+
+
+def _for_everybody_to_write(users: Path, name: str, text: str) -> Path:
+    path = users.parent / "open"
+    path.mkdir(exist_ok=True)
+    path.chmod(0o777)
+    as_user(WRITE, text, path / name)
+    return path / name
+
+
+def _their_file_in_roots_directory(users: Path, name: str, text: str) -> Path:
+    path = users.parent / name
+    path.write_text(text)
+    os.chown(path, UID, UID)
+    return path
+
+
+def _a_link_of_theirs(users: Path, name: str, text: str) -> Path:
+    os.chown(users, 0, 0)
+    users.chmod(0o1777)  # like /tmp
+    (users.parent / name).write_text(text)
+    as_user('ln -s "$1" "$2"', users.parent / name, users / name)
+    return users / name
+
+
+WRITE = 'printf %s "$1" > "$2"'
+MARK = '{"by": "root", "at": 1, "why": "it is mine now"}'
+#: File -> its text, and what reads it in its folder.
+READ: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "maintenance.json": (MARK, lambda _: homes.maintenance()),
+    homes.STOPPED: (MARK, homes.stopped),
+    "exclusive.json": (
+        '{"groups": {"evening": {"members": ["chat"]}}}', lambda path: exclusive.groups(path).groups
+    ),
+    "active.json": ('{"evening": {"service": "chat"}}', exclusive.active),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize(
+    "trap",
+    [_in_their_directory, _for_everybody_to_write, _their_file_in_roots_directory,
+     _a_link_of_theirs],
+)  # fmt: skip
+def test_what_another_user_wrote_is_not_believed(
+    users: Path, trap: Callable[[Path, str, str], Path], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, read = READ[name]
+    path = trap(users, name, text)
+    assert path.read_text() == text
+    monkeypatch.setattr(homes, "MAINTENANCE", str(path))
+    assert not read(path.parent)
+    seen = observe.as_root(ObservationRequest(services_root=str(users)))
+    assert seen["maintenance"] is None
+    # What root wrote is.
+    path = users.parent / "roots" / name
+    files.write(path, text, 0o600)
+    monkeypatch.setattr(homes, "MAINTENANCE", str(path))
+    assert read(path.parent)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "[" * 100000, '{"groups": 5}', '{"groups": {"evening": {"members": []}}}',
+             json.dumps({"groups": {"evening": {"members": ["a"], "windows": [[1, 2]]}}})],
+)  # fmt: skip
+def test_what_a_power_cut_tore_is_no_group(folder: Path, text: str) -> None:
+    files.write(folder / "exclusive.json", text, 0o600)
+    assert exclusive.running(folder) == {}
 
 
 def test_a_file_that_is_a_link_is_replaced_and_not_followed(folder: Path, victim: Path) -> None:

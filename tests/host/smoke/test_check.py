@@ -14,6 +14,9 @@ from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 WORDS = ("--speculative-config", NGRAM)
 
@@ -42,12 +45,12 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with launched(model, *WORDS) as server:
-        answer = ask(server, tmp_path, proxy=("127.0.0.1", server.port))
+        answer = ask(server, tmp_path, proxy=("127.0.0.1", server.port), adapters=("tiny2",))
         monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
         closed = ask(server, tmp_path, proxy=("127.0.0.1", 9)).checks[-1]
         public = ask(server, tmp_path, key_probe="/metrics").checks[-1]
     assert [item.name for item in answer.checks] == [
-        *("health", "models", "key", "generation", "warm-up 1", "speculation", "proxy")
+        *("health", "models", "key", "generation", "warm-up 1", "adapters", "speculation", "proxy")
     ]
     assert all(item.ok for item in answer.checks)
     assert (public.name, public.ok) == ("key", False)
@@ -57,17 +60,7 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     assert "port 9 does not answer: [Errno 111] Connection refused" in closed.detail
 
 
-@pytest.mark.parametrize(
-    ("fault", "name", "message"),
-    [
-        ("no-alias", "models", "not served: tiny2; served: tiny"),
-        ("", "key", "it must be 401"),
-        ("garbage", "generation", "nothing but '!'"),
-        ("wedge", "generation", "no answer within 2 s while /health answers: the engine hangs"),
-        ("no-drafts", "speculation", "no token was drafted"),
-        ("no-acceptance", "speculation", "drafted tokens was accepted: drafter and body differ"),
-    ],
-)
+@cases("fault", "name", "message")
 def test_a_fault_fails_the_check_that_is_about_it(
     model: Path, tmp_path: Path, fault: str, name: str, message: str
 ) -> None:
@@ -90,23 +83,7 @@ def test_a_proxy_that_lets_everybody_in_fails(
     assert "HTTP 200 with the key, 200 without it" in last.detail
 
 
-@pytest.mark.parametrize(
-    ("architecture", "fault", "message"),
-    [
-        ("Qwen3Model", "no-alias", "not served: tiny2"),
-        ("Qwen3Model", "", "vectors of 48 numbers; the right document first, 0."),
-        ("Qwen3ForSequenceClassification", "", "the right document first, 0."),
-        (
-            "Qwen3Model",
-            "short-vectors",
-            "vectors of {24} numbers (finite: True); its files say {48}",
-        ),
-        ("Qwen3ForSequenceClassification", "wrong-order", "/v1/rerank: document 0 has the highest"),
-        ("Qwen3ForSequenceClassification", "wrong-scores", "/score: document 0 has the highest"),
-        ("Qwen3Model", "wrong-scores", "/score: document 0 has the highest"),
-        ("Qwen3Model", "wedge", "the engine hangs"),
-    ],
-)
+@cases("architecture", "fault", "message")
 def test_a_model_that_pools_is_asked_for_vectors_an_order_and_scores(
     architecture: str, fault: str, message: str, model: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,18 @@ from hypothesis import strategies as st
 from lab.serving.fake_vllm.eyes import described
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
-from sparkwright.host.lib import metrics
+from sparkwright.host.lib import metrics, model_list
 from sparkwright.host.lib.http import Answer, Server
 from sparkwright.host.lib.records import dataclass, encode
 from sparkwright.host.smoke import deep, picture
 from sparkwright.host.smoke.client import DeepClient
 from sparkwright.host.smoke.structured import _schema, misfits
+from tests.engine.captures import CAPTURES, LLAMA_SERVER
 from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import WORDS, at, request
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
@@ -45,19 +50,7 @@ SCHEMA = _schema(
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "mistake"),
-    [
-        ({"name": "x", "size": 1, "kind": "b"}, []),
-        ([], ["$ is list, not object"]),
-        ({"size": 1, "kind": "a"}, ["$.name is missing"]),
-        ({"name": "x", "size": 0, "kind": "a"}, ["$.size is 0, below 1"]),
-        ({"name": "x", "size": True, "kind": "a"}, ["$.size is bool, not integer"]),
-        ({"name": "x", "size": 1, "kind": "c"}, ["$.kind is 'c'; allowed: ['a', 'b']"]),
-        ({"name": 1, "size": 1, "kind": "a", "more": 1},
-         ["$.more is not in the schema", "$.name is int, not string"]),
-    ],
-)  # fmt: skip
+@cases("value", "mistake")
 def test_the_validator_says_what_does_not_fit(value: Any, mistake: list[str]) -> None:
     assert misfits(value, SCHEMA) == mistake
 
@@ -117,3 +110,20 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
     answer = parse("l", ran.stdout.split("\n"), dict[str, Any])["qwen36"]
     assert {item["verdict"] for item in answer["checks"]} == {"passed", "skipped"}, answer
     assert server.key not in ran.stdout
+
+
+VLLM = json.loads((CAPTURES / "v1_models.json").read_text())
+LLAMA = json.loads((LLAMA_SERVER / "answers.json").read_text())["v1_models"]["body"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (VLLM, ["lab-tiny", "lab-tiny-fast", "lab-tiny-deep"]),
+        (LLAMA, ["lab-tiny", "lab-tiny-fast"]),
+    ],
+)
+def test_names_and_context_are_read(answer: Any, names: list[str]) -> None:
+    assert model_list.names(answer) == names
+    assert model_list.context(answer["data"][0]) == 2048
+    assert model_list.context({"id": "silent"}) is None

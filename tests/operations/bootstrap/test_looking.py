@@ -1,15 +1,16 @@
-"""Obstacles refuse a host; faults that bootstrap cures are judged when it is done."""
+"""Obstacles refuse a host; faults that bootstrap cures are judged when it is done; no reboot is
+unasked."""
 
 from typing import Any
 
 import pytest
 
 from sparkwright.config.secrets import Secret
+from sparkwright.run import bootstrap, preflight
 from sparkwright.run import bootstrap as looking
-from sparkwright.run import preflight
-from tests.operations.harness import FakeHost, Said, run
+from tests.operations.harness import FakeHost, Said, fake, run
 from tests.operations.sites import site, spark
-from tests.unit.bootstrap.states import DGX, but
+from tests.unit.bootstrap.states import DGX, UBUNTU, but
 from tests.unit.builders import probe
 
 BARE = but(DGX, toolkit=False)
@@ -95,3 +96,27 @@ def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:
     host, item = _host(BARE, "docker", observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
     assert preflight.judged(host, item, dry=False)  # type: ignore[arg-type]
     assert "let deploy.py call bootstrap()" in host.lines[0]
+
+
+FRESH = but(UBUNTU, driver=None, boot="before")
+
+
+def test_one_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "_SECONDS", -1.0)
+    host = fake(probe(), reboot="before")
+    monkeypatch.setattr(host, "disconnect", lambda: None, raising=False)
+    ran = run(host, bootstrap.rebooted, FRESH, asked=True, execute=True)
+    assert not ran.well
+    assert "is not back" in (ran.memory.failure or "")
+
+
+def test_unasked_it_fails_the_host_with_what_to_do() -> None:
+    host = fake(probe(), reboot="before")
+    dry = run(host, bootstrap.rebooted, FRESH)
+    assert host.programs == []
+    assert [line for line in host.lines if "--reboot" in line]
+    assert len(dry.commands) == 1
+    ran = run(host, bootstrap.rebooted, FRESH, execute=True)
+    assert not ran.well
+    assert host.programs == []
+    assert "bootstrap_reboot=True" in (ran.memory.failure or "")

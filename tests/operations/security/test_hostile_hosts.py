@@ -20,6 +20,7 @@ from sparkwright.operations import jobs, locks, proxies, removal, services, smok
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import observation, preflight, questions, report
 from sparkwright.run.rollout import targets_of
+from tests.host.programs import program as put
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import probe
@@ -252,9 +253,8 @@ def test_sudos_password_is_in_no_command_and_no_environment(
     asks: str, program: str, tmp_path: Path
 ) -> None:
     """Our own executions, run by a real shell, with what others see of them in /proc."""
-    sudo, seen = tmp_path / "sudo", tmp_path / "seen"
-    sudo.write_text(_SUDO)
-    sudo.chmod(0o755)
+    seen = tmp_path / "seen"
+    put(tmp_path, "sudo", _SUDO)
     host = spark("spark-1")
     item = site(host, spark("spark-2")).hosts["spark-1"]
     host.state.config.SUDO_PASSWORD = "pass{word"

@@ -1,7 +1,12 @@
 """Rendered releases: what the card says, nothing else, and a name that follows the content."""
 
 import json
+import os
+import signal
+import subprocess
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +222,28 @@ def test_a_host_writes_the_record_that_it_is_compared_with() -> None:
     service = release()
     received = decode(Service, json.loads(json.dumps(encode(service))))
     assert received.record == service.record
+
+
+def test_a_kv_cache_on_a_disk_keeps_its_newest_blocks(tmp_path: Path) -> None:
+    offload = {"gib": 2e-6, "disk": "/mnt/fast"}
+    service = compose(release({"s": {**SPARK["qwen36"], "kv_offload": offload}}).compose)
+    source = "/mnt/fast/sparkwright-kv/s/"
+    (mount,) = [item for item in service["volumes"] if item["source"].startswith(source)]
+    assert mount["target"] in " ".join(service["command"])
+    for age in range(4):
+        block = tmp_path / f"{age}.bin"
+        block.write_bytes(b"x" * 1000)
+        os.utime(block, (1e9 - age, 1e9 - age))
+    (tmp_path / "config.json").touch()
+    start = service["entrypoint"][2].replace("$$", "$").replace("sleep 10", "sleep 0.1")
+    program = start.partition("2>/dev/null & ")[2].partition(" & IFS")[0]
+    program = program.replace(mount["target"], str(tmp_path))
+    with subprocess.Popen(["sh", "-c", program], start_new_session=True) as running:
+        try:
+            for _ in range(100):
+                if len(names := sorted(path.name for path in tmp_path.iterdir())) == 3:
+                    break
+                time.sleep(0.05)
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+    assert names == ["0.bin", "1.bin", "config.json"]

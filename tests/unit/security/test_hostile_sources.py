@@ -19,8 +19,8 @@ from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import resolve_model
 from sparkwright.resolve.registry import ask_registry
 from sparkwright.tls.authority import authority, host_certificate
+from tests.host.proxy.test_tls import served
 from tests.host.security import hostile
-from tests.host.security.test_tls import served
 from tests.host.serving import Handler, listening
 from tests.tables import Tables
 

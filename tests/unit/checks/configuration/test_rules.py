@@ -46,6 +46,7 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
+    "adapters",  # by their own files: test_adapters.py
     "recipe-gpu",
     "vllm-arguments",  # the roof over those of engines/arguments.py
     "llamacpp-arguments",

@@ -99,7 +99,7 @@ def test_silence_and_faults_are_failures() -> None:
     gather = Measurement("all-gather", fault="NCCL WARN Call to ibv_modify_qp failed")
     measures = judged(fabric, steps, [{"spark-1": [ping]}, {}, {}, {"spark-1": [gather]}])
     assert {measure.verdict for measure in measures} == {FAILED}
-    assert [(measure.what, measure.where, measure.output) for measure in measures] == [
+    assert [(measure.test, measure.where, measure.output) for measure in measures] == [
         ("ping", "spark-1 enp1s0f1np1 to 192.168.177.12", "message too long"),
         ("ping", "spark-2", "no answer"), ("ib_write_bw", "spark-2 to spark-1", "no answer"),
         ("all-gather", "2 ranks", "NCCL WARN Call to ibv_modify_qp failed"),

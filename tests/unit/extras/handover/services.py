@@ -19,7 +19,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def files(form: str, host: str = "spark-1", **settings: Any) -> dict[str, str]:
+def files(form: str, host: str = "spark-1", **settings: Any) -> dict[str, Any]:
     """The files of one service of a host."""
     planned = plan({"chat": {"recipe": HERETIC, **settings}}, host=host)
     return handover(form, planned, planned.services[0], resolution(planned)).files

@@ -7,8 +7,9 @@ import pytest
 
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.resolve.recipe_registry import with_registries
+from tests.libyaml import safe_load
 from tests.unit.cli.answering import run
-from tests.unit.extras.imports.recipes import FIXTURES, git, git_registry
+from tests.unit.extras.imports.recipes import FIXTURES, git, git_registry, minimal
 
 
 @pytest.fixture
@@ -108,3 +109,59 @@ def test_a_whole_registry_is_counted(site: Path) -> None:
     assert result.exit_code == 1
     assert "7 recipes: 0 imported whole, 4 with something left out, 3 not imported" in result.output
     assert not (site / "catalog").exists()
+
+
+MODS = {
+    "template/run.sh": "cp chat.jinja $WORKSPACE_DIR/other.jinja\n",
+    "template/chat.jinja": "{{ x }}",
+    "parser/run.sh": "cp parser.py entry.yaml $WORKSPACE_DIR/\n",
+    "parser/parser.py": "x = 1\n", "parser/entry.yaml": "kind: recipe\n",
+    "fix/run.sh": "patch -p1 -d /opt/engine < fix.diff || true\n", "fix/fix.diff": "--- a/x\n",
+    "strange/run.sh": "cp chat.jinja $WORKSPACE_DIR/\npython3 x.py\n",
+    "strange/chat.jinja": "{{ x }}",
+}  # fmt: skip
+
+
+def test_mods_of_another_registry_become_files_and_patches(site: Path, registry: Path) -> None:
+    for path, text in MODS.items():
+        (registry / "mods" / path).parent.mkdir(parents=True, exist_ok=True)
+        (registry / "mods" / path).write_text(text)
+    git(registry, "add", "-A")
+    git(registry, "commit", "--quiet", "-m", "mods")
+    command = "vllm serve {model} --chat-template other.jinja --reasoning-parser own "
+    command += "--reasoning-parser-plugin parser.py"
+    names = ["mods/template", "mods/parser", "mods/fix"]
+    (site / "mine.yaml").write_text(minimal(command, mods=[*names, "mods/strange", "mods/../fix"]))
+    made = site / "catalog/recipes/mine.yaml"
+    without = run("import", "mine.yaml", "--mods", "@ours")
+    assert without.exit_code == 1
+    for text in (
+        "strange: python3 x.py",
+        "fix",
+        "parser",
+        "--allow-remote-code",
+        "neither the source nor",
+    ):
+        assert text in without.output
+    recipe = safe_load(made.read_text())
+    assert "patches" not in recipe
+    assert [file["at"] for file in recipe["files"]] == ["/opt/sparkwright/files/other.jinja"]
+    assert recipe["arguments"]["chat_template"] == "/opt/sparkwright/files/other.jinja"
+    assert "reasoning_parser" not in recipe["arguments"]
+    assert len(list((made.parent / "mods").rglob("*.*"))) == 1
+    (site / "mine.yaml").write_text(minimal(command, mods=names))
+    options = ["--mods", "@ours", "--allow-remote-code", "--replace"]
+    whole = run("import", "mine.yaml", *options)
+    assert (whole.exit_code, "1 imported whole" in whole.output) == (0, True), whole.output
+    assert "mod fix is kept" in whole.output
+    recipe = safe_load(made.read_text())
+    plugin = "/opt/sparkwright/files/parser.py"
+    assert recipe["arguments"]["reasoning_parser_plugin"] == plugin
+    assert recipe["arguments"]["reasoning_parser"] == "own"
+    (step,) = recipe["patches"]
+    assert (step["into"], step["optional"]) == ("/opt/engine", True)
+    files = [made.parent / file["source"] for file in recipe["files"]]
+    texts = [path.read_text() for path in (*files, made.parent / step["patch"])]
+    assert texts == ["{{ x }}", "kind: recipe\n", "x = 1\n", "--- a/x\n"]
+    assert "imported-setting" not in run("check", "--recipe", "mine").output
+    assert "unchanged" in run("import", "mine.yaml", *options).output

@@ -260,7 +260,7 @@ def test_a_page_is_well_only_when_nothing_was_found(changes: dict[str, Any]) -> 
 
 
 def test_versions_stand_side_by_side() -> None:
-    drivers = [(v.value, v.hosts) for v in page().versions if v.what == "driver"]
+    drivers = [(v.value, v.hosts) for v in page().versions if v.component == "driver"]
     assert drivers == [("580.142", ("spark-2",)), ("580.95.05", ("rtx-1", "spark-1"))]
 
 

@@ -1,0 +1,118 @@
+"""Mods of sparkrun's recipes as files and patches.
+
+A mod is a folder with a shell script, run.sh, which sparkrun runs in the container before the
+engine starts. It is never run here: each line is one of the forms below, or the mod is refused.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import filter as matching
+from hashlib import sha256
+from posixpath import basename, splitext
+
+from sparkwright.catalog.files import File
+from sparkwright.catalog.patches import Patch
+from sparkwright.recipes.recipe import Foreign, Options, Refused, texts
+
+#: Where a container has what a mod writes to the folder that the engine starts in.
+FILES = "/opt/sparkwright/files/"
+_WORD = r'(?:"[\w./+@=:-]+"|[\w./*+@=:-]+)'
+_ECHO = r"""echo(?: "(?:[^"`$\\\n]|\$(?!\())*"| '[^'\n]*')?(?: >&2)?"""
+#: Lines without an effect.
+_SILENT = re.compile(rf"(?m)^[ \t]*(#.*|{_ECHO}|set -[euxo]+( pipefail)?)?[ \t]*(\n|\Z)")
+#: Method that reads a line -> forms of the line. A download ends the script.
+_FORMS = {method: re.compile(rf"[ \t]*{form}[ \t]*(\n|\Z)") for method, form in {
+    "_copy": rf"(cp( -[fpv]+)?|install( -m ?\d+)?)(?P<names>( {_WORD})+) (?P<target>{_WORD})",
+    "_patch": rf"patch(?P<options>( (-p\d|-R|-N|--forward|--batch|-d {_WORD}))+) (<|-i) "
+              rf"(?P<diff>{_WORD})(?P<optional> \|\| (true|{_ECHO}))?",
+    "_download": rf"cd {FILES[:-1]}\n(wget( -q)?|curl( -[fsSLO]+)+) https://huggingface\.co/"
+                 r"(?P<repository>[\w.-]+/[\w.-]+)/(resolve|raw)/(?P<revision>[\w.-]+)/"
+                 r"(?P<file>[\w./-]+)\s*\Z",
+}.items()}  # fmt: skip
+
+
+def read_mods(foreign: Foreign, options: Options) -> Iterator["Mod"]:
+    """The mods of a recipe that can be read; others are left out, and noted."""
+    for name in foreign.mods:
+        try:
+            mod = Mod(name.rpartition("/")[2], options.mods(name.removeprefix("mods/")))
+            if mod.read(remote_code=options.remote_code):
+                foreign.remarks.note("mod-with-code", "mods", f"mod {mod.name} is kept")
+            yield mod
+        except Refused as refused:
+            foreign.remarks.note(refused.key, "mods", refused.observed, reason=refused.reason)
+
+
+@dataclass
+class Mod:
+    """Effects of a script, in its order.
+
+    Attributes:
+        name: of the mod's folder.
+        own: the files of that folder: name -> text, "\\0" for what is no text.
+        files, patches: entries of the recipe's keys.
+        sources: path beside the recipe -> text of the files that the entries name.
+    """
+
+    name: str
+    own: Mapping[str, str]
+    files: list[File] = field(default_factory=list)
+    patches: list[Patch] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def read(self, *, remote_code: bool) -> bool:
+        """Read the script. Returns whether the mod brings or changes code.
+
+        Raises:
+            Refused: for a line that is of no form, or whose effect depends on the container; and,
+                without ``remote_code``, for code.
+        """
+        # Of a folder that nobody has, the table says so.
+        reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is not there")
+        rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
+        while rest:
+            line = rest.partition("\n")[0].strip()
+            try:
+                method, match = next((m, x) for m, f in _FORMS.items() if (x := f.match(rest)))
+                words = match.groupdict("").items()
+                getattr(self, method)(**{name: word.replace('"', "") for name, word in words})
+            except (LookupError, StopIteration, ValueError):
+                reason = reasons.get(line.partition(" ")[0], reasons["other"])
+                raise Refused("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None
+            rest = rest[match.end() :]
+        code = bool(self.patches) or any(file.is_code for file in self.files)
+        if code and not remote_code:
+            raise Refused("mod-not-allowed", f"mod {self.name}", "")
+        return code
+
+    def _copy(self, names: str, target: str) -> None:
+        own = sorted({n for word in names.split() for n in matching(self.own, word) or [word]})
+        for name in own:
+            at = target + name if target.endswith("/") else target
+            # A target without a slash may be a folder's, unless it has the ending of one file.
+            if at == target and (len(own) > 1 or not splitext(at)[1] == splitext(name)[1] != ""):
+                raise LookupError(target)
+            if at.startswith(FILES):
+                self.files.append(File(at=at, source=self._kept(name)))
+            else:
+                copied = [{"at": at, "source": self._kept(name)}]
+                self.patches.append(Patch.model_validate({"files": copied}))
+
+    def _patch(self, options: str, diff: str, optional: str) -> None:
+        (strip,), (into,) = re.findall(r"-p(\d)", options), re.findall(r"-d (\S+)", options)
+        step = {"patch": self._kept(diff), "into": into, "strip": strip}
+        step |= {"optional": bool(optional), "reverse": " -R" in options}
+        self.patches.append(Patch.model_validate(step))
+
+    def _download(self, file: str, **revision: str) -> None:
+        self.files.append(File(at=FILES + basename(file), file=file, **revision))
+
+    def _kept(self, name: str) -> str:
+        """Path beside the recipe of a file of the mod. No YAML file there is taken for an entry."""
+        if {"\0", "\ufffd"} & {*self.own[name]}:
+            raise LookupError(name)  # no text
+        digest = sha256(repr(sorted(self.own.items())).encode()).hexdigest()[:8]
+        path = f"mods/{self.name}-{digest}/" + re.sub(r"\.ya?ml$", r"\g<0>.txt", name)
+        self.sources[path] = self.own[name]
+        return path

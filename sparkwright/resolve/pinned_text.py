@@ -1,0 +1,22 @@
+"""A text file of a Hugging Face repository, as the lock keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class PinnedText:
+    """A text file at a commit. The lock holds its text, so that no run asks for it."""
+
+    commit: str
+    sha256: str
+    text: str
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a text that is not the one of the hash."""
+        if hashlib.sha256(self.text.encode()).hexdigest() != self.sha256:
+            raise ValueError("the text is not the one of its sha256")

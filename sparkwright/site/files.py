@@ -1,0 +1,139 @@
+"""Files of services: read on the controller, judged and tried before a host is touched."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwright.catalog import Catalog
+from sparkwright.catalog.files import File, overlap
+from sparkwright.config import places
+from sparkwright.documents.bounds import LONGEST, Unusable
+from sparkwright.documents.text_files import read_bytes
+from sparkwright.engines import engine
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import Messages, Problems, refusal
+from sparkwright.plan.files import PlannedFile, trial
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.resolve.credentials import hub_token
+from sparkwright.resolve.hub_files import ask_hub
+from sparkwright.resolve.lock import Lock
+from sparkwright.resolve.pinned_text import PinnedText
+
+_MESSAGES = Messages(__file__)
+#: Bytes of a file, and of all files of a service: the request of a switch holds them.
+_MOST, _MOST_TOGETHER = LONGEST, 4 * LONGEST
+_Lock = Callable[[], Lock | None]
+
+
+def with_files(
+    plan: HostPlan, catalog: Catalog, origin: Callable[[str], str], lock: _Lock | None
+) -> HostPlan:
+    """The plan with the files of its services, read and tried.
+
+    Args:
+        lock: returns the host's lock, where it has the last word; called for files of repositories.
+
+    Raises:
+        UserError: everything that is wrong with them.
+    """
+    problems, services = Problems(), []
+    for service in plan.services:
+        own = f"{origin('services')}: services.{service.name}"
+        recipe = catalog.files.get(("recipe", service.recipe.name))
+        problems += _unsourced(service, own)
+        files: list[PlannedFile] = []
+        named = {file.at: (file, f"{own}.files", None) for file in service.settings.files}
+        of_recipe = {file.at: (file, f"{recipe}: files", recipe) for file in service.recipe.files}
+        for file, where, folder in {**of_recipe, **named}.values():
+            with problems.collected():
+                files.append(_read(file, f"{where}.{file.at}", plan, folder, lock))
+        problems += _misplaced(service, own)
+        if sum(len(file.content) for file in files) > _MOST_TOGETHER:
+            problems.append(_MESSAGES.mistake("large-files", own, most=_MOST_TOGETHER))
+        problems += _mistaken(service, files)
+        services.append(replace(service, files=tuple(files)))
+    problems.stop()
+    return replace(plan, services=tuple(services))
+
+
+def _unsourced(service: ServicePlan, own: str) -> Iterator[Finding]:
+    """Secrets that a recipe names and the service does not, and names that are there twice."""
+    names = [secret.name for secret in service.settings.secrets]
+    for name in service.recipe.secrets:
+        if name not in names:
+            facts = {"recipe": service.recipe.name, "name": name}
+            yield _MESSAGES.mistake("no-secret-source", f"{own}.secrets", **facts)
+    for name in {name for name in names if names.count(name) > 1}:
+        yield _MESSAGES.mistake("same-secret", f"{own}.secrets", name=name)
+
+
+def _misplaced(service: ServicePlan, own: str) -> Iterator[Finding]:
+    """Files at a path that another file, a mount or the engine's program has."""
+    container = service.container
+    taken = {model.mount: f"weights of {model.repository}" for model in service.models}
+    taken |= dict.fromkeys(container.writable if container.strict else (), "a writable directory")
+    taken[service.entrypoint] = "the engine's program"
+    for listed, where in ((service.recipe.files, f"recipe {service.recipe.name}"),
+                          (service.settings.files, own)):  # fmt: skip
+        for number, file in enumerate(listed):
+            others = {each.at: f"another file ({each.name})" for each in listed[:number]}
+            for path, other in {**taken, **others}.items():
+                if overlap(file.at, path):
+                    facts = {"path": path, "other": other}
+                    yield _MESSAGES.mistake("path-taken", f"{where}: files.{file.at}", **facts)
+
+
+def _read(
+    file: File, where: str, plan: HostPlan, recipe: Path | None, lock: _Lock | None
+) -> PlannedFile:
+    """A file with its content. Raises UserError."""
+    if file.source is not None:
+        path = _beside(file.source, where, recipe, plan.settings.catalog_directories)
+        try:
+            planned = PlannedFile(file, str(path), read_bytes(path, _MOST))
+        except Unusable as error:
+            raise refusal(str(path), error.what, error.remedy) from None
+    else:
+        pin = _pinned(file, plan, lock() if lock else None)
+        planned = PlannedFile(file, file.name, pin.text.encode(), pin)
+    if file.sha256 not in (None, planned.sha256):
+        facts = {"source": planned.source, "sha256": planned.sha256}
+        raise _MESSAGES.refusal("changed-file", f"{where}.sha256", **facts)
+    return planned
+
+
+def _beside(source: str, where: str, recipe: Path | None, more: Iterable[str]) -> Path:
+    """A source's path: beside the recipe, else in a catalog's folder, the last one first."""
+    catalogs = places.catalogs(more)
+    below = [recipe.parent] if recipe else []
+    below += [folder for each in reversed(catalogs) for folder in (each, each / "recipes")]
+    path = next((path for folder in below if (path := folder / source).exists()), below[0] / source)
+    if not path.exists():
+        raise _MESSAGES.refusal("no-file", where, path=path)
+    if not any(path.resolve().is_relative_to(each.resolve()) for each in catalogs):
+        raise _MESSAGES.refusal("file-leads-out", where, path=path, target=path.resolve())
+    return path
+
+
+def _pinned(file: File, plan: HostPlan, lock: Lock | None) -> PinnedText:
+    """A repository's file, by the lock or from the hub."""
+    if lock and (pin := (lock.files or {}).get(file.name)):
+        return pin
+    settings = plan.settings
+    token = hub_token(settings.hub_token_source)
+    named = (str(file.repository), str(file.revision), str(file.file))
+    shown = token.value if token else None
+    return ask_hub(settings.hub_endpoint, *named, shown, settings.private_servers)
+
+
+def _mistaken(service: ServicePlan, files: Sequence[PlannedFile]) -> Iterator[Finding]:
+    """Mistakes of templates: each is rendered with a conversation, in a process with limits."""
+    program, arguments = engine(service.engine), dict(service.arguments)
+    chat = arguments.get(program.limit_names.get("template", ""))
+    tools = program.limits(arguments).tools is not None
+    for file in files:
+        if file.file.is_template or file.file.at == chat:
+            line, reason = trial(file.text, tools)
+            if reason:
+                where = f"{file.source}: line {line}" if line else file.source
+                yield _MESSAGES.mistake("bad-template", where, reason=reason)

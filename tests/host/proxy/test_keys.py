@@ -1,0 +1,187 @@
+"""Keys with names, with a real HAProxy: who is let in, what vLLM sees, and what is written down."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.lib import systemd
+from sparkwright.host.proxy import configure
+from sparkwright.host.proxy import keys as program
+from sparkwright.host.proxy.keys import KeysRequest
+from sparkwright.host.proxy.pool import ProxyRequest
+from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
+from tests.host.proxy.backend import PATIENCE, Backend
+from tests.host.proxy.haproxy import ENGINE, KEY, RunningProxy, opened, proxies_of, replica
+from tests.host.serving import free_port
+
+CHAT = "/v1/chat/completions"
+OPENCLAW = "sk-the-key-of-openclaw-0123456789"
+LAPTOP = "sk-the-key-of-a-laptop-0123456789"
+NAMED = {"openclaw": OPENCLAW, "laptop": LAPTOP, "sparkwright": ENGINE.value}
+
+
+@contextmanager
+def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator[RunningProxy]:
+    """A host's own proxy before its service, with named keys."""
+    llm = Proxy("llm", free_port(), (replica(backend),), bind, "/generates", engine_key=True)
+    with opened(proxies_of(home, (), proxies=(llm,))) as proxy:
+        proxy.write(named=NAMED)
+        proxy.reload()
+        yield proxy
+
+
+@pytest.fixture
+def proxy(folder: Path, first: Backend) -> Iterator[RunningProxy]:
+    """A host's own proxy."""
+    with own_proxy(folder, first) as result:
+        yield result
+
+
+def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, first: Backend) -> None:
+    for key in (KEY, OPENCLAW, LAPTOP):
+        assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
+    assert {seen.headers["authorization"] for seen in first.seen} == {f"Bearer {ENGINE.value}"}
+    assert proxy.send("GET", "/v1/realtime", key=LAPTOP).status < 500
+    two_headers = (
+        f"POST {CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {LAPTOP}\r\n"
+        f"Authorization: Bearer {OPENCLAW}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+    )
+    proxy.raw(two_headers.encode())
+    assert not any(
+        key in str(seen.headers) for seen in first.seen for key in (KEY, LAPTOP, OPENCLAW)
+    )
+
+
+def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
+    problems = "sk-a-wrong-key-that-somebody-tries"
+    assert proxy.post(CHAT, key=OPENCLAW).status == 200
+    assert proxy.post(f"{CHAT}?key={LAPTOP}", key=LAPTOP).status == 200
+    assert proxy.post(CHAT, key=problems).status == 401
+    assert proxy.post(CHAT, key="sk-x\r\nkey=laptop"[:4] + "key=laptop").status == 401
+    proxy.stop()
+    lines = [line.split() for line in proxy.log.read_text().splitlines() if CHAT in line]
+    assert [line[1] for line in lines] == ["key=openclaw", "key=laptop", "key=-", "key=-"]
+    text = proxy.log.read_text()
+    for key in (KEY, OPENCLAW, LAPTOP, problems, ENGINE.value):
+        assert key not in text
+        assert key_hash(Secret(key)) not in text
+
+
+def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> None:
+    assert proxy.post(CHAT, key=OPENCLAW).status == 200
+    clients = (KEY, OPENCLAW, LAPTOP)
+    for file in Path(proxy.proxies.home).iterdir():
+        assert not any(key in file.read_text() for key in clients), file
+        if ENGINE.value in file.read_text() or "keys" in file.name:
+            assert file.stat().st_mode & 0o777 == 0o600
+    for process in proxy.workers():
+        for kind in ("cmdline", "environ"):
+            text = Path(f"/proc/{process}/{kind}").read_bytes()
+            assert not any(key.encode() in text for key in (*clients, ENGINE.value))
+    for command in ("show env", "show map", f"show map {proxy.proxies.keys}", "show sess all"):
+        assert not any(key in proxy.ask(command) for key in clients)
+
+
+def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
+    """Another address of this machine stands for another machine: it is not the one asked."""
+    assert proxy.post(CHAT, key=ENGINE.value).status == 200
+    seen = []
+    for key in (ENGINE.value, OPENCLAW):
+        elsewhere = http.client.HTTPConnection(
+            "127.0.0.1", proxy.port, timeout=PATIENCE, source_address=("127.0.0.2", 0)
+        )
+        elsewhere.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {key}"})
+        seen.append(elsewhere.getresponse().status)
+    assert seen == [401, 200]
+    assert len(first.seen) == 2
+
+
+def test_a_load_balancer_passes_the_clients_key_on(folder: Path, first: Backend) -> None:
+    """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
+    with opened(proxies_of(folder, (replica(first),))) as balancer:
+        balancer.write(named={"openclaw": OPENCLAW})
+        balancer.reload()
+        assert balancer.post(CHAT, key=OPENCLAW).status == 200
+    assert first.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
+
+
+# --- The program that changes keys alone --------------------------------------------------------
+
+
+@pytest.fixture
+def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProxy:
+    """The same, as a unit that systemd runs."""
+    monkeypatch.setattr(systemd, "is_active", lambda _: True)
+    monkeypatch.setattr(configure, "reload", lambda _: proxy.reload())
+    return proxy
+
+
+def request(proxies: Proxies, text: str | None) -> KeysRequest:
+    """Request to the program."""
+    keep = tuple(tuple(each) for each in kept_servers(proxies))
+    return KeysRequest(
+        ProxyRequest({}, proxies.config, proxies.admin_socket, proxies.states, keep, start=False),
+        proxies.keys, text,
+    )  # fmt: skip
+
+
+def named(**keys: str) -> str:
+    """The text of a map."""
+    return key_map({name: [Secret(key)] for name, key in keys.items()})
+
+
+def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
+    expected = program.main(request(managed.proxies, None))
+    assert sorted(line.split()[1] for line in expected) == ["default", *sorted(NAMED)]
+    assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
+
+
+def test_what_it_writes_is_what_opens(managed: RunningProxy) -> None:
+    text = named(default=KEY, laptop=LAPTOP)
+    assert program.main(request(managed.proxies, text)) == sorted(text.splitlines())
+    assert [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [
+        200,
+        200,
+        401,
+    ]
+    assert Path(managed.proxies.keys).stat().st_mode & 0o777 == 0o600
+    before = managed.workers()
+    program.main(request(managed.proxies, text))
+    assert managed.workers() == before, "nothing changed, and it was reloaded"
+
+
+def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
+    managed: RunningProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = named(default=KEY)
+    monkeypatch.setattr(program, "_PATIENCE", 0.3)
+    with monkeypatch.context() as broken:
+        broken.setattr(configure, "reload", lambda _: None)
+        with pytest.raises(SystemExit, match="did not take the new keys"):
+            program.main(request(managed.proxies, text))
+    # The file is as it must be now; the worker is not, and that counts.
+    monkeypatch.setattr(program, "_PATIENCE", 15)
+    program.main(request(managed.proxies, text))
+    assert managed.post(CHAT, key=OPENCLAW).status == 401
+
+
+def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy) -> None:
+    proxies = managed.proxies
+    config, keys = Path(proxies.config), Path(proxies.keys)
+    config.write_text(config.read_text().replace(proxies.keys, f"{proxies.home}/keys"))
+    keys.unlink()
+    with pytest.raises(SystemExit, match="deploy this host first"):
+        program.main(request(proxies, named(default=KEY)))
+    assert not keys.exists()
+
+
+def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
+    """Its first deploy brings them: it does not keep a rotation from its end."""
+    Path(managed.proxies.config).unlink()
+    assert program.main(request(managed.proxies, named(default=KEY))) == []
+    assert program.main(request(managed.proxies, None)) == []

@@ -1,0 +1,256 @@
+"""Files and secrets of services: judged in the plan, mounted, and told in no other place."""
+
+from base64 import b64encode
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli import main
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.keys import keys_of
+from sparkwright.documents.text_files import write
+from sparkwright.extras.handover.formats import handover
+from sparkwright.findings.user_error import UserError
+from sparkwright.host.observe import FileState, ServiceState
+from sparkwright.host.service import Service
+from sparkwright.operations.services import to_desired
+from sparkwright.plan.changes import changes
+from sparkwright.plan.missing import digest
+from sparkwright.plan.plan import HostPlan
+from sparkwright.resolve.hub_files import ask_hub
+from sparkwright.resolve.lock import from_resolution, render_lock, to_resolution
+from sparkwright.resolve.queries import Answer
+from sparkwright.site.fleet import plan_fleet
+from sparkwright.site.services import rendered, secrets_of
+from tests.libyaml import safe_load, safe_load_all
+from tests.unit.builders import SPARK, origin, probe, resolution
+
+AT = "/opt/sparkwright/files/chat.jinja"
+GOOD = (
+    "{%- for m in messages %}\n<{{ m.role }}>{{ m.content }}\n{%- endfor %}\n{{ tools | tojson }}"
+)
+TOKEN = "the-token-of-a-tool-server"
+ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}" * 9
+
+
+def plan(template: str = GOOD, *, folder: str = "catalog", **service: Any) -> HostPlan:
+    """A Spark whose service has a chat template; its text is written beside the site's catalog."""
+    write(Path(folder, "chat.jinja"), template)
+    own = {"files": [{"at": AT, "source": "chat.jinja"}], **service}
+    data = {"services": {"qwen36": {**SPARK["qwen36"], **own}}}
+    return plan_fleet([HostInput("spark-1", data, origin)]).or_raise()["spark-1"].plan
+
+
+def render(planned: HostPlan) -> Service:
+    """Its service."""
+    (service,) = rendered(planned, resolution(planned))
+    return service
+
+
+@pytest.fixture(autouse=True)
+def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOL_TOKEN", TOKEN)
+    ask_hub.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("a\n{% for m in messages %}\n{{ m.content }\n", "chat.jinja: line 3"),
+        ("\n{{ messages[0].content.none.at_all }}", "chat.jinja: line 2"),
+        ("{% for m in messages %}\n{{ raise_exception('no such role') }}\n{% endfor %}", "line 2"),
+        ("{{ messages.__class__.__mro__ }}", "unsafe"),
+        ("{% include '/etc/passwd' %}", "no loader"),
+        ("{{ 'x' * 10 ** 10 }}", "512 MiB of memory"),
+        ("{% for a in range(99999) %}{{ 'x' * 99999 }}{% endfor %}", "4194304 characters"),
+        (ENDLESS, "within 5 seconds"),
+    ],
+)
+def test_a_bad_template_is_told_with_file_line_and_reason(template: str, words: str) -> None:
+    with pytest.raises(UserError) as raised:
+        plan(template)
+    assert "catalog/chat.jinja" in str(raised.value)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        GOOD,
+        "{% generation %}{{ messages[-1].content }}{% endgeneration %}{{ strftime_now('%Y') }}",
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
+        "{% endif %}{{ m.content }}{% if loop.last %}{% break %}{% endif %}{% endfor %}",
+    ],
+)
+def test_a_template_that_its_engine_takes_is_taken(template: str) -> None:
+    assert plan(template).services[0].files[0].text == template
+
+
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        ([{"at": "/proc/x", "source": "chat.jinja"}], "/proc of the container"),
+        ([{"at": "/etc/passwd", "source": "chat.jinja"}], "/etc/passwd of the container"),
+        ([{"at": "/opt/../x", "source": "chat.jinja"}], "not of the form"),
+        ([{"at": "/usr/local/bin/vllm", "source": "chat.jinja"}], "the system's"),
+        ([{"at": "/models/x/chat.jinja", "source": "chat.jinja"}], "taken by weights"),
+        ([{"at": AT, "source": "chat.jinja"}] * 2, "taken by another file"),
+        ([{"at": AT, "source": "none.jinja"}], "there is no catalog/none.jinja"),
+        ([{"at": AT, "source": "link.jinja"}], "outside the catalog's folders"),
+        ([{"at": AT, "source": "../x"}], "not of the form"),
+        ([{"at": AT, "source": "chat.jinja", "sha256": "0" * 64}], "has the sha256"),
+        ([{"at": AT, "source": "large.py"}], "larger than"),
+        ([{"at": AT}], "either 'source'"),
+    ],
+)
+def test_a_file_at_another_place_or_from_elsewhere_is_refused(
+    listed: list[dict[str, Any]], words: str
+) -> None:
+    write(Path("catalog/large.py"), b"#" * 1_000_001)
+    write(Path("elsewhere"), "secret of the machine")
+    Path("catalog/link.jinja").symlink_to(Path("elsewhere").absolute())
+    with pytest.raises(UserError) as raised:
+        plan(files=[{**file, "at": file["at"].replace("/models/x", MOUNT)} for file in listed])
+    assert words in str(raised.value)
+
+
+MOUNT = "/models/qwen36"
+
+
+def test_a_file_is_mounted_read_only_and_part_of_the_release() -> None:
+    service = render(plan())
+    ((path, (text, mode)),) = service.mounted.items()
+    assert (text, mode) == (GOOD, 0o644)
+    assert path.startswith(f"{service.directory}/files/")
+    (mount,) = [
+        item
+        for item in safe_load(service.compose)["services"]["engine"]["volumes"]
+        if item["target"] == AT
+    ]
+    assert mount == {
+        "type": "bind", "source": path, "target": AT, "read_only": True,
+        "bind": {"create_host_path": False},
+    }  # fmt: skip
+    other = render(plan(GOOD + " "))
+    assert other.release != service.release
+    assert GOOD not in service.record
+
+
+def _state(service: Service, **other: Any) -> ServiceState:
+    """The service on its host, as desired."""
+    digests = {name: digest(text) for name, text in service.contents.items()}
+    return replace(ServiceState(service.release, files=digests), **other)
+
+
+def test_a_file_changed_by_hand_and_a_new_secret_are_written() -> None:
+    planned = plan(secrets=[{"name": "tool_token", "variable": "TOOL_TOKEN"}])
+    service, keys = render(planned), keys_of("spark-1", planned.settings, {"TOOL_TOKEN": TOKEN})
+    secrets = secrets_of(planned, keys)
+    path = f"{service.home}/secrets/tool_token"
+    assert secrets[path].value == TOKEN
+    kept, open_to_all = (FileState(digest(TOKEN), mode) for mode in (0o400, 0o444))
+    for there, words in [
+        (_state(service), ["secret tool_token"]),
+        (_state(service, tokens={"tool_token": kept}), []),
+        (_state(service, tokens={"tool_token": open_to_all}), ["secret tool_token"]),
+        (_state(service, files={}, tokens={"tool_token": kept}),
+         [f"file {name}" for name in service.contents]),
+    ]:  # fmt: skip
+        observed = probe()
+        there = replace(there, compose=digest(service.compose), unit=digest(service.unit_text))
+        observed = replace(observed, services={"qwen36": there})
+        found = changes(service, secrets, observed)
+        assert [item for item in found if item.startswith(("file", "secret"))] == words
+    (switch,) = to_desired([(service, ["file"])], secrets, observed)
+    assert switch.files[path] == (TOKEN, 0o400)
+    assert service.mounted.items() <= switch.files.items()
+
+
+def test_a_secret_is_in_its_file_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    secret = {"name": "tool_token", "variable": "TOOL_TOKEN"}
+    planned = plan(secrets=[secret])
+    service = render(planned)
+    keys = keys_of("spark-1", planned.settings, {"TOOL_TOKEN": TOKEN})
+    assert "/run/secrets/tool_token" in service.compose
+    texts = [service.compose, service.unit_text, service.record, repr(planned), repr(keys)]
+    assert not [text for text in texts if TOKEN in text]
+
+
+def test_secrets_that_can_not_be_had_are_told() -> None:
+    Path("open").write_text(TOKEN)
+    Path("open").chmod(0o644)
+    sources: list[tuple[dict[str, Any], str]] = [
+        ({"variable": "UNSET"}, "not set"), ({"file": "open"}, "others may read"),
+        ({"command": ["true"]}, "prints nothing"),
+    ]  # fmt: skip
+    for source, words in sources:
+        planned = plan(secrets=[{"name": "tool_token", **source}])
+        with pytest.raises(UserError, match=words) as raised:
+            keys_of("spark-1", planned.settings, {})
+        assert TOKEN not in str(raised.value)
+
+
+def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from email.message import Message
+
+    urls: list[str] = []
+
+    def get(_: object, url: str, *__: object) -> Answer:
+        urls.append(url)
+        return Answer(200, Message(), GOOD.encode())
+
+    monkeypatch.setattr("sparkwright.resolve.hub_files.Server.get", get)
+    commit = "c" * 40
+    listed = [{"at": AT, "repository": "org/name", "revision": commit, "file": "a/chat.jinja"}]
+    planned = plan(files=listed)
+    assert urls == [f"https://huggingface.co/org/name/resolve/{commit}/a/chat.jinja"]
+    named = [planned.references]
+    lock = from_resolution(named, resolution(planned), None)
+    Path("fleet.lock").write_text(render_lock(lock))
+    ask_hub.cache_clear()
+    assert plan(files=listed).services[0].files[0].text == GOOD
+    assert len(urls) == 1
+    with pytest.raises(UserError, match=r"chat\.jinja is not locked"):
+        to_resolution(named, lock.model_copy(update={"files": None}), "fleet.lock")
+    Path("fleet.lock").write_text(render_lock(lock).replace("messages", "message"))
+    with pytest.raises(UserError, match="not the one of its sha256"):
+        plan(files=listed)
+
+
+def test_the_plan_names_code_and_shows_files_whole() -> None:
+    write(Path("catalog/parser.py"), "print('of the parser')\n")
+    listed = [{"at": AT, "source": "chat.jinja"}, {"at": "/opt/parser.py", "source": "parser.py"}]
+    secret = {"name": "tool_token", "variable": "TOOL_TOKEN"}
+    plan(files=listed, secrets=[secret])
+    services = {"qwen36": {**SPARK["qwen36"], "files": listed, "secrets": [secret]}}
+    write(Path("inventory.py"), f"boxes = [('spark-1', {{'services': {services!r}}})]\n")
+    plain = CliRunner().invoke(main, ["plan", "inventory.py"]).output
+    whole = CliRunner().invoke(main, ["plan", "inventory.py", "--files"]).output
+    assert "/opt/parser.py  (catalog/parser.py), 23 bytes" in plain
+    assert plain.count("CODE that the engine may run") == 1
+    assert "/run/secrets/tool_token" in plain
+    assert "print('of the parser')" not in plain
+    assert "print('of the parser')" in whole
+    assert GOOD in whole
+    assert TOKEN not in plain + whole
+
+
+@pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
+def test_files_and_names_of_secrets_are_handed_over(form: str) -> None:
+    planned = plan(secrets=[{"name": "tool_token", "variable": "TOOL_TOKEN"}])
+    handed = handover(form, planned, planned.services[0], resolution(planned))
+    written = "".join(
+        text.decode() if isinstance(text, bytes) else text for text in handed.files.values()
+    )
+    assert TOKEN not in written
+    assert GOOD in written or b64encode(GOOD.encode()).decode() in written
+    assert AT in written
+    assert set(handed.secrets) == {"", "tool_token"}
+    if form == "kubernetes":
+        kinds = [item["kind"] for item in safe_load_all(written)]
+        assert kinds == ["Deployment", "ConfigMap", "Service", "NetworkPolicy"]
