@@ -77,6 +77,7 @@ class PlannedService(TypedDict):
     image: str
     digest: str | None
     image_key: str | None
+    patches: list[dict[str, Any]]
     port: int
     proxy: bool
     served_names: list[str]

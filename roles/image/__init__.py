@@ -12,6 +12,7 @@ from sparkwright.run.state import HostRun, role, run_of
 def image(host: Host, host_run: HostRun) -> None:
     """Start pulling what is missing; ``roles.fetched`` waits for it."""
     settings = host_run.settings
+    stores = [wanted.store for wanted in host_run.desired.images]
     for wanted in host.loop(host_run.desired.images):
         shared = wanted.shared_name(host_run.observed.architecture)
         images.present(
@@ -20,5 +21,6 @@ def image(host: Host, host_run: HostRun) -> None:
             build=build_of(host_run, wanted),
             account=account(settings.registry_auth_source, wanted.planned.pulled.registry),
             sources=sources(run_of(host), host_run, shared),
-            wait=False,
+            # Two images of one base need the same parts, which one job at a time fetches.
+            wait=stores.count(wanted.store) > 1,
         )

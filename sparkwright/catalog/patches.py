@@ -9,35 +9,22 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from sparkwright.catalog.containers import Place
 from sparkwright.catalog.data import Data
 
-#: Directories of the kernel, and of what a build and a container get mounted.
-_MOUNTS = ("/proc", "/sys", "/dev", "/run", "/tmp")
-
-
-def _of_the_image(path: str) -> str:
-    if f"{path}/".startswith(tuple(f"{folder}/" for folder in _MOUNTS)):
-        raise ValueError(
-            f"{path} is no part of an image; choose a path that is none of {', '.join(_MOUNTS)}"
-        )
-    return path
-
-
-#: Path in an image.
-ImagePath = Annotated[Place, AfterValidator(_of_the_image)]
 #: Path of a file in the folder of the recipe's own file, or below that folder.
 Beside = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$"),
 ]
-#: A package of PyPI at a version, with the hashes that its wheels may have.
-Requirement = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*"
-        r"( --hash=sha256:[0-9a-f]{64})+$"
-    ),
-]
+
+
+def _of_the_image(path: str) -> str:
+    if path.split("/")[1] in ("proc", "sys", "dev", "run", "tmp"):
+        raise ValueError(f"{path} is no part of an image; choose another folder")
+    return path
+
+
+#: Path of a file or folder in an image.
+ImagePath = Annotated[Place, AfterValidator(_of_the_image)]
 _Module = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
-_Package = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 _Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -63,12 +50,12 @@ class Promises(Data):
     """
 
     imports: tuple[_Module, ...] = ()
-    versions: dict[_Package, str] = Field(default_factory=dict)
-    sha256: dict[ImagePath, _Sha256] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    sha256: dict[Place, _Sha256] = Field(default_factory=dict)
 
 
 class Patch(Data):
-    """A step of a derived image: ``files``, ``patch``, ``pip`` or ``promises``.
+    """A step of a derived image: ``files``, ``patch`` or ``promises``.
 
     Attributes:
         files: files that are copied into the image.
@@ -78,7 +65,6 @@ class Patch(Data):
         optional: whether the image may lack what the diff changes. The diff is applied whole, or
             not at all.
         reverse: whether the diff is taken back (``patch -R``).
-        pip: Python packages, ``name==version --hash=sha256:...``, without their dependencies.
         promises: what the image must hold after the steps.
     """
 
@@ -88,26 +74,24 @@ class Patch(Data):
     strip: int = Field(default=1, ge=0, le=9)
     optional: bool = False
     reverse: bool = False
-    pip: tuple[Requirement, ...] = ()
     promises: Promises | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _no_packages_of_the_distribution(cls, written: Any) -> Any:
-        if isinstance(written, dict) and "apt" in written:
+    def _installs_nothing(cls, written: Any) -> Any:
+        if isinstance(written, dict) and {"apt", "pip"} & written.keys():
             raise ValueError(
-                "no step installs packages of the distribution: their scripts would run as root, "
-                "and no lock pins what they depend on; build an image with them, and name that "
-                "image in your catalog"
+                "no step installs packages: they bring others along, and run scripts of their own; "
+                "build an image with them, and name that image in your catalog"
             )
         return written
 
     @model_validator(mode="after")
     def _one_step(self) -> Patch:
-        steps = (self.files, self.patch, self.pip, self.promises)
+        steps = (self.files, self.patch, self.promises)
         if sum(map(bool, steps)) != 1 or bool(self.patch) is not bool(self.into):
             raise ValueError(
-                "a step is one of 'files', 'patch' with 'into', 'pip' or 'promises'; write the "
-                "others as steps of their own"
+                "a step is 'files', or 'patch' with 'into', or 'promises'; write the others as "
+                "steps of their own"
             )
         return self

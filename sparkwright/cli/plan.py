@@ -62,18 +62,30 @@ def command(hosts: Selection, files: bool, as_json: bool) -> None:
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
         page = template("plan/plan.txt.j2")
-        contents = {
-            file.sha256: (file, visible_prose(file.text))
-            for host in planned_hosts.values()
-            for service in host.plan.services
-            for file in service.files
-            if files
-        }
         shown_text = page.render(
-            blocks=blocks, terms=terms(services), style=click.style, contents=contents.values()
+            blocks=blocks,
+            terms=terms(services),
+            style=click.style,
+            contents=_contents(planned_hosts.values()) if files else (),
         )
         echo(shown_text.removesuffix("\n"))
     sys.exit(MISTAKEN if any(errors(host.violations) for _, host in shown.values()) else 0)
+
+
+def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
+    """Title, sha256 and text of every file of services and of their patches."""
+    contents: dict[str, tuple[str, bytes]] = {}
+    for service in (service for host in hosts for service in host.plan.services):
+        for file in service.files:
+            kind = "code" if file.file.is_code else "no code"
+            contents[file.sha256] = f"{file.source} ({kind})", file.content
+        if steps := service.image.steps:
+            title = f"patches of recipe {steps.recipe} (code)"
+            contents |= {name: (title, content) for name, content in steps.files}
+    return [
+        (title, name, visible_prose(content.decode("utf-8", "surrogateescape")))
+        for name, (title, content) in contents.items()
+    ]
 
 
 def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
@@ -117,6 +129,9 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "image": service.image.name,
         "digest": image.digest if image else service.image.digest,
         "image_key": service.image.pulled.key,
+        "patches": [
+            step.model_dump(mode="json", exclude_defaults=True) for step in service.recipe.patches
+        ],
         "port": service.port,
         "proxy": service.settings.proxy,
         "served_names": list(service.served_names),

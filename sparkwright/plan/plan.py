@@ -23,6 +23,7 @@ from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, 
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.files import PlannedFile
+from sparkwright.plan.patches import steps_of
 from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.references import (
@@ -260,12 +261,13 @@ def plan_host(
             continue
         derivation = derivations.get(name)
         layers = _layered(service, recipe, image, tag, own, derivation)
-        services.append(_planned(host, name, settings, catalog, recipe, tag, layers, derivation))
         program = engine(image.engine)
+        with problems.collected():
+            service_plan = _planned(host, name, settings, catalog, recipe, tag, layers, derivation)
+            problems += _misuses(host, service_plan, program)
+            services.append(with_additions(service_plan))
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
-        problems += _misuses(host, services[-1], program)
-        services[-1] = with_additions(services[-1])
     problems += mistakes(where, _woken(settings), host)
     faults = schedule.problems(settings)
     problems += mistakes(f"{origin('schedule')}: schedule", faults, host)
@@ -374,7 +376,10 @@ def _planned(
         engine=image.engine,
         version=image.tags[tag].version,
         served_names=(*(service.served_names or recipe.served_names), *adapters),
-        image=image_reference(image, tag, settings, catalog),
+        image=replace(
+            image_reference(image, tag, settings, catalog),
+            steps=steps_of(recipe, image, catalog.files.get(("recipe", recipe.name)), host),
+        ),
         entrypoint=image.entrypoint,
         variables=image.variables,
         body=body,

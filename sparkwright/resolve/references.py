@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -38,6 +39,26 @@ class BuildReference:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """Steps that derive an image of its base.
+
+    Attributes:
+        recipe: whose steps they are.
+        text: the steps as JSON, in which files are named by their sha256.
+        files: name and content of each.
+    """
+
+    recipe: str
+    text: str
+    files: tuple[tuple[str, bytes], ...]
+
+    def image(self, base: str) -> str:
+        """Name of the image that they derive of a base with this digest: of a hash of both."""
+        inputs = hashlib.sha256(f"{base}\n{self.text}".encode()).hexdigest()
+        return f"sparkwright.local/{self.recipe}:sha256-{inputs}"
+
+
+@dataclass(frozen=True)
 class ImageReference:
     """An image at a tag, where this host pulls it from.
 
@@ -49,6 +70,7 @@ class ImageReference:
         digest: what the catalog pins the tag to; None to ask the registry.
         key: file with the public key that must have signed it, where one is named.
         build: set for an image that no registry has; the tag is then a git revision.
+        steps: set for an image that is derived of this one on the host.
     """
 
     image: str
@@ -60,6 +82,7 @@ class ImageReference:
     digest: str | None = None
     key: str | None = None
     build: BuildReference | None = None
+    steps: Steps | None = None
 
     @property
     def pulled(self) -> ImageReference:

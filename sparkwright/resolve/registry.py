@@ -94,6 +94,8 @@ class ResolvedImage:
 
     def local_name(self, reference: ImageReference) -> str:
         """Name of the image on a host, wherever it was pulled from: made of its hashes."""
+        if reference.steps:
+            return reference.steps.image(self.digest)
         name = reference.name.rpartition(":")[0]
         if self.commit is None:
             return f"{name}:{self.digest.replace(':', '-')}"

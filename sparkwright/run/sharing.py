@@ -4,7 +4,10 @@ Between hosts that share a network by ConnectX-7 ports, weights and images take 
 LAN where it does not answer.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path
 from threading import Lock
@@ -13,6 +16,7 @@ from sparkwright.config.fabric import FabricAddresses
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.fabric import NAME
+from sparkwright.host.fetch import steps
 from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.lan import at
@@ -60,7 +64,7 @@ def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild]
     """Fetches the context of an image that is built on the host; None for one that is pulled."""
     planned = image.planned.build
     if planned is None:
-        return None
+        return partial(_derivation, image) if image.planned.steps else None
     commit = image.resolved.commit
     assert commit is not None, "a built image is resolved to a commit"
     bundle = host_run.settings.bundle
@@ -80,6 +84,18 @@ def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild]
         )
 
     return build
+
+
+def _derivation(image: DesiredImage) -> ImageBuild:
+    """The context of an image that steps derive of the one that is pulled."""
+    own = image.planned.steps
+    assert own is not None, "a derived image has steps"
+    base = image.resolved.local_name(replace(image.planned, steps=None))
+    texts = {"Dockerfile": f"FROM {base}\nADD layer.tar /\n", "steps.json": own.text}
+    files = {name: text.encode() for name, text in texts.items()} | dict(own.files)
+    files["steps.py"] = Path(steps.__file__).read_bytes()
+    encoded = {name: BuildFile(b64encode(content).decode()) for name, content in files.items()}
+    return ImageBuild(base, encoded, steps=True)
 
 
 def asked_for(run: Run, host_run: HostRun) -> list[str]:

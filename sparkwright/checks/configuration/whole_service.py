@@ -39,6 +39,12 @@ def _thinking(context: Context) -> Iterator[Symptom]:
         yield Symptom(tokens=smoke.max_tokens, least=THINKING_TOKENS)
 
 
+@check("patched-base")
+def _patched(context: Context) -> Iterator[Symptom]:
+    if context.recipe.patches and not (context.plan.locked or context.service.image.digest):
+        yield Symptom(image=context.service.image)
+
+
 @check("image-architecture")
 def _architecture(context: Context) -> Iterator[Symptom]:
     own, cap = context.hardware.architecture, context.hardware.compute_cap

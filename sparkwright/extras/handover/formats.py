@@ -49,6 +49,8 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
     where, image = f"services.{service.name}", service.image.name.rpartition(":")[0]
     if service.image.build:
         raise _MESSAGES.refusal("built-image", where, plan.host, image=image)
+    if service.image.steps:
+        raise _MESSAGES.refusal("derived-image", where, plan.host, image=image)
     if service.rank is not None:
         raise _MESSAGES.refusal("cluster", where, plan.host, cluster=service.rank.cluster)
     if service.proxy:  # which stays behind: the other tool publishes a port

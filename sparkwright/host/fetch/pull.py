@@ -22,10 +22,18 @@ from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.job import carry_out, fetch
 from sparkwright.host.fetch.messages import Failed, check, log
 from sparkwright.host.fetch.progress import Progress
-from sparkwright.host.fetch.request import BuildFile, PullRequest
+from sparkwright.host.fetch.request import ImageBuild, PullRequest
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
+#: Without network, GPU or any power over the host or the image.
+_CONTAINER = (
+    *("run", "--rm", "--network", "none", "--runtime", "runc", "--read-only", "--tmpfs", "/tmp"),
+    *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", "0:0"),
+    *("--pids-limit", "512", "--memory", "8g", "--env", "HOME=/tmp", "--entrypoint", "python3"),
+)
+#: Where that container sees the build context, and how long it may run.
+_CONTEXT, _SECONDS = "/run/sparkwright", 1200
 #: What Docker knows as arguments of every build.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
@@ -100,22 +108,46 @@ def _name(request: PullRequest, progress: Progress) -> None:
     if request.build:
         progress.state = "building"
         progress.write()
-        _build(request.name, request.build.files)
+        _build(request, request.build)
     docker.docker("image", "rm", "--no-prune", request.source)
 
 
-def _build(name: str, files: dict[str, BuildFile]) -> None:
-    with tempfile.TemporaryDirectory(prefix="sparkwright-build-") as folder:
-        for path, file in files.items():
+def _build(request: PullRequest, build: ImageBuild) -> None:
+    """Build an image; one that steps make gets its name once it holds what they promise."""
+    name = request.name.replace("/", "/unproven-", 1) if build.steps else request.name
+    # Not in /tmp, which is the job's own: a container is to see it.
+    with tempfile.TemporaryDirectory(prefix="build-", dir=request.fetch.state_dir) as folder:
+        Path(folder).chmod(0o755)
+        for path, file in build.files.items():
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(base64.b64decode(file.content))
             target.chmod(0o755 if file.executable else 0o644)
         # The value is taken from the environment, and is not in the image's history.
         passed = [word for name in _PROXIES if name in os.environ for word in ("--build-arg", name)]
+        if build.steps:
+            passed = ["--network", "none"]
+            layer = _in_container(request.name, build.base_name, folder, "apply")
+            Path(folder, "layer.tar").write_bytes(base64.b64decode(layer))
         built = docker.docker("build", *passed, "--tag", name, folder)
-    if not built.ok:
-        raise Failed("docker_build", reason=built.message or "failed without output")
+        if not built.ok:
+            raise Failed("docker_build", reason=built.message or "failed without output")
+        if build.steps:
+            try:
+                _in_container(request.name, name, folder, "check")
+                docker.docker("tag", name, request.name)
+            finally:
+                docker.docker("image", "rm", name)
+
+
+def _in_container(name: str, image: str, folder: str, mode: str) -> str:
+    """Run the context's steps in a container of an image, and return what it prints."""
+    mount = f"type=bind,source={folder},target={_CONTEXT},readonly"
+    program = ("--mount", mount, image, "-B", f"{_CONTEXT}/steps.py", mode)
+    done = docker.docker(*_CONTAINER, *program, timeout=_SECONDS)
+    if not done.ok:
+        raise Failed("docker_steps", name=name.partition(":")[0], reason=done.message)
+    return done.out
 
 
 def run(path: Path, _runtime: Path | None) -> int:

@@ -131,10 +131,12 @@ class ImageBuild:
     Attributes:
         base_name: what the pulled image is called for the Dockerfile.
         files: the build context, by path.
+        steps: whether the context has steps (steps.py), which make layer.tar of the base.
     """
 
     base_name: str
     files: dict[str, BuildFile]
+    steps: bool = False
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,8 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
         item.place / "bin",
         "docker",
         f'echo "$@" >> {item.place}/commands\n'
+        f'case "$*" in *"steps.py check") [ ! -e {item.place}/broken ] || '
+        "{ echo no module named x >&2; exit 1; };; esac\n"
         f'[ "$1" != build ] || cp -a "$4" {item.place}/context\n'
         f'[ "$1" != --config ] || cp "$2/config.json" {item.place}/account\n'
         f'[ "$3" != pull -o ! -e {item.place}/full ] || {{ echo no space left >&2; exit 1; }}\n',
@@ -326,6 +328,36 @@ def test_an_image_is_built_over_its_base(docker: Docker, request_: PullRequest) 
     assert (context / "Dockerfile").read_text() == "FROM base\n"
     modes = [(context / name).stat().st_mode & 0o777 for name in files]
     assert modes == [0o644, 0o755]
+
+
+def test_a_derived_image_is_named_once_its_promises_hold(
+    docker: Docker, request_: PullRequest
+) -> None:
+    """Its steps run in containers without network and without any power; a broken promise leaves
+    no image."""
+    derived = replace(request_, name="sparkwright.local/r:sha256-1")
+    files = {"Dockerfile": BuildFile(""), "steps.py": BuildFile("")}
+    code, output, _ = pull(replace(derived, build=ImageBuild(BASE, files, steps=True)))
+    assert code == 0, output
+    unproven = "sparkwright.local/unproven-r:sha256-1"
+    _, _, applied, built, checked, named, removed, _ = docker.commands()
+    for run in (applied, checked):
+        assert run.startswith("run --rm --network none ")
+        assert "--read-only" in run
+        assert "--cap-drop ALL" in run
+        assert "--gpus" not in run
+    assert applied.endswith(f" {BASE} -B /run/sparkwright/steps.py apply")
+    assert built.startswith(f"build --network none --tag {unproven} ")
+    assert checked.endswith(f" {unproven} -B /run/sparkwright/steps.py check")
+    assert named == f"tag {unproven} {derived.name}"
+    assert removed == f"image rm {unproven}"
+    (docker.place / "commands").unlink()
+    (docker.place / "broken").touch()
+    code, output, _ = pull(replace(derived, build=ImageBuild(BASE, files, steps=True)))
+    assert code == 1
+    assert "sparkwright.local/r can't be had: no module named x." in output
+    assert f"tag {unproven} {derived.name}" not in docker.commands()
+    assert f"image rm {unproven}" in docker.commands()
 
 
 def test_what_goes_wrong_is_the_message(docker: Docker, request_: PullRequest) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sparkwright.catalog.advice import Choice, Workload
 from sparkwright.catalog.gpus import GPUS, VRAM
 from tests.unit.builders import alone, catalog
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 
 CHOICES = [choice for advice in catalog().advice.values() for choice in advice.choices]
 SPARK = "12.1"
@@ -24,8 +24,7 @@ def offered(workload: str, gpu: str) -> list[Choice]:
 
 
 def _shown(workload: str, gpu: str) -> str:
-    result = run("advise", workload, "--gpu", gpu)
-    assert result.exit_code == 0
+    result = exits(0, "advise", workload, "--gpu", gpu)
     return result.output
 
 
@@ -117,8 +116,7 @@ def test_the_card_with_96_gb_gets_what_is_made_for_it_first() -> None:
 def test_the_smallest_body_is_the_smallest() -> None:
     recipes = [item for item in alone().values() if item.needs.compute_caps == (SPARK,)]
     sizes = {recipe.name: catalog().models[recipe.body.model].size_gib or 0 for recipe in recipes}
-    first = offered("small", "spark")[0]
-    assert sizes[first.recipe] == min(sizes.values())
+    assert sizes[offered("small", "spark")[0].recipe] == min(sizes.values())
 
 
 def test_every_row_of_the_decision_table_is_there() -> None:

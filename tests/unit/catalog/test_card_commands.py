@@ -12,14 +12,7 @@ import pytest
 
 from docs.generate.deviations import concerned
 from sparkwright.engines.vllm.command import CACHES
-from tests.cards.differences import (
-    ABSENT,
-    COMMANDS,
-    Difference,
-    differences,
-    of_card,
-    of_service,
-)
+from tests.cards.differences import ABSENT, COMMANDS, Difference, differences, of_card, of_service
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 

@@ -4,10 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from docs.generate.cards import CARDS as PUBLISHED
 from tests.cards.read import HERE, dates, figures, versions
@@ -16,7 +13,7 @@ from tests.unit.builders import ROOT, catalog
 from tests.unit.catalog.test_card_tables import matched
 
 CARDS: dict[str, Any] = safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
-FILES = sorted((ROOT / "catalog").rglob("*.yaml"))
+DATA = [safe_load(path.read_text("utf-8")) for path in (ROOT / "catalog").rglob("*.yaml")]
 #: Keys whose figures are this project's, or names.
 _OURS = {
     "kind", "name", "repository", "family", "body", "drafter", "image", "tag", "recipe", "system",
@@ -122,36 +119,33 @@ def _unverified(source: str) -> bool:
 
 
 @cache
-def _all(path: Path) -> list[Fact]:
-    data = safe_load(path.read_text(encoding="utf-8"))
-    if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
-        data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
-    if data["kind"] == "measurement":
-        compared = {index for name, index in matched() if name == data["name"]}
-        data["rows"] = [row for index, row in enumerate(data["rows"]) if index not in compared]
-    return [fact for fact in facts(path.stem, data) if not _unverified(fact.source)]
+def _all() -> list[Fact]:
+    result: list[Fact] = []
+    for data in map(dict, DATA):
+        if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
+            data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
+        if data["kind"] == "measurement":
+            compared = {index for name, index in matched() if name == data["name"]}
+            data["rows"] = [row for index, row in enumerate(data["rows"]) if index not in compared]
+        result += [item for item in facts(data["name"], data) if not _unverified(item.source)]
+    return result
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_a_source_names_a_section_of_its_card(path: Path) -> None:
-    assert [(item.where, item.source) for item in _all(path) if not list(cited(item.source))] == []
+def test_a_source_names_a_section_of_its_card() -> None:
+    assert [(item.where, item.source) for item in _all() if not list(cited(item.source))] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
+def test_a_figure_is_in_the_section_that_its_source_names() -> None:
     missing = [
         f"{item.where}: {key}: {value:g} ({item.source})"
-        for item in _all(path)
+        for item in _all()
         for key, value in item.installed
         if not holds(key, value, figures_of(item.source))
     ]
     assert missing == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_a_date_is_one_of_its_card(path: Path) -> None:
-    data = safe_load(path.read_text(encoding="utf-8"))
-
+def test_a_date_is_one_of_its_card() -> None:
     def each(node: Any) -> Iterator[tuple[str, str]]:
         if isinstance(node, dict):
             if "date" in node and node.get("source", "").startswith("card of"):
@@ -162,22 +156,18 @@ def test_a_date_is_one_of_its_card(path: Path) -> None:
             for value in node:
                 yield from each(value)
 
-    for day, source in each(data):
+    for day, source in each(DATA):
         parts = {part for card in CARDS if card in source for part in CARDS[card]["dates"].split()}
         parts |= {date for card, _, day, _ in PUBLISHED if card in source for date in dates(day)}
         assert day in parts | set(dates(source)) or "estimate" in source, (day, source)
 
 
-def _tags() -> list[tuple[str, str]]:
-    return [(image.name, tag) for image in catalog().images.values() for tag in image.tags]
-
-
-@pytest.mark.parametrize(("image", "tag"), _tags())
-def test_a_version_is_in_the_section_that_its_source_names(image: str, tag: str) -> None:
-    own = catalog().images[image].tags[tag]
-    expected = set(versions(own.source))
-    for card, section in cited(own.source):
-        expected |= set(CARDS[card]["sections"][section]["versions"].split())
-    named = [*own.components.values(), *filter(None, [own.version])]
-    missing = [version for text in named for version in versions(text) if version not in expected]
+def test_a_version_is_in_the_section_that_its_source_names() -> None:
+    missing = []
+    for own in [tag for image in catalog().images.values() for tag in image.tags.values()]:
+        expected = set(versions(own.source))
+        for card, section in cited(own.source):
+            expected |= set(CARDS[card]["sections"][section]["versions"].split())
+        named = [*own.components.values(), *filter(None, [own.version])]
+        missing += [(own.source, text) for text in named if set(versions(text)) - expected]
     assert missing == []

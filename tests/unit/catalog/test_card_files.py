@@ -40,8 +40,7 @@ def test_rows_without_columns_are_the_cards() -> None:
     cards = texts(_cards())
     for item in compared()["squashed"]:
         card, section = item["at"]
-        lines = sections(card, cards[card])[section].splitlines()
-        assert set(item["rows"]) <= set(lines)
+        assert set(item["rows"]) <= set(sections(card, cards[card])[section].splitlines())
 
 
 def _one_line(text: str) -> str:

@@ -39,9 +39,9 @@ def test_the_fleet_table_of_the_27b_is_of_the_body_that_its_heading_names() -> N
 ADVISED = catalog().models["qwen36-35b-a3b-heretic-nvfp4"].sampling
 
 
-@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
-def test_what_an_alias_sends_is_a_row_of_the_card(recipe: str) -> None:
-    for name, alias in catalog().recipes[recipe].aliases.items():
+def test_what_an_alias_sends_is_a_row_of_the_card() -> None:
+    aliases = [pair for recipe in catalog().recipes.values() for pair in recipe.aliases.items()]
+    for name, alias in aliases:
         if "Qwen3.6" not in alias.source or alias.temperature is None:
             continue
         own = alias.temperature, alias.top_p, alias.top_k, alias.presence_penalty

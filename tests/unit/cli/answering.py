@@ -69,3 +69,10 @@ def run(*arguments: str, **options: Any) -> Result:
     done = CliRunner().invoke(main, list(arguments), prog_name="sparkwright", **options)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
+
+
+def exits(code: int, *arguments: str, **options: Any) -> Result:
+    """A command's output; it must end with this exit code."""
+    done = run(*arguments, **options)
+    assert done.exit_code == code, done.output
+    return done

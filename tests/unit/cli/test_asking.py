@@ -6,7 +6,7 @@ import click
 import pytest
 
 from sparkwright.cli.lib import progress
-from tests.unit.cli.answering import Asked, answering, run
+from tests.unit.cli.answering import Asked, answering, exits, run
 
 
 @pytest.fixture
@@ -16,8 +16,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 @pytest.mark.parametrize("option", ["--yes", "--dry"])
 def test_a_rollback_is_done_or_looked_at(became: list[Asked], option: str) -> None:
-    done = run("rollback", "inventory/lab.py", option)
-    assert done.exit_code == 0, done.output
+    exits(0, "rollback", "inventory/lab.py", option)
     (change,) = became
     assert change.name == "rollback"
     assert change.options == {

@@ -82,8 +82,7 @@ def test_one_from_a_repository_says_who_says_what(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/x", "-x", "A b", "x\ny", ""])
 def test_a_name_is_no_path_and_no_option(here: Path, name: str) -> None:
-    done = run("catalog", "new", "recipe", "--", name, code=2)
-    assert "is not a valid name" in done.output
+    assert "is not a valid name" in run("catalog", "new", "recipe", "--", name, code=2).output
     assert list(here.rglob("*")) == []
 
 

@@ -20,7 +20,7 @@ from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.run import pyinfra_cli
 from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan, resolution
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 
 cases = Tables(__file__)
 
@@ -31,14 +31,12 @@ pytestmark = pytest.mark.usefixtures("checkout")
 
 
 def test_check_finds_nothing_in_the_example() -> None:
-    result = run("check", "inventory/lab.py")
-    assert result.exit_code == 0
+    result = exits(0, "check", "inventory/lab.py")
     assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
 
 
 def test_check_names_host_file_key_reason_source_and_remedy() -> None:
-    result = run("check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
-    assert result.exit_code == 2
+    result = exits(2, "check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
     assert (
         "error: dflash-concurrency: spark-1, spark-2: recipe qwen36-35b-a3b-heretic-dflash: "
         in result.output
@@ -65,8 +63,7 @@ def test_check_as_json_and_for_editors() -> None:
 
 
 def test_plan_says_where_every_value_comes_from() -> None:
-    result = run("plan", "inventory/lab.py", "--limit", "spark-1")
-    assert result.exit_code == 0
+    result = exits(0, "plan", "inventory/lab.py", "--limit", "spark-1")
     assert "max_num_seqs = 64  (recipe qwen36-35b-a3b-heretic-dflash)" in result.output
     assert "memory [" in result.output
     assert "recipe qwen36-35b-a3b-heretic-dflash, port 8000\n" in result.output
@@ -118,8 +115,9 @@ def test_the_catalog_lists_shows_and_sources() -> None:
 
 
 def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
-    result = run("lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock")
-    assert result.exit_code == 1
+    result = exits(
+        1, "lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock"
+    )
     assert "there is no lock" in result.output
 
 
@@ -133,15 +131,11 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     file = tmp_path / "fleet.lock"
     file.write_text(render_lock(lock))
     arguments = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "error: kv-cache: spark-1" in result.output
+    assert "error: kv-cache: spark-1" in exits(2, *arguments).output
     file.unlink()
     assert run(*arguments[:4]).exit_code == 0
     # A lock that is named is meant: without it nothing would be pinned.
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "so that nothing would be pinned" in result.output
+    assert "so that nothing would be pinned" in exits(2, *arguments).output
 
 
 #: Every command that goes by an inventory, with what else it must be given.
@@ -157,9 +151,7 @@ def test_an_inventory_that_is_not_clear_is_asked_for(
     (here / "inventory").mkdir()
     for name in there:
         (here / "inventory" / name).touch()
-    result = run(*command.split())
-    assert result.exit_code == 2
-    assert text in result.output
+    assert text in exits(2, *command.split()).output
 
 
 def test_a_site_with_one_inventory_needs_no_name(here: Path) -> None:
@@ -210,9 +202,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
 
 
 def test_a_misspelt_command_is_told_with_the_nearest_one() -> None:
-    result = run("stauts")
-    assert result.exit_code == 2
-    assert "did you mean 'status'?" in result.output
+    assert "did you mean 'status'?" in exits(2, "stauts").output
 
 
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
@@ -241,8 +231,7 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
     ("text", "command"), [(arguments, item) for arguments, item, _ in commands()]
 )
 def test_help_is_in_whole_sentences(text: str, command: click.Command) -> None:
-    first = (command.help or "").strip().split("\n\n")[0]
-    assert re.fullmatch(r"[A-Z].*[.]", first, re.S), text
+    assert re.fullmatch(r"[A-Z].*[.]", (command.help or "").strip().split("\n\n")[0], re.S), text
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
             message = re.sub(r"\s*\[default: .*\]$", "", option.help or "")

@@ -18,7 +18,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.tables import Tables
-from tests.unit.cli.answering import Asked, answering, run, silent
+from tests.unit.cli.answering import Asked, answering, exits, run, silent
 
 cases = Tables(__file__)
 
@@ -45,9 +45,7 @@ def having(monkeypatch: pytest.MonkeyPatch) -> Having:
 def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
     asked = having({"spark-1": DONE})
     arguments = ("spark-1/qwen36", "--keep", "--why", "too loud")
-    done = run("stop", SITE, *arguments, "--yes")
-    assert done.exit_code == 0
-    assert done.stdout == "spark-1: qwen36: stopped\n"
+    assert exits(0, "stop", SITE, *arguments, "--yes").stdout == "spark-1: qwen36: stopped\n"
     hosts = Hosts(Path(SITE), (), ("spark-1",), of_hosts={"spark-1": ("qwen36",)})
     assert asked == [Asked(
         "controlled", hosts,
@@ -99,8 +97,7 @@ def test_nothing_but_all_well_ends_with_0(
     having: Having, expected: dict[str, Any], silent: tuple[str, ...]
 ) -> None:
     having(expected, silent)
-    done = run("restart", SITE, "--yes")
-    assert done.exit_code == 1
+    done = exits(1, "restart", SITE, "--yes")
     if "spark-1" in expected and not silent:
         assert "spark-1: qwen36: health: no answer" in done.stderr
 
@@ -113,8 +110,7 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
     having({"spark-1": first, "rtx-1": other})
     # Another host has no such service: nothing is wrong with that.
     assert run(*arguments, "--service", "qwen36").exit_code == 0
-    done = run(*arguments, "--service", "qwen63")
-    assert done.exit_code == 2
+    done = exits(2, *arguments, "--service", "qwen63")
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
 
 
@@ -168,8 +164,7 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
     first, second = done.stdout.splitlines()
     assert re.fullmatch(r"\w{3} \d\d \d\d:\d\d:\d\d spark-1 qwen36: INFO ready", first)
     assert second.endswith("rtx-1 qwen36: later")
-    wanted = _lines_wanted(asked[0])
-    assert replace(wanted, hidden="") == LogsRequest(None, "/srv", 5, "-600s")
+    assert replace(_lines_wanted(asked[0]), hidden="") == LogsRequest(None, "/srv", 5, "-600s")
     assert asked[0].options == {"planless": True}
 
 
@@ -197,8 +192,7 @@ def test_times_that_are_none(having: Having, message: str) -> None:
 def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     out = MaintenanceAnswer(MARK, ("qwen36: out",), ("bare: it has no proxy here",))
     asked = having({"spark-1": out})
-    done = run("maintenance", "spark-1", "on", "--why", "a new fan")
-    assert done.exit_code == 0
+    done = exits(0, "maintenance", "spark-1", "on", "--why", "a new fan")
     assert done.stdout.splitlines() == [
         "spark-1: qwen36: out", "spark-1: note: bare: it has no proxy here",
         "spark-1: is in maintenance, by ann@laptop: a new fan",
@@ -206,8 +200,7 @@ def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
     assert asked[0].hosts.limit == ("spark-1",)
     assert asked[0].arguments == {"on": True, "why": "a new fan"}
     having({"spark-1": MaintenanceAnswer(MARK, faults=("qwen36: health: no answer",))})
-    done = run("maintenance", SITE, "spark-1", "off")
-    assert done.exit_code == 1
+    done = exits(1, "maintenance", SITE, "spark-1", "off")
     assert "spark-1: qwen36: health: no answer" in done.stderr
     assert "stays in maintenance" in done.stdout
     having({}, ("spark-1",))

@@ -9,7 +9,7 @@ from sparkwright.cli.lib.selection import Selection, selection
 from sparkwright.config.inventory import site_inventory
 from sparkwright.host.control import ControlAnswer
 from tests.tables import Tables
-from tests.unit.cli.answering import answering, run
+from tests.unit.cli.answering import answering, exits, run
 
 cases = Tables(__file__)
 
@@ -77,8 +77,7 @@ def test_every_command_refuses_a_misspelt_host(
 
 def test_the_commands_about_whole_hosts_refuse_a_service() -> None:
     assert len(COMMANDS) > 25
-    done = run("doctor", "small")
-    assert done.exit_code == 2
+    done = exits(2, "doctor", "small")
     assert "this is a service, and the command is about whole hosts" in done.stderr
     assert "name its host: spark-1" in done.stderr
 
@@ -110,6 +109,5 @@ def test_the_inventory_of_a_site_is_found(
 
 
 def test_two_inventories_are_refused() -> None:
-    done = run("status", "inventory/home.py", "inventory/lab.py")
-    assert done.exit_code == 2
+    done = exits(2, "status", "inventory/home.py", "inventory/lab.py")
     assert "name one inventory" in done.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.facts.answers import HostError
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 from tests.unit.results.test_load import SPARK, after
 from tests.unit.site_terminal import terminal, written
 
@@ -48,8 +48,7 @@ def says(monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, Any], broken: str
 
 def test_once_is_one_plain_table_of_two_looks(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (0, LATER))
-    done = run("top", "--once")
-    assert done.exit_code == 0
+    done = exits(0, "top", "--once")
     assert done.stdout.splitlines() == [
         "HOST  SERVICE  TOK/S  RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
         "box   qwen36   120.5  3    1     42%  -    96%  61  64  100/120",
@@ -59,8 +58,7 @@ def test_once_is_one_plain_table_of_two_looks(site: Path, monkeypatch: pytest.Mo
 
 def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (1.3, LATER), (1.3, SILENT))
-    done = run("top", "--interval", "1")
-    assert done.exit_code == 1
+    done = exits(1, "top", "--interval", "1")
     first, *_, last = done.stdout.strip().split("\n\n")
     assert "box   qwen36   -  " in first
     assert "box: not reached: \\x1b[2Jtimed out" in last
@@ -72,8 +70,7 @@ def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (load,) = json.loads(run("top", "--once", "--json").stdout)
     assert (load["host"], load["service"], load["tokens"]) == ("box", "qwen36", 120.5)
     says(monkeypatch, (0, SILENT))
-    done = run("top", "--once", "--json")
-    assert done.exit_code == 1
+    done = exits(1, "top", "--once", "--json")
     assert json.loads(done.stdout)[0]["problem"] == "not reached: \x1b[2Jtimed out"
     assert "\x1b" not in done.stdout
 

@@ -35,7 +35,7 @@ from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.sizes import GIB
 from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog, probe, wanted
-from tests.unit.cli.answering import Asked, answering, run
+from tests.unit.cli.answering import Asked, answering, exits, run
 
 TABLES = Tables(__file__)
 PASSWORD = "a-secret-of-hers"
@@ -138,8 +138,7 @@ def _inventory() -> dict[str, Mapping[str, Any]]:
 
 
 def test_from_an_empty_folder_to_an_answer(world: World) -> None:
-    done = _up("me@my-spark.local", "--yes")
-    assert done.exit_code == 0, done.output
+    done = exits(0, "up", "me@my-spark.local", "--yes")
     assert world.names() == ["lock", "readiness", "bootstrapped", "deploy", "question"]
     line = Path("inventory/lab.py").read_text().splitlines()[-1]
     assert line == "sparks = [('my-spark', {'ssh_hostname': 'my-spark.local', 'ssh_user': 'me'})]"
@@ -204,8 +203,7 @@ def test_an_alias_of_ssh_config_is_reached_by_clients_at_its_address(world: Worl
 def test_a_site_elsewhere_and_a_model_by_its_name(world: World, tmp_path: Path) -> None:
     recipe = next(name for name, item in catalog().recipes.items()
                   if "12.1" in item.needs.compute_caps and item.ranks is None)  # fmt: skip
-    done = _up("spark-1", "--site", str(tmp_path / "lab"), "--recipe", recipe, "--yes")
-    assert done.exit_code == 0, done.output
+    done = exits(0, "up", "spark-1", "--site", str(tmp_path / "lab"), "--recipe", recipe, "--yes")
     (data,) = _inventory().values()
     assert data == {"services": {"main": {"recipe": recipe, "port": 8000}}, "gpu": "gb10"}
     assert f"cd {tmp_path}/lab && sparkwright chat" in done.output
@@ -251,8 +249,7 @@ def test_everything_wrong_is_told_before_anything_is_done(
 ) -> None:
     world.gpus = {"old": (None, "NVIDIA H200"), "small": ("rtx5080", "")}
     monkeypatch.setitem(VRAM, "rtx5080", 3.9)
-    done = _up("old", "small", "--yes")
-    assert done.exit_code == 2
+    done = exits(2, "up", "old", "small", "--yes")
     assert "NVIDIA H200" in done.output
     assert "no recipe of the catalog fits the 3.9 GiB of rtx5080" in done.output
     assert not Path("deploy.py").exists()
@@ -262,8 +259,7 @@ def test_everything_wrong_is_told_before_anything_is_done(
         Finding(name, Severity.ERROR, Subject("spark-1"), "x", "y", "z", "w", "s")
         for name in checks
     )
-    done = _up("spark-1", "--yes")
-    assert done.exit_code == 1
+    done = exits(1, "up", "spark-1", "--yes")
     assert all(name in done.output for name in checks)
     assert world.names() == ["lock", "readiness"]
     assert not Path("fleet.lock").exists()
@@ -271,8 +267,7 @@ def test_everything_wrong_is_told_before_anything_is_done(
 
 
 def test_without_a_terminal_it_needs_yes(world: World) -> None:
-    done = _up("spark-1")
-    assert done.exit_code == 2
+    done = exits(2, "up", "spark-1")
     assert "add --yes" in done.output
     assert world.done == []
 
@@ -328,8 +323,7 @@ def test_a_new_site_knows_nothing_of_the_folder_that_it_is_made_from(
     world: World, tmp_path: Path
 ) -> None:
     _up("alice@spark-1", "--yes")
-    done = _up("bob@spark-1", "--site", "other", "--yes")
-    assert done.exit_code == 0, done.output
+    exits(0, "up", "bob@spark-1", "--site", "other", "--yes")
     assert _inventory() == {"spark-1": {"ssh_user": "bob"}}
 
 
@@ -349,9 +343,7 @@ def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.M
 
 def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
     world.code = 1
-    done = _up("spark-1", "--yes")
-    assert done.exit_code == 1
-    assert "run the same command again" in done.output
+    assert "run the same command again" in exits(1, "up", "spark-1", "--yes").output
     assert list(_inventory()) == ["spark-1"]
 
 
@@ -363,8 +355,7 @@ def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
     Path("inventory").mkdir()
     Path("inventory/lab.py").write_text("sparks = [('spark-1', {'services': {'qwen36': {}}})]\n")
     asked = answering(monkeypatch, lambda _: {"spark-1": RemovalAnswer(("it",), ())})
-    done = run("remove", *arguments, "--yes")
-    assert done.exit_code == 0, done.output
+    done = exits(0, "remove", *arguments, "--yes")
     assert asked[0].arguments["bootstrap"] is undone
     assert ("unless inventory/lab.py lacks it" in done.output) is ("spark-1/" not in arguments[0])
 
@@ -374,9 +365,7 @@ def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
 
 @TABLES("target")
 def test_what_is_no_host_name_is_refused(world: World, target: str) -> None:
-    done = _up("--yes", "--", target)
-    assert done.exit_code == 2
-    assert "is not the name or address of a box" in done.output
+    assert "is not the name or address of a box" in exits(2, "up", "--yes", "--", target).output
     assert not Path("inventory").exists()
 
 

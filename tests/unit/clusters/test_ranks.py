@@ -43,8 +43,7 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
             *(["--headless"] if number else []),
         ]  # fmt: skip
         for name, size in ranks.items():
-            at = command.index(f"--{name}-parallel-size")
-            assert command[at + 1] == str(size)
+            assert command[command.index(f"--{name}-parallel-size") + 1] == str(size)
     # But for its rank each is the same.
     assert (
         len({tuple(word[: word.index("--distributed-executor-backend")]) for word in arguments})
@@ -104,8 +103,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "secrets.env" not in follower.services[0].compose
     assert compose(follower)["entrypoint"] == ["vllm"]
     assert follower.plan.services[0].proxy is False
-    everyone = dict.fromkeys(names(2), data())
-    assert proxies_of(follower.plan, everyone) is None
+    assert proxies_of(follower.plan, dict.fromkeys(names(2), data())) is None
     assert entrances(follower.plan) == ()
     (service,) = follower.services
     secrets = secrets_of(follower.plan, KEYS)

@@ -17,11 +17,6 @@ def test_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:
     assert len(first.value) > 40
 
 
-def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
-    assert api_key(tmp_path / "key", {VARIABLE: "k" * 32}).value == "k" * 32
-    assert not (tmp_path / "key").exists()
-
-
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     api_key(path, {})

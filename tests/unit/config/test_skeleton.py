@@ -14,7 +14,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 
 cases = Tables(__file__)
 
@@ -44,8 +44,7 @@ def test_a_new_site_is_the_root_of_this_repository(here: Path) -> None:
 def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"spark-1": Box("spark-1", "", "gb10"), "old": Box("old", "", None, why="refused")}
     monkeypatch.setattr(init, "boxes", lambda names: [answers[name] for name in names])
-    done = _init("my-lab", "--host", "spark-1", "--host", "old")
-    assert done.exit_code == 2
+    done = exits(2, "init", "my-lab", "--host", "spark-1", "--host", "old")
     assert "--host old" in done.output
     assert "its GPU is not known: refused" in done.output
     assert _files(here) == set()
@@ -106,8 +105,7 @@ def test_a_card_too_small_for_every_recipe_is_named(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(VRAM, "rtx5080", 5.9)
-    text = _init("my-lab", "--host", "small", "--gpu", "rtx5080")
-    assert text.exit_code == 0
+    text = exits(0, "init", "my-lab", "--host", "small", "--gpu", "rtx5080")
     assert "small: no recipe of the catalog fits the 5.9 GiB of rtx5080" in text.output
 
 
@@ -125,8 +123,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
     (site / "group_data").mkdir(parents=True)
     (site / "group_data/sparks.py").write_text("mine")
     (site / "deploy.py").symlink_to("nowhere")
-    text = _init("my-lab")
-    assert text.exit_code == 2
+    text = exits(2, "init", "my-lab")
     assert "my-lab/group_data/sparks.py" in text.output
     assert "my-lab/deploy.py" in text.output
     assert _files(here) == {"my-lab/group_data/sparks.py"}
@@ -136,9 +133,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
 def test_a_second_time_is_refused_whole(here: Path) -> None:
     _init("my-lab")
     (here / "my-lab/config.py").unlink()
-    text = _init("my-lab")
-    assert text.exit_code == 2
-    assert "config.py" not in text.output
+    assert "config.py" not in exits(2, "init", "my-lab").output
     assert not (here / "my-lab/config.py").exists()
 
 
@@ -146,9 +141,7 @@ def test_a_second_time_is_refused_whole(here: Path) -> None:
 def test_a_file_in_the_place_of_a_folder_is_in_the_way(here: Path, blocking: str) -> None:
     (here / blocking).parent.mkdir(exist_ok=True)
     (here / blocking).write_text("mine")
-    text = _init("my-lab")
-    assert text.exit_code == 2
-    assert f"{blocking}\n" in text.output
+    assert f"{blocking}\n" in exits(2, "init", "my-lab").output
     assert _files(here) == {blocking}
 
 
@@ -167,7 +160,5 @@ def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
 
 @cases("arguments", "reason")
 def test_hosts_that_can_not_be_meant(here: Path, arguments: tuple[str, ...], reason: str) -> None:
-    text = _init("my-lab", *arguments)
-    assert text.exit_code == 2
-    assert reason in text.output
+    assert reason in exits(2, "init", "my-lab", *arguments).output
     assert list(here.iterdir()) == []

@@ -52,10 +52,7 @@ def test_every_pattern_of_a_setting_has_words_for_what_to_write() -> None:
 def test_one_port_and_one_name_for_each_service() -> None:
     two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
     result = problems(two)
-    assert [p.subject.place.rsplit(".", 1)[1] for p in result] == [
-        "port",
-        *(["served_names"] * 3),
-    ]
+    assert [p.subject.place.rsplit(".", 1)[1] for p in result] == ["port", *(["served_names"] * 3)]
     assert "taken by service 'a'" in result[0].observed
 
 
@@ -71,9 +68,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 
 def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:
     settings = parse_settings(
-        "spark-1",
-        {"services": SPARK, "ssh_user": "me", "_sudo": True, "my_rack": 3},
-        origin,
+        "spark-1", {"services": SPARK, "ssh_user": "me", "_sudo": True, "my_rack": 3}, origin
     )
     assert list(settings.services) == ["qwen36"]
 

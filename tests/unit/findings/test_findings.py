@@ -15,7 +15,7 @@ from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill
-from tests.unit.cli.answering import answering, run
+from tests.unit.cli.answering import answering, exits, run
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -128,8 +128,7 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
-    done = run("doctor", "inventory/lab.py", "--format", form)
-    assert done.exit_code == 1, done.output
+    done = exits(1, "doctor", "inventory/lab.py", "--format", form)
     if form == "text":
         assert done.stdout.startswith(
             "spark-1: docker-silent: docker info: no answer\n\n"
@@ -138,8 +137,7 @@ def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -
     elif form == "json":
         (entry,) = json.loads(done.stdout)
         assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
-        short = run("doctor", "inventory/lab.py", "--json")
-        assert short.stdout == done.stdout
+        assert run("doctor", "inventory/lab.py", "--json").stdout == done.stdout
     else:
         (scan,) = json.loads(done.stdout)["runs"]
         assert [item["ruleId"] for item in scan["results"]] == ["docker-silent"]

@@ -112,9 +112,7 @@ def test_only_what_dns_knows_is_a_name_for_haproxy(network: dict[str, Any]) -> N
         assert _reached(name).dns is dns
 
 
-def test_a_resolver_that_does_not_answer_holds_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_resolver_that_does_not_answer_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
     over = threading.Event()
     monkeypatch.setattr(addresses, "_ALL", 0.1)

@@ -26,8 +26,7 @@ def test_the_terms_of_two_services_are_named_once() -> None:
 
 
 def test_what_is_not_uncensored_has_no_duties() -> None:
-    item = plan({"a": {"recipe": STOCK}}).services[0]
-    assert terms([(item, catalog())]).duties == {}
+    assert terms([(plan({"a": {"recipe": STOCK}}).services[0], catalog())]).duties == {}
 
 
 def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:

@@ -19,14 +19,7 @@ from sparkwright.host.proxy.place import (
     server_states,
     workers,
 )
-from sparkwright.proxy.haproxy import (
-    Proxies,
-    Proxy,
-    Replica,
-    kept_servers,
-    key_map,
-    render_proxies,
-)
+from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, kept_servers, key_map, render_proxies
 from tests.tables import Tables
 
 cases = Tables(__file__)

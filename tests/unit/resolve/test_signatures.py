@@ -123,8 +123,7 @@ def test_the_publishers_signature_is_kept(
 ) -> None:
     payload = document(digest)
     Registry.sign(content, f"{digest.replace(':', '-')}.sig", (payload, signed(key, payload)))
-    image = asked(content, public(key, tmp_path))
-    assert image.is_signed(public(key, tmp_path))
+    assert asked(content, public(key, tmp_path)).is_signed(public(key, tmp_path))
     assert asked(content, None).signature is None
 
 

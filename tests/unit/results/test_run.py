@@ -39,8 +39,7 @@ def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
 
 
 def test_a_dry_run_promises_nothing() -> None:
-    bare = replace(SERVICE, smoke=None)
-    assert "planned" in text(row(services=(bare,)), dry=True)
+    assert "planned" in text(row(services=(replace(SERVICE, smoke=None),)), dry=True)
 
 
 def test_a_run_that_only_looks_counts_what_would_change() -> None:

@@ -8,13 +8,7 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
-from sparkwright.results.status import (
-    Deployment,
-    render_diff,
-    render_history,
-    render_status,
-    well,
-)
+from sparkwright.results.status import Deployment, render_diff, render_history, render_status, well
 from sparkwright.text.lock_owner import age, described
 from tests.tables import Tables
 from tests.unit.builders import kept_service
@@ -72,8 +66,7 @@ def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
     text = render_diff({"spark-1": answer(planned={"texts": {"compose.yaml": "one\nthree\n"}})})
     assert "-two" in text
     assert "+three" in text
-    unplanned = replace(answer(), planned={})
-    assert "runs, but is not planned" in render_diff({"spark-1": unplanned})
+    assert "runs, but is not planned" in render_diff({"spark-1": replace(answer(), planned={})})
 
 
 def test_ages() -> None:

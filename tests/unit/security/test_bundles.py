@@ -16,13 +16,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.operations import runtime as operation
 from sparkwright.resolve import build_context
-from sparkwright.resolve.lock import (
-    Lock,
-    read_lock,
-    render_lock,
-    with_contexts,
-    without_contexts,
-)
+from sparkwright.resolve.lock import Lock, read_lock, render_lock, with_contexts, without_contexts
 from sparkwright.resolve.packages import brought, collect, versions
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import (
@@ -102,8 +96,7 @@ def _build(bundle: Path, context: str | None) -> Any:
 
 def test_the_build_context_of_a_bundle_is_the_locks(tmp_path: Path) -> None:
     _bundled(tmp_path)
-    result = _build(tmp_path, build_context.digest(CONTEXT))()
-    assert list(result.files) == ["Dockerfile"]
+    assert list(_build(tmp_path, build_context.digest(CONTEXT))().files) == ["Dockerfile"]
 
 
 @pytest.mark.parametrize("harm", ["text", "mode", "more"])

@@ -17,7 +17,7 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import answering, run
+from tests.unit.cli.answering import answering, exits, run
 from tests.unit.security.test_terminal import harmless
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
@@ -126,8 +126,7 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
     answering(
         monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36", "$(id)"), cursor="$(touch pwned)")}
     )
-    done = run("logs", "-f")
-    assert done.exit_code == 1
+    done = exits(1, "logs", "-f")
     assert harmless(done.output), repr(done.output)
     # A line break in a message begins a line of the same service, never one of another host's.
     assert [line.split(": ")[0].split()[-2:] for line in done.stdout.splitlines()] == [
@@ -162,8 +161,7 @@ def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
     _program(site, "sudo", SUDO)
     arguments = ("--user", "bob", "--ssh-port", "22", "--host", "spark-1")
     assert _sparkwright(site, "shell", *arguments).returncode == 0
-    data = json.loads((site / "said").read_text())
-    assert {"Port=22", "User=bob"} < set(data)
+    assert {"Port=22", "User=bob"} < set(json.loads((site / "said").read_text()))
 
 
 @pytest.mark.parametrize("command", ["status", "deploy", "key list"])
@@ -176,7 +174,6 @@ def test_no_password_gets_onto_a_command_line(
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("pyinfra was started"))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was started"))
     arguments = [f"{name}=s3cret"] if joined else [name, "s3cret"]
-    done = run(*command.split(), "inventory/lab.py", *arguments)
-    assert done.exit_code == 2, done.output
+    done = exits(2, *command.split(), "inventory/lab.py", *arguments)
     assert f"{name}\n      observed: a password on a command line" in done.output
     assert "s3cret" not in done.output

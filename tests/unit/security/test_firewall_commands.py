@@ -32,8 +32,7 @@ def test_no_name_of_a_hosts_gets_into_a_command(evil: str) -> None:
         ("inet filter", f"{evil} x"),
         ("chain input", f"chain {evil}"),
     ):
-        text = NFT.replace(before, after)
-        assert "poweroff" not in _remedy(nft=text, network="192.168.1.0/24")
+        assert "poweroff" not in _remedy(nft=NFT.replace(before, after), network="192.168.1.0/24")
     zone = FIREWALLD.replace("home (active)", f"{evil} (active)")
     assert "poweroff" not in _remedy(firewalld=zone, interface="br0", network="192.168.1.0/24")
     for firewall in ({"ufw": UFW}, {"firewalld": FIREWALLD}, {"nft": NFT}):

@@ -205,5 +205,4 @@ def test_a_process_id_that_is_none_is_no_dead_run() -> None:
     from sparkwright.operations import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):
-        owner = Owner("t", "ann", locks.OWNER.machine, pid)
-        assert not locks._is_dead(owner)
+        assert not locks._is_dead(Owner("t", "ann", locks.OWNER.machine, pid))

@@ -79,6 +79,5 @@ def test_without_the_file_nothing_starts(container: Container, *, variables: boo
 )
 def test_a_key_is_text_and_never_run(container: Container, key: str, *, variables: bool) -> None:
     container.secrets.write_text(f"VLLM_API_KEY={key}\n")
-    done = container.start(variables=variables)
-    assert f"key={key}\n" in done.stdout
+    assert f"key={key}\n" in container.start(variables=variables).stdout
     assert not [*container.place.rglob("hit"), *Path().glob("hit")]

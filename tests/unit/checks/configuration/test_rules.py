@@ -47,6 +47,7 @@ BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
     "adapters",  # by their own files: test_adapters.py
+    "patched-base",  # tests/unit/plan/test_patches.py
     "recipe-gpu",
     "vllm-arguments",  # the roof over those of engines/arguments.py
     "llamacpp-arguments",

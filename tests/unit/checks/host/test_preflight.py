@@ -115,8 +115,7 @@ def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
     places = {"/opt/models": disk, "/opt/sparkwright": other}
     directory = want.models[0].directory
     little = {**places, "/opt/models": {**disk, "free": 50 * GIB}}
-    fresh = probe(disks=little, docker_disk=other)
-    assert [f.id for f in judge(want, fresh, NOW)] == ["disk"]
+    assert [f.id for f in judge(want, probe(disks=little, docker_disk=other), NOW)] == ["disk"]
     resumed = probe(disks=little, docker_disk=other, partial={directory: 20 * GIB})
     assert [f.id for f in judge(want, resumed, NOW)] == []
 
@@ -145,8 +144,7 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
 def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
     """The stock Gemma recipe runs on both, and a card must hold the 16.25 GB that it loads."""
     services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
-    spark = wanted(plan(services), architectures=("arm64", "amd64"))
-    assert judge(spark, probe(), NOW) == []
+    assert judge(wanted(plan(services), architectures=("arm64", "amd64")), probe(), NOW) == []
     want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
     small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
     assert "gpu-memory" in [f.id for f in judge(want, probe(**BOX, gpu=small), NOW)]

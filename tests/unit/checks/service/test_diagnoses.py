@@ -107,14 +107,13 @@ APART: dict[str, list[tuple[Facts, str]]] = {
         (
             _rank(1, memory={"MemTotal": 120 * GIB, "MemAvailable": 6 * GIB}),
             "available: spark-1 18.0 GiB, spark-2 6.0 GiB",
-        ),
+        )
     ],
 }
 
 
 @pytest.mark.parametrize(
-    ("name", "other", "message"),
-    [(name, *item) for name, ones in APART.items() for item in ones],
+    ("name", "other", "message"), [(name, *item) for name, ones in APART.items() for item in ones]
 )
 def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: str) -> None:
     result = diagnose_all({"spark-1": _rank(0), "spark-2": other})

@@ -79,10 +79,7 @@ ILL: dict[str, tuple[list[Sample], str]] = {
     "restarts": (ring(30, lambda left: {"restarts": int(left < 9)}), "warning"),
     "given-up": (ring(3, lambda _: {"active": "failed", "health": None, "restarts": 3}), "error"),
     "not-serving": (ring(30, lambda left: {"health": None if left < 20 else 200}), "error"),
-    "gpu-heat": (
-        ring(12, host=lambda left: _gpu("gpu-heat", "88 C" if left % 3 else "")),
-        "error",
-    ),
+    "gpu-heat": (ring(12, host=lambda left: _gpu("gpu-heat", "88 C" if left % 3 else "")), "error"),
     "gpu-power-brake": (ring(12, host=lambda _: _gpu("gpu-power-brake", "90 W")), "error"),
     "gb10-low-power": (ring(12, host=lambda _: _gpu("gb10-low-power", "513 MHz")), "error"),
     "gpu-silent": (ring(3, host=lambda _: _gpu("gpu-silent", "no answer")), "error"),

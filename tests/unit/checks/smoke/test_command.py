@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sparkwright.resolve.lock import from_resolution, render_lock
+from tests import forked
 from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import CONTEXT, SEQUENCES, WORDS
 from tests.unit.builders import ROOT, plan, resolution
@@ -44,15 +44,8 @@ def smoke(project: Path, port: int, *parts: str) -> subprocess.CompletedProcess[
     lock = from_resolution([planned.references], resolution(planned), None)
     (project / "fleet.lock").write_text(render_lock(lock))
     path = f"{project / 'bin'}:{os.environ['PATH']}"
-    return subprocess.run(
-        [sys.executable, "-m", "sparkwright", "smoke", "mine.py", *parts],
-        cwd=project,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    return forked.run(["sparkwright", "smoke", "mine.py", *parts], project, environment)
 
 
 def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None:

@@ -103,8 +103,7 @@ def test_a_policy_on_a_line_of_its_own() -> None:
 def test_every_chain_that_closes_it_is_opened_in_one_command() -> None:
     """A packet passes all of them (evilsocket/opensnitch#1423 has two)."""
     both = NFT + NFT.replace("table inet filter", "table inet opensnitch")
-    remedy = _remedy(nft=both)[1]
-    assert " && sudo nft insert rule inet opensnitch input " in remedy
+    assert " && sudo nft insert rule inet opensnitch input " in _remedy(nft=both)[1]
 
 
 def test_rules_of_iptables_get_one_of_iptables() -> None:
@@ -136,7 +135,6 @@ def test_what_a_chain_leads_to_counts(verb: str) -> None:
     further = opened.rstrip("}\n").replace("tcp dport 8000 accept", "jump deep")
     further += "\n\t}\n" + inner.format("deep", "tcp dport { 8000-8010 } accept")
     assert "nothing in the rules" in _remedy(nft=further)[0]
-    other = opened.replace("chain lan", "chain wan")
-    assert "nftables' inet filter input" in _remedy(nft=other)[0]
+    assert "nftables' inet filter input" in _remedy(nft=opened.replace("chain lan", "chain wan"))[0]
     circle = opened.replace("tcp dport 8000 accept", "jump lan")
     assert "nftables' inet filter input" in _remedy(nft=circle)[0]

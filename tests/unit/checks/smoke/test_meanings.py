@@ -14,7 +14,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.lib.records import decode
 from sparkwright.host.smoke import deep
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import Asked, answering, run
+from tests.unit.cli.answering import Asked, answering, exits, run
 from tests.unit.cli.answering import silent as missing
 
 NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
@@ -121,8 +121,7 @@ def test_the_command_ends_with_1_unless_all_is_well(
     code: int,
 ) -> None:
     asked = answering(monkeypatch, lambda _: missing(answers, *silent))
-    result = run("smoke", "inventory/lab.py", "--limit", "spark-1")
-    assert result.exit_code == code, result.output
+    exits(code, "smoke", "inventory/lab.py", "--limit", "spark-1")
     hosts = Hosts(Path("inventory/lab.py"), (), ("spark-1",))
     meant = asked[0].hosts.means
     assert asked == [Asked("deep_smoke", hosts, {"meant": meant}, {"planless": True})]

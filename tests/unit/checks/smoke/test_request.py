@@ -49,8 +49,7 @@ def test_what_a_service_has_no_reason_for_is_left_out(
 
 @pytest.mark.parametrize("context", [None, -1, "auto"])
 def test_a_context_that_the_engine_sizes_is_asked_of_the_server(context: object) -> None:
-    made = of("qwen36-35b-a3b-heretic-dflash", max_model_len=context)
-    assert made.context is None
+    assert of("qwen36-35b-a3b-heretic-dflash", max_model_len=context).context is None
 
 
 def test_a_text_model_is_shown_no_picture() -> None:

@@ -15,13 +15,7 @@ from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.site.fleet import Fleet
 from tests.gguf import gguf
-from tests.unit.engines.derivation.repositories import (
-    COMMIT,
-    chat,
-    on_the_hub,
-    planned,
-    repository,
-)
+from tests.unit.engines.derivation.repositories import COMMIT, chat, on_the_hub, planned, repository
 
 REPOSITORY = "unsloth/X-GGUF"
 

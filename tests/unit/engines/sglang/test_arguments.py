@@ -62,20 +62,6 @@ def test_a_mistake_is_found_at_its_place(arguments: dict[str, Any], rule: str) -
     assert _found("0.5.20", arguments) == [(rule, list(arguments)[-1])]
 
 
-@pytest.mark.parametrize("version", TABLES.versions())
-def test_no_value_that_the_parser_has_is_refused(version: str) -> None:
-    plain: dict[str, list[Any]] = {
-        "int": [1], "float": [0.5], "size": ["32k", 1024], "flag": [True],
-    }  # fmt: skip
-    values = [
-        (name, value)
-        for name, own in TABLES.table(version).arguments.items()
-        for value in [*(own.choices or plain.get(own.kind, [])), *[False] * own.negatable]
-    ]
-    assert len(values) > 500
-    assert [(name, value) for name, value in values if _found(version, {name: value})] == []
-
-
 def test_every_argument_is_judged_for_recipes_of_somebody_elses() -> None:
     own = ENGINE.allowlist
     listed = {re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]}

@@ -1,5 +1,6 @@
 """Arguments of a vLLM version: mistakes are reported with their key, valid arguments pass."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
-from sparkwright.engines.vllm.table import nearest, table, versions
+from sparkwright.engines.vllm.table import nearest
 from sparkwright.findings.finding import Finding
 from tests.libyaml import safe_load
 from tests.tables import Tables
@@ -60,19 +61,24 @@ def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -
     assert _findings(version, arguments) == []
 
 
-@pytest.mark.parametrize("version", versions())
-def test_no_value_that_the_parser_has_is_refused(version: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [(name, each) for name in ("vllm", "sglang") for each in engine(name).parser.tables.versions()],
+)
+def test_no_value_that_the_parser_has_is_refused(name: str, version: str) -> None:
     """Each choice of each argument, or a value of its kind, and a flag's ``--no-`` form."""
+    parser = engine(name).parser
     plain: dict[str, list[Any]] = {
         "int": [1], "float": [0.5], "size": ["32k", 1024], "auto-size": ["auto"], "flag": [True],
     }  # fmt: skip
     values = [
         (name, value)
-        for name, own in table(version).arguments.items()
+        for name, own in parser.tables.table(version).arguments.items()
         for value in [*(own.choices or plain.get(own.kind, [])), *[False] * own.negatable]
     ]
     assert len(values) > 250
-    assert [(name, value) for name, value in values if judged(version, {name: value})] == []
+    judged = (RULES.report(parser.check(version, dict([pair]), {}, {})) for pair in values)
+    assert [*itertools.chain(*judged)] == []
 
 
 @cases("name", "arguments")

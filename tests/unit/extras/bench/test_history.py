@@ -84,8 +84,7 @@ def test_what_changed_since_the_run_before_is_named_then_and_some_runs_later() -
 
 def test_a_kernel_that_changed_is_suspected_and_one_that_is_known_first_is_not() -> None:
     (now,) = later(50, kernel="6.14")
-    past = runs(100, 100, 100, kernel="6.11")
-    assert regressions(now, past)[0].since == ("kernel 6.11 -> 6.14",)
+    assert regressions(now, runs(100, 100, 100, kernel="6.11"))[0].since == ("kernel 6.11 -> 6.14",)
     assert regressions(now, runs(100, 100, 100))[0].since == ()
 
 

@@ -14,7 +14,7 @@ from sparkwright.extras.discover import command as discover_command
 from sparkwright.extras.discover import names
 from sparkwright.extras.discover.names import Candidate
 from sparkwright.findings.user_error import UserError
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 
 CONFIG = """\
 # mine
@@ -146,8 +146,7 @@ def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.M
         assert names.NAME.fullmatch(asked)
         return ["192.168.1.5"]
 
-    result = names.candidates(tmp_path, resolve, [])
-    assert {item.name for item in result} <= {"spark", "sparks"}
+    assert {item.name for item in names.candidates(tmp_path, resolve, [])} <= {"spark", "sparks"}
 
 
 def test_nobody_else_s_server_is_logged_in_to(tmp_path: Path) -> None:
@@ -187,19 +186,15 @@ def lan(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
 
 
 def test_the_table_and_its_json(lan: None) -> None:
-    done = run("discover")
-    assert done.exit_code == 0
+    done = exits(0, "discover")
     assert done.output.splitlines()[1].split() == ["spark-1", "gb10", "NVIDIA", "GB10", "mDNS"]
     assert "\x1b" not in done.output
-    listed = json.loads(run("discover", "--json").output)
-    assert listed[1]["gpu"] == "rtx5090"
+    assert json.loads(run("discover", "--json").output)[1]["gpu"] == "rtx5090"
     assert run("discover", "--no-mdns").exit_code == 1
 
 
 def test_init_writes_those_with_a_gpu(lan: None, tmp_path: Path) -> None:
-    done = run("init", "lab", "--discover")
-    assert done.exit_code == 0, done.output
-    assert re.search("nas.*left out", done.output, re.S)
+    assert re.search("nas.*left out", exits(0, "init", "lab", "--discover").output, re.S)
     text = (tmp_path / "lab/inventory/lab.py").read_text()
     assert "sparks = ['spark-1']" in text
     assert "rtx50 = ['rtx-1']" in text
@@ -216,16 +211,13 @@ def test_init_overwrites_nothing_and_asks_nobody_before_it_knows(
         raise AssertionError("the LAN was asked")
 
     monkeypatch.setattr(names, "discovered", never)
-    done = run("init", "lab", "--discover")
-    assert done.exit_code == 2
-    assert "in the way" in done.output
+    assert "in the way" in exits(2, "init", "lab", "--discover").output
     assert (tmp_path / "lab/inventory/lab.py").read_text() == "mine\n"
     assert not (tmp_path / "lab/deploy.py").exists()
 
 
 def test_init_that_finds_none_writes_nothing(lan: None, tmp_path: Path) -> None:
-    done = run("init", "lab", "--discover", "--no-mdns")
-    assert done.exit_code == 2
+    exits(2, "init", "lab", "--discover", "--no-mdns")
     assert not (tmp_path / "lab").exists()
     arguments = ["init", "lab", "--discover", "--host", "a", "--gpu", "gb10"]
     assert run(*arguments).exit_code == 2

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.findings.user_error import UserError
 from tests import quadlet as reader
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits
 from tests.unit.cli.fleet_of_five import fleet as fleet
 from tests.unit.extras.handover.services import (
     HERETIC,
@@ -68,8 +68,7 @@ def test_what_podmans_generator_hands_systemd_is_one_command(value: str, tmp_pat
     lines = made.split("\n")  # as systemd reads it: no other character ends a line
     commands = [line for line in lines if line.startswith("ExecStart=")]
     assert [line.split()[1] for line in commands] == ["network", "run"]
-    command = commands[1].partition("=")[2].replace(_CIDFILE, "")
-    assert f"A={value}" in reader.arguments(command)
+    assert f"A={value}" in reader.arguments(commands[1].partition("=")[2].replace(_CIDFILE, ""))
     assert "ExecStart=/bin/evil" not in lines
 
 
@@ -161,8 +160,7 @@ def test_the_key_is_in_no_file_and_on_no_command_line(
 ) -> None:
     (fleet / ".sparkwright/api_key").write_text("sk-this-is-the-secret-key\n")
     (fleet / ".sparkwright/api_key").chmod(0o600)
-    result = run("render", "out", "--format", form)
-    assert result.exit_code == 0, result.output
+    result = exits(0, "render", "out", "--format", form)
     assert "sk-this" not in result.output
     assert '"$(cat .sparkwright/api_key)" | ' in result.output
     paths = [path for path in (fleet / "out").rglob("*") if path.is_file()]
@@ -175,7 +173,5 @@ def test_a_secret_among_the_variables_is_refused(fleet: Path) -> None:
     with (fleet / "group_data/sparks.py").open("a") as data:
         data.write(f"services = {services!r}\n")
     arguments = ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "secret-in-environment" in result.output
+    assert "secret-in-environment" in exits(2, *arguments).output
     assert not (fleet / "out").exists()

@@ -14,7 +14,6 @@ from tests.golden import compare
 from tests.libyaml import safe_load_all
 from tests.unit.builders import alone, catalog
 from tests.unit.extras.handover.services import HERETIC, HOSTILE, container, files, manifests
-from tests.unit.plan.test_release import CARD
 
 RECIPES = sorted(name for name, item in alone().items() if not catalog().images[item.image].build)
 
@@ -61,16 +60,6 @@ def test_the_schemas_see_what_is_wrong() -> None:
 def test_it_is_the_same_service_and_its_key_is_in_no_file(form: str, hardening: str) -> None:
     for path, text in files(form, hardening=hardening).items():
         compare(f"handover/{hardening}/{path.rpartition('/')[2]}", text)
-
-
-def test_it_is_started_as_the_card_says() -> None:
-    assert container()["args"] == at_a_port(CARD)
-
-
-def at_a_port(command: list[str]) -> list[str]:
-    """The same command in a network of its own, to all of which it listens."""
-    at = command.index("--uds")
-    return [*command[:at], "--host", "0.0.0.0", "--port", "8000", *command[at + 2 :]]
 
 
 def test_a_start_has_the_time_of_a_boot() -> None:

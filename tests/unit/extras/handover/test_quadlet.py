@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.plan.container import container_entrypoint
 from tests import quadlet as reader
 from tests import systemd
 from tests.unit.builders import DIGEST
 from tests.unit.extras.handover.services import files, quadlet
-from tests.unit.extras.handover.test_kubernetes import RECIPES, at_a_port
-from tests.unit.plan.test_release import CARD
+from tests.unit.extras.handover.test_kubernetes import RECIPES
 
 PLACE = "etc/containers/systemd/llm-chat.container"
 
@@ -24,13 +22,6 @@ def test_podmans_own_generator_takes_every_recipe(recipe: str, tmp_path: Path) -
         made = reader.generated(folder, files("quadlet", recipe=recipe, hardening=hardening))
         assert "ExecStart=" in made
         assert f"@{DIGEST}" in made
-
-
-def test_it_is_started_as_the_card_says() -> None:
-    result = quadlet()["Container"]
-    (arguments,) = result["Exec"]
-    started = [*result["Entrypoint"], *reader.arguments(arguments)]
-    assert started == [*container_entrypoint("vllm"), *at_a_port(CARD)]
 
 
 def test_systemd_reads_what_is_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.extras.imports.files import _lasting, write
 from sparkwright.site.fleet import plan_fleet
 from tests.golden import compare
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits
 from tests.unit.extras.imports.recipes import (
     FIXTURES,
     REGISTRY,
@@ -213,8 +213,7 @@ def test_an_import_that_lost_what_it_needs_ends_with_1(
     keys: dict[str, Any], code: int, here: Path
 ) -> None:
     Path("mine.yaml").write_text(minimal(**keys))
-    done = run("import", "mine.yaml")
-    assert done.exit_code == code, done.output
+    exits(code, "import", "mine.yaml")
     assert Path("catalog/recipes/mine.yaml").exists()
 
 

@@ -19,7 +19,7 @@ from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.site.fleet import plan_fleet
 from tests.tables import Tables
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 from tests.unit.extras.imports.recipes import findings_of, git, minimal, of_text, recipe
 
 cases = Tables(__file__)
@@ -84,8 +84,7 @@ def test_a_model_is_a_repository_and_no_path(model: str) -> None:
 ])  # fmt: skip
 def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    result = of_text(minimal(command.replace("{ran}", str(ran))))
-    assert not result.entries
+    assert not of_text(minimal(command.replace("{ran}", str(ran)))).entries
     assert not ran.exists()
 
 
@@ -156,8 +155,7 @@ def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(here:
     options = ["--replace", "--inventory", "lab.py"]
     done = run("import", "mine.yaml", *options)
     assert "PYTHONPATH=/x" in done.output
-    made = yaml.safe_load(written.read_text())["environment"]
-    assert made == {**kept, "VLLM_PLUGINS": "p"}
+    assert yaml.safe_load(written.read_text())["environment"] == {**kept, "VLLM_PLUGINS": "p"}
 
 
 def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
@@ -295,7 +293,5 @@ def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: P
 def test_what_it_says_is_shown_without_escapes(here: Path) -> None:
     title = "fine\x1b]0;owned\x07\u202e"
     Path("evil.yaml").write_text(minimal(metadata={"description": title}, **{title: title}))
-    done = run("import", "evil.yaml")
-    assert done.exit_code == 0, done.output
-    assert not {"\x1b", "\u202e"} & set(done.output)
+    assert not {"\x1b", "\u202e"} & set(exits(0, "import", "evil.yaml").output)
     assert (here / "catalog/recipes/evil.yaml").is_file()

@@ -8,7 +8,7 @@ import pytest
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.resolve.recipe_registry import with_registries
 from tests.libyaml import safe_load
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 from tests.unit.extras.imports.recipes import FIXTURES, git, git_registry, minimal
 
 
@@ -37,8 +37,7 @@ def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def _refused(*arguments: str) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 2
+    result = exits(2, *arguments)
     return result.output
 
 
@@ -96,17 +95,14 @@ def test_what_is_there_with_another_content_is_not_overwritten(site: Path) -> No
     assert run("import", "@ours/generated").exit_code == 0
     path = site / "catalog/recipes/generated.yaml"
     path.write_text(path.read_text().replace("0.7", "0.6"))
-    result = run("import", "@ours/generated")
-    assert result.exit_code == 1
-    assert "it is there already" in result.output
+    assert "it is there already" in exits(1, "import", "@ours/generated").output
     assert "0.6" in path.read_text()
     assert run("import", "@ours/generated", "--replace").exit_code == 0
     assert "0.7" in path.read_text()
 
 
 def test_a_whole_registry_is_counted(site: Path) -> None:
-    result = run("import", "@ours", "--dry")
-    assert result.exit_code == 1
+    result = exits(1, "import", "@ours", "--dry")
     assert "7 recipes: 0 imported whole, 4 with something left out, 3 not imported" in result.output
     assert not (site / "catalog").exists()
 

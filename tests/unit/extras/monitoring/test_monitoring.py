@@ -20,7 +20,7 @@ from sparkwright.findings.check import shown
 from tests.golden import compare
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: prometheus)")
@@ -114,15 +114,13 @@ def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None
 def test_the_command_writes_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
     inventory = str(ROOT / "inventory/lab.py")
-    done = run("monitoring", inventory, "--output", str(out))
-    assert done.exit_code == 0, done.output
+    done = exits(0, "monitoring", inventory, "--output", str(out))
     assert done.stdout == f"5 files for 3 hosts in {out}\n"
     assert f"the fleet's API key beside prometheus.yml, in {out}/api_key" in done.stderr
     assert safe_load((out / "prometheus.yml").read_text())["rule_files"]
     taken = tmp_path / "taken"
     taken.write_text("")
-    done = run("monitoring", inventory, "--output", str(taken / "x"))
-    assert done.exit_code == 2
+    done = exits(2, "monitoring", inventory, "--output", str(taken / "x"))
     assert f"{taken}" in done.output
     assert "can't be written or read" in done.output
 

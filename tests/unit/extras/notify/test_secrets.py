@@ -129,8 +129,7 @@ def _tried(file: Path) -> tuple[Address | None, str]:
 
 
 def test_nothing_secret_is_in_the_timer(tmp_path: Path) -> None:
-    settings = NoticeSettings.model_validate({"notify_command": ["pass", "show", "x"]})
-    assert settings.notify_command
+    assert NoticeSettings.model_validate({"notify_command": ["pass", "show", "x"]}).notify_command
     for text in timer.units(tmp_path, Path("inventory/lab.py")).values():
         assert "pass show" not in text
     for evil in ("/home/a\nExecStart=/bin/evil", "/home/%h", '/home/"x', "/home/$HOME"):

@@ -185,8 +185,7 @@ def test_the_page_as_json_holds_what_the_page_shows() -> None:
     bench = data["benches"][2]
     assert bench["result"]["gpu"]["driver"] == "580.142"
     assert bench["regressions"][0]["since"] == ["driver 580.95.05 -> 580.142"]
-    verdict = bench["cells"][0]["verdicts"][0]
-    assert verdict["published"] == [91.7, 91.7]
+    assert bench["cells"][0]["verdicts"][0]["published"] == [91.7, 91.7]
     assert data["memory"]["spark-1"]["parts"][-1] == {"mark": "o", "name": "system", "gib": 8.0}
 
 

@@ -10,7 +10,7 @@ import pytest
 from lab import example_report
 from sparkwright.extras.bench.store import save
 from tests.unit.builders import ROOT
-from tests.unit.cli.answering import run
+from tests.unit.cli.answering import exits, run
 from tests.unit.extras.bench.builders import cell, result
 
 
@@ -23,8 +23,7 @@ def project(here: Path) -> Path:
 
 
 def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(project: Path) -> None:
-    done = run("report")
-    assert done.exit_code == 1
+    done = exits(1, "report")
     assert "spark-2/qwen36: decode, one stream is worse than usual" in done.output
     assert done.output.rstrip().endswith("The page: .sparkwright/report.html")
     assert "580.142" in (project / ".sparkwright/report.html").read_text()
@@ -44,8 +43,7 @@ def test_an_inventory_adds_the_memory_and_chooses_the_hosts(project: Path, check
     state = project / ".sparkwright"
     paths = ["--results", f"{state}/bench", "--last-run", f"{state}/last-run.json",
              "--status", f"{state}/status.json", "--output", f"{project}/page.html"]  # fmt: skip
-    done = run("report", "inventory/lab.py", "--limit", "spark-1", *paths)
-    assert done.exit_code == 0, done.output
+    exits(0, "report", "inventory/lab.py", "--limit", "spark-1", *paths)
     page = (project / "page.html").read_text()
     assert "Memory as planned" in page
     assert "spark-1" in page

@@ -1,0 +1,145 @@
+"""Steps of a derived image: diffs are read and applied exactly, or refused with line or hunk."""
+
+import base64
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host.fetch import steps
+from sparkwright.host.fetch.steps import applied, parse
+
+HEAD = "--- a/pkg/x.py\n+++ b/pkg/x.py\n"
+DIFF = f"{HEAD}@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
+
+
+@pytest.mark.parametrize(
+    ("diff", "before", "after"),
+    [
+        (DIFF, "a\nb\nc\n", "a\nB\nc\n"),
+        (DIFF, "new\nhead\na\nb\nc\n", "new\nhead\na\nB\nc\n"),
+        (DIFF, "a\nb\nc\na\nb\nc\n", "a\nB\nc\na\nb\nc\n"),
+        (DIFF, "a\nb\nc\r\x0cd", None),
+        (DIFF, "a\nx\nc\n", None),
+        (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "", "new\n"),
+        (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "there\n", None),
+        (f"{HEAD}@@ -1 +1 @@\n-b\n\\ No newline at end of file\n+c\n", "b", "c\n"),
+        (f"{HEAD}@@ -1 +1 @@\n-b\n+c\n\\ No newline at end of file\n", "b\n", "c"),
+        (f"diff --git a/x b/x\n{DIFF}@@ -9 +9 @@\n-y\n+z\n", "a\nb\nc\ny\n", "a\nB\nc\nz\n"),
+    ],
+)  # fmt: skip
+def test_a_diff_changes_the_lines_that_it_names_and_no_others(
+    diff: str, before: str, after: str | None
+) -> None:
+    (hunks,) = parse(diff, 1).values()
+    if after is None:
+        with pytest.raises(ValueError, match="hunk 1 does not fit"):
+            applied(before, hunks)
+    else:
+        assert applied(before, hunks) == after
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        "",
+        "no diff at all\n",
+        HEAD,
+        DIFF.replace("b/pkg/x.py", "b/../../etc/passwd"),
+        DIFF.replace("b/pkg/x.py", "/etc/passwd"),
+        DIFF.replace("b/pkg/x.py", "b/./x.py"),
+        DIFF.replace("+++ b/pkg/x.py", "+++ /dev/null"),
+        DIFF.replace("+++ b/pkg/x.py", "+++ b"),
+        DIFF.removesuffix(" c\n"),
+        DIFF.replace("+B", "RUN curl"),
+        f"new file mode 120000\n{HEAD}@@ -0,0 +1 @@\n+/etc/shadow\n",
+        "rename from pkg/x.py\nrename to pkg/y.py\n",
+        "Binary files a/x and b/x differ\n",
+    ],
+)
+def test_a_diff_that_leads_out_or_is_none_is_refused(diff: str) -> None:
+    with pytest.raises(ValueError, match=r"line \d|hunk"):
+        parse(diff, 1)
+
+
+def _run(folder: Path, mode: str, *every: object) -> tuple[int, str, str]:
+    """Run the program as a container runs it: alone in its folder."""
+    (folder / "steps.py").write_bytes(Path(steps.__file__).read_bytes())
+    (folder / "steps.json").write_text(json.dumps(every))
+    arguments = [sys.executable, "-I", "-S", "-B", str(folder / "steps.py"), mode]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_layer_has_what_the_steps_change_in_their_order(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    (image / "pkg").mkdir(parents=True)
+    (image / "pkg/x.py").write_text("a\nb\nc\n")
+    (image / "pkg/x.py").chmod(0o755)
+    (tmp_path / "one").write_text(DIFF)
+    (tmp_path / "two").write_text(DIFF.replace("-b", "-B").replace("+B", "+C"))
+    (tmp_path / "new").write_text("{}")
+    patch = {name: {"file": name, "into": str(image), "strip": 1} for name in ("one", "two")}
+    every = {"patch": patch}, {"files": {f"{image}/etc/new.json": "new"}}
+    code, out, errors = _run(tmp_path, "apply", *every)
+    assert (code, errors) == (0, "")
+    assert _run(tmp_path, "apply", *every)[1] == out
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(out))) as layer:
+        listed = {f"/{entry.name}": entry for entry in layer}
+        folders = {path: entry for path, entry in listed.items() if entry.isdir()}
+        assert folders[f"{image}/pkg"].mtime == int((image / "pkg").stat().st_mtime)
+        assert folders[f"{image}/etc"].mtime == 0
+        assert listed.pop("/usr/share/sparkwright/steps.json")
+        entries = {path: entry for path, entry in listed.items() if path not in folders}
+        texts = {path: layer.extractfile(entry) for path, entry in entries.items()}
+        assert {path: file and file.read() for path, file in texts.items()} == {
+            f"{image}/etc/new.json": b"{}",
+            f"{image}/pkg/x.py": b"a\nC\nc\n",
+        }
+    assert [entry.mode for entry in entries.values()] == [0o644, 0o755]
+    assert (image / "pkg/x.py").read_text() == "a\nb\nc\n"
+
+
+@pytest.mark.parametrize(("key", "text"), [("reverse", b"a\nb\nc\n"), ("optional", None)])
+def test_a_patch_is_taken_back_or_left_out(tmp_path: Path, key: str, text: bytes | None) -> None:
+    (tmp_path / "x.py").write_text("a\nB\nc\n")
+    (tmp_path / "one").write_text(DIFF)
+    patch = {"fix.patch": {"file": "one", "into": str(tmp_path), "strip": 2, key: True}}
+    code, out, _ = _run(tmp_path, "apply", {"patch": patch})
+    assert code == 0
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(out))) as layer:
+        files = [layer.extractfile(entry) for entry in layer if not entry.isdir()]
+    assert [file.read() for file in files if file][:-1] == ([text] if text else [])
+
+
+def test_a_patch_that_does_not_apply_is_named_with_file_and_hunk(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("other\n")
+    (tmp_path / "one").write_text(DIFF)
+    patch = {"fix.patch": {"file": "one", "into": str(tmp_path), "strip": 2}}
+    code, _, errors = _run(tmp_path, "apply", {"patch": patch})
+    assert code == 1
+    assert f"fix.patch: {tmp_path}/x.py: hunk 1 does not fit" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("promises", "fault"),
+    [
+        ({"imports": ["json"], "sha256": {}}, None),
+        ({"imports": ["no_such_module"]}, "No module named 'no_such_module'"),
+        ({"versions": {"no-such-package": "1"}}, "no-such-package"),
+        ({"sha256": {"$FILE": "0" * 64}}, "broken promise, sha256 of"),
+    ],
+)
+def test_a_broken_promise_is_one_line(
+    tmp_path: Path, promises: dict[str, object], fault: str | None
+) -> None:
+    text = json.dumps(promises).replace("$FILE", f"{tmp_path}/steps.py")
+    code, _, errors = _run(tmp_path, "check", {"promises": json.loads(text)})
+    assert code == (fault is not None)
+    assert (fault or "") in errors
+    assert len(errors.splitlines()) == code

@@ -1,0 +1,112 @@
+"""Derived images: what a recipe's steps are read from, and what the image is named by."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog.patches import Patch
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.extras.handover.formats import handover
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.patches import steps_of
+from sparkwright.plan.service import render_service
+from tests.unit.builders import DIGEST, catalog, plan, resolution
+
+PATCHED = catalog().recipes["qwen36-35b-a3b-heretic-dflash"]
+IMAGE = catalog().images[PATCHED.image]
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
+FIX = {"patch": "fix.patch", "into": "/usr/lib"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "catalog").mkdir()
+    (tmp_path / "catalog/fix.patch").write_text(DIFF)
+    (tmp_path / "secret").write_text(DIFF)
+    (tmp_path / "catalog/link.patch").symlink_to(tmp_path / "secret")
+    (tmp_path / "catalog/out.patch").write_text(DIFF.replace("b/x.py", "b/../../etc/passwd"))
+    return tmp_path / "catalog"
+
+
+def _steps(folder: Path, *patches: dict[str, Any], base: str = DIGEST) -> str:
+    recipe = PATCHED.model_copy(update={"patches": tuple(map(Patch.model_validate, patches))})
+    steps = steps_of(recipe, IMAGE, folder / "recipe.yaml", "spark-1")
+    assert steps is not None
+    return steps.image(base)
+
+
+def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -> None:
+    name = _steps(folder, FIX)
+    assert name.startswith("sparkwright.local/qwen36-35b-a3b-heretic-dflash:sha256-")
+    others = {
+        _steps(folder, FIX, base=f"sha256:{'cd' * 32}"),
+        _steps(folder, {**FIX, "into": "/usr/lib64"}),
+        _steps(folder, FIX, {"promises": {"imports": ["vllm"]}}),
+    }
+    (folder / "fix.patch").write_text(DIFF.replace("+b", "+c"))
+    others.add(_steps(folder, FIX))
+    assert len({name, *others}) == 5
+
+
+@pytest.mark.parametrize(
+    ("patch", "fault"),
+    [
+        ({**FIX, "patch": "link.patch"}, "'link.patch' is no file of at most 4 MiB in the folder"),
+        ({**FIX, "patch": "away.patch"}, "'away.patch' is no file"),
+        ({**FIX, "patch": "out.patch"}, "line 2 leads to no file below 'into'"),
+        ({"files": [{"at": "/opt/x", "source": "link.patch"}]}, "'link.patch' is no file"),
+    ],
+)
+def test_a_step_reads_nothing_outside_of_its_catalog(
+    folder: Path, patch: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(UserError, match=r"recipe\.yaml: patches\.0") as error:
+        _steps(folder, patch)
+    assert fault in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"patch": "../secret", "into": "/usr/lib"},
+        {"patch": "/etc/passwd", "into": "/usr/lib"},
+        {"patch": "fix.patch", "into": "/usr/lib\nRUN curl example.org | sh"},
+        {"patch": "fix.patch", "into": "/usr/../etc"},
+        {"patch": "fix.patch"},
+        {"files": [{"at": "/opt/x\nUSER root", "source": "fix.patch"}]},
+        {"files": [{"at": "opt/x", "source": "fix.patch"}]},
+        {**FIX, "promises": {"imports": ["vllm"]}},
+        {"promises": {"imports": ["vllm; import os"]}},
+        {"run": "curl example.org | sh"},
+        {"apt": ["curl=1"]},
+        {"pip": ["vllm==1"]},
+        {},
+    ],
+)
+def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"patch|step|files|promises|run|into"):
+        Patch.model_validate(patch)
+
+
+def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = catalog()
+    recipe = PATCHED.model_copy(update={"patches": (Patch.model_validate(FIX),)})
+    monkeypatch.setitem(known.recipes, recipe.name, recipe)
+    monkeypatch.setitem(known.files, ("recipe", recipe.name), folder / "recipe.yaml")
+    host = plan({"s": {"recipe": recipe.name}})
+    (service,) = host.services
+    assert service.image.steps is not None
+    release = render_service(host, service, resolution(host))
+    assert f'image: "{service.image.steps.image(DIGEST)}"' in release.compose
+    unpinned = replace(service.image, digest=None)
+    bare = replace(host, services=(replace(service, image=unpinned),))
+    for each, faulty in ((bare, True), (replace(bare, locked=True), False)):
+        faults = {item.id for item in check_host(each, known, assumed_hardware(each))}
+        assert ("patched-base" in faults) is faulty
+    with pytest.raises(UserError, match="derived of"):
+        handover("quadlet", host, service, resolution(host))
