@@ -166,7 +166,7 @@ def started(path: Path, engine: build.Engine, rendered: Rendered) -> Iterator[Ru
     arguments = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]
     start = time.monotonic()
     with local.running(
-        engine.root, arguments, service["environment"], [*rendered.mounts, (secrets, target)], log,
+        engine.root, arguments, service.get("environment", {}), [*rendered.mounts, (secrets, target)], log,
         places, sockets if service.get("network_mode") == "none" else None,
     ) as process:  # fmt: skip
         result = Running(process, log, request, deep, 0)
