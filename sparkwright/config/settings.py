@@ -186,7 +186,7 @@ class ServiceSettings(_Settings):
         adapters: LoRA adapters of the body, each a model of its own at the address; over the
             recipe's, by name.
         kv_offload: room beside the GPU's memory for the KV cache of earlier conversations; replaces
-            the recipe's.
+            the recipe's; None takes the recipe's away.
     """
 
     recipe: str | None = None

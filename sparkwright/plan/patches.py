@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from sparkwright.resolve.references import Steps
 
 #: Bytes of one file: more is no source text but a mistake.
 _MOST = 4 << 20
+#: Part of a repository's name in Docker: the derived image has the recipe's name.
+_DOCKER_NAME = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*")
 
 
 def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Steps | None:
@@ -24,12 +27,15 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
         file: the recipe's own file, beside which the files of its steps lie.
 
     Raises:
-        UserError: for a base that is built itself, and for every step whose files can't be used.
+        UserError: for a base that is built itself, a recipe's name that no image can have, and
+            every step whose files can't be used.
     """
     if not recipe.patches or file is None:
         return None
     if image.build:
         raise MESSAGES.refusal("built-base", f"{file}: patches", host, image=image.name)
+    if not _DOCKER_NAME.fullmatch(recipe.name):
+        raise MESSAGES.refusal("no-image-name", f"{file}: name", host, name=recipe.name)
     files: dict[str, bytes] = {}
     steps, problems = [], Problems()
     for number, patch in enumerate(recipe.patches):
@@ -61,7 +67,7 @@ def _step(
         return {"files": {each.at: kept(each.source, "files") for each in patch.files}}
     name = kept(patch.patch, "patch")
     try:
-        parse(files[name].decode(), patch.strip)
+        parse(files[name].decode(), patch.strip, patch.reverse)
     except ValueError as error:
         raise MESSAGES.refusal(
             "no-diff", f"{where}.patch", host, source=patch.patch, error=error

@@ -391,7 +391,7 @@ def _planned(
             name: ModelReference(f"adapter {name}", item.model, item.revision, f"/adapters/{name}")
             for name, item in adapters.items()
         },
-        kv_offload=service.kv_offload or recipe.kv_offload,
+        kv_offload=(service if "kv_offload" in service.model_fields_set else recipe).kv_offload,
         arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
         environment=tuple((key, text) for key, text in environment.items() if text is not None),
         container=plan_container(image, service, exceptions),

@@ -37,12 +37,19 @@ _OTHERS = (
 )
 
 
-def parse(text: str, strip: int) -> dict[str, list[Hunk]]:
+class LeadsOut(Exception):
+    """A diff leaves its folder by a link of the image: not even an optional one is left out."""
+
+
+def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:
     """Read a unified diff: path below its folder -> hunks, in order.
 
+    Args:
+        reverse: whether it is taken back; what adds a file then removes the file.
+
     Raises:
-        ValueError: with the line, for a diff that is none, removes or renames a file, or leads out
-            of its folder.
+        ValueError: with the line, for a diff that is none, removes or renames a file, leads out
+            of its folder, or has headers with CR LF.
     """
     files: dict[str, list[Hunk]] = {}
     hunks: list[Hunk] = []
@@ -57,10 +64,14 @@ def parse(text: str, strip: int) -> dict[str, list[Hunk]]:
                 raise ValueError(f"line {number} is no line of its hunk")
             hunks[-1][1].append(f"{mark}{line[1:]}\n")
         elif line.startswith("+++ "):
+            if line.endswith("\r"):
+                raise ValueError(f"line {number} ends with CR LF; save the diff with LF")
             path = line[4:].partition("\t")[0].split("/")
             if {"", ".", ".."} & {*path} or not path[strip:]:
                 raise ValueError(f"line {number} leads to no file below 'into'")
             hunks = files.setdefault("/".join(path[strip:]), [])
+        elif start and reverse and start[1] == "0":
+            raise ValueError(f"line {number} taken back removes a file, which no step does")
         elif start and files:
             old, new = int(start[2] or 1), int(start[3] or 1)
             hunks.append((int(start[1]) - (old > 0), []))
@@ -90,13 +101,19 @@ def applied(text: str, hunks: list[Hunk]) -> str:
 def _patched(
     folder: Path, patch: dict[str, Any], files: dict[Path, bytes]
 ) -> Iterator[tuple[Path, bytes]]:
-    diff = parse((folder / patch["file"]).read_text("utf-8"), patch["strip"])
-    for name, hunks in diff.items():
-        path = Path(patch["into"], name).resolve()
-        if patch.get("reverse"):
+    # Bytes: read_text would take CR LF for LF, and the image's lines are compared as they are.
+    text, reverse = (folder / patch["file"]).read_bytes().decode(), patch.get("reverse", False)
+    into = Path(patch["into"]).resolve()
+    for name, hunks in parse(text, patch["strip"], reverse).items():
+        path = Path(into, name).resolve()
+        if not path.is_relative_to(into):
+            raise LeadsOut(f"{into}/{name} is a link of the image to {path}, outside of 'into'")
+        if reverse:
             hunks = [(at, [f"{_BACK[line[0]]}{line[1:]}" for line in lines]) for at, lines in hunks]
         added = not path.exists() and hunks[0][0] == 0
-        before = files.get(path) or (b"" if added else path.read_bytes())
+        before = files.get(path)  # empty, too, where an earlier step copied an empty file
+        if before is None:
+            before = b"" if added else path.read_bytes()
         try:
             yield path, applied(before.decode(), hunks).encode()
         except ValueError as error:

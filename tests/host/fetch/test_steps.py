@@ -59,6 +59,7 @@ def test_a_diff_changes_the_lines_that_it_names_and_no_others(
         f"new file mode 120000\n{HEAD}@@ -0,0 +1 @@\n+/etc/shadow\n",
         "rename from pkg/x.py\nrename to pkg/y.py\n",
         "Binary files a/x and b/x differ\n",
+        DIFF.replace("\n", "\r\n"),
     ],
 )
 def test_a_diff_that_leads_out_or_is_none_is_refused(diff: str) -> None:
@@ -104,25 +105,60 @@ def test_the_layer_has_what_the_steps_change_in_their_order(tmp_path: Path) -> N
     assert (image / "pkg/x.py").read_text() == "a\nb\nc\n"
 
 
-@pytest.mark.parametrize(("key", "text"), [("reverse", b"a\nb\nc\n"), ("optional", None)])
-def test_a_patch_is_taken_back_or_left_out(tmp_path: Path, key: str, text: bytes | None) -> None:
-    (tmp_path / "x.py").write_text("a\nB\nc\n")
-    (tmp_path / "one").write_text(DIFF)
-    patch = {"fix.patch": {"file": "one", "into": str(tmp_path), "strip": 2, key: True}}
-    code, out, _ = _run(tmp_path, "apply", {"patch": patch})
-    assert code == 0
+@pytest.mark.parametrize(
+    ("diff", "before", "copied", "options", "result"),
+    [
+        (DIFF, "a\nB\nc\n", None, {"reverse": True}, b"a\nb\nc\n"),
+        (DIFF, "a\nB\nc\n", None, {"optional": True}, None),
+        # Lines that end with CR LF, in the diff and in the image.
+        (f"{HEAD}@@ -1 +1 @@\n-b\r\n+c\r\n", "b\r\n", None, {}, b"c\r\n"),
+        # The file that an earlier step copied, empty, and not the image's.
+        (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "there\n", "", {}, b"new\n"),
+    ],
+)
+def test_a_patch_changes_the_file_or_is_left_out(
+    tmp_path: Path,
+    diff: str,
+    before: str,
+    copied: str | None,
+    options: dict[str, bool],
+    result: bytes | None,
+) -> None:
+    (tmp_path / "x.py").write_bytes(before.encode())
+    (tmp_path / "one").write_bytes(diff.encode())
+    (tmp_path / "copied").write_text(copied or "")
+    patch = {"fix.patch": {"file": "one", "into": str(tmp_path), "strip": 2, **options}}
+    copy = [{"files": {f"{tmp_path}/x.py": "copied"}}] if copied is not None else []
+    code, out, errors = _run(tmp_path, "apply", *copy, {"patch": patch})
+    assert (code, errors) == (0, "")
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(out))) as layer:
         files = [layer.extractfile(entry) for entry in layer if not entry.isdir()]
-    assert [file.read() for file in files if file][:-1] == ([text] if text else [])
+    assert [file.read() for file in files if file][:-1] == ([result] if result else [])
 
 
-def test_a_patch_that_does_not_apply_is_named_with_file_and_hunk(tmp_path: Path) -> None:
-    (tmp_path / "x.py").write_text("other\n")
-    (tmp_path / "one").write_text(DIFF)
-    patch = {"fix.patch": {"file": "one", "into": str(tmp_path), "strip": 2}}
+@pytest.mark.parametrize(
+    ("path", "diff", "options", "fault"),
+    [
+        ("x.py", DIFF, {}, "fix.patch: {into}/x.py: hunk 1 does not fit"),
+        ("lnk/z.py", DIFF, {}, "{into}/lnk/z.py is a link of the image to"),
+        ("lnk/z.py", DIFF, {"optional": True}, "{into}/lnk/z.py is a link of the image to"),
+        ("new.py", f"{HEAD}@@ -0,0 +1 @@\n+new\n", {"reverse": True}, "removes a file"),
+    ],
+)
+def test_a_patch_that_does_not_apply_is_named_with_its_file(
+    tmp_path: Path, path: str, diff: str, options: dict[str, bool], fault: str
+) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    (into / "lnk").symlink_to(tmp_path)
+    (into / "new.py").write_text("new\n")
+    (into / "x.py").write_text("other\n")
+    (tmp_path / "z.py").write_text("a\nb\nc\n")
+    (tmp_path / "one").write_text(diff.replace("b/pkg/x.py", f"b/pkg/{path}"))
+    patch = {"fix.patch": {"file": "one", "into": str(into), "strip": 2, **options}}
     code, _, errors = _run(tmp_path, "apply", {"patch": patch})
     assert code == 1
-    assert f"fix.patch: {tmp_path}/x.py: hunk 1 does not fit" in errors
+    assert fault.format(into=into) in errors
     assert "Traceback" not in errors
 
 

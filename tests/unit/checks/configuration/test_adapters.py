@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.catalog.entries import KvOffload
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets
@@ -106,3 +107,11 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
     recipe = {"recipe": "qwen36-35b-a3b-heretic-dflash", "served_names": ["my-style"]}
     with pytest.raises(UserError, match="my-style"):
         plan({"s": {**recipe, "adapters": [ADAPTER]}})
+
+
+def test_a_service_takes_the_recipes_kv_cache_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, name = catalog(), "qwen36-35b-a3b-heretic-dflash"
+    recipe = known.recipes[name].model_copy(update={"kv_offload": KvOffload(gib=8)})
+    monkeypatch.setitem(known.recipes, name, recipe)
+    for service, offload in (({}, recipe.kv_offload), ({"kv_offload": None}, None)):
+        assert plan({"s": {"recipe": name, **service}}).services[0].kv_offload == offload
