@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sparkwright.catalog.files import File
+from sparkwright.catalog.files import File, is_code
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.text.shipped_yaml import beside
 
@@ -33,6 +33,11 @@ class PlannedFile:
     source: str
     content: bytes
     pin: PinnedText | None = None
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the engine may run it."""
+        return is_code((self.file.at, self.file.name), self.content)
 
     @property
     def sha256(self) -> str:

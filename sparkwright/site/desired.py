@@ -73,6 +73,7 @@ def desired_fleet(
     *,
     dry: bool = False,
     resolves: bool = True,
+    commands: bool = True,
 ) -> DesiredFleet:
     """Plan the hosts of a run, resolve what they name, and render their releases.
 
@@ -82,6 +83,7 @@ def desired_fleet(
         dry: whether nothing is written: keys and certificates that are missing are this run's.
         resolves: whether releases are rendered, from what registry and hub say; without, proxies
             and keys are all that is known.
+        commands: whether commands of services' secrets run.
 
     Raises:
         UserError: every problem, and every rule that is broken and not silenced.
@@ -91,7 +93,7 @@ def desired_fleet(
     problems = Problems([*fleet.problems, *more, *site_problems(planned, everyone)])
     problems.stop()
     keys = {
-        name: keys_of(name, host.plan.settings, os.environ, dry=dry)
+        name: keys_of(name, host.plan.settings, os.environ, dry=dry, commands=commands)
         for name, host in planned.items()
     }
     resolution = Resolution(images={}, models={})

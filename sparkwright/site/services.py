@@ -44,7 +44,8 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
         for own in service.settings.secrets:
-            secrets[f"{home}/secrets/{own.name}"] = keys.services[service.name, own.name]
+            if secret_text := keys.services.get((service.name, own.name)):
+                secrets[f"{home}/secrets/{own.name}"] = secret_text
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
             # A follower answers nobody: it has no key of the engine's.
