@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-down check unit test test-without-fleet test-on-fleet test-faults test-fuzz test-real-engine test-bench clients \
 	bench bench-tools bench-fetching bench-switching bench-starting \
-	bench-networks bench-commands bench-report picture pins wheel release-check gpu gpu-pack
+	bench-networks bench-gateways bench-commands bench-report picture pins wheel release-check gpu gpu-pack
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -119,6 +119,9 @@ bench-starting: setup ## measure the real engine's second start, on the CPU, bes
 
 bench-networks: setup ## measure what a container's own network costs a request
 	$(SUDO) $(BIN)/python -m benchmarks.networks
+
+bench-gateways: setup ## measure what choosing a service by `model` costs a request; GATEWAYS="NAME=PROGRAM ..." adds others than HAProxy
+	$(BIN)/python -m benchmarks.gateways $(GATEWAYS)
 
 bench-commands: setup ## measure every command that needs no host; FLEET=INVENTORY those that look at hosts, too
 	$(BIN)/python -m benchmarks.commands --write $(if $(FLEET),--fleet '$(FLEET)')

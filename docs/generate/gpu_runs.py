@@ -35,13 +35,27 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
             f"remote executions, {second['seconds']} s"
         ),
     )
-    seconds = runs["captures"]["idle"]
+    captures = runs["captures"]
+    codes = [
+        f"{load}: " + ", ".join(f"{name} {item['code']}" for name, item in captures[load].items())
+        for load in ("idle", "busy")
+    ]
     yield (
         "captures",
         (
-            "of an idle GPU: "
-            + ", ".join(f"{name} exit code {item['code']}" for name, item in seconds.items())
-            + f"; `smoke`, which asks for sense: {runs['captures']['smoke']['code']}"
+            f"exit codes of commands with the GPU {'; '.join(codes)}; `smoke`, which asks for "
+            f"sense: {captures['smoke']['code']}"
+        ),
+    )
+    memory = runs["memory"]
+    took = memory["memory"]
+    yield (
+        "memory",
+        (
+            f"a share of {memory['share']} of {memory['total_gib']} GiB: weights "
+            f"{took['weights_gib']} GiB, KV cache {took['cache_gib']} GiB "
+            f"({took['cache_tokens']:,.0f} tokens), CUDA graphs {took['graphs_gib']} GiB; "
+            f"nvidia-smi says {memory['held_mib']:,} MiB"
         ),
     )
     boots = runs["boots"]
@@ -61,15 +75,37 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
             f"{runs['killed']['seconds to health']} s"
         ),
     )
+    yield from _releases(runs)
+    yield from _speeds(runs["proxy"]["runs"])
+
+
+def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    same = runs["reload"]["before"] == runs["reload"]["after"]
+    yield (
+        "reload",
+        f"the container {'keeps' if same else 'loses'} its GPU when systemd reads its units anew",
+    )
+    share = runs["share"]
     yield (
         "share",
         (
-            f"another release, with 0.99 of the memory instead of 0.85: "
-            f"{runs['share']['run']['seconds']} s, {runs['share']['run']['changes']} changes"
+            f"a release with 0.995 of the memory was {share['outcome']}, down for "
+            f"{share['down_seconds']} s, before causes that no restart fixes were told: "
+            + "; ".join(share["observed"])
         ),
     )
+    yield (
+        "noise",
+        (
+            f"a release with weights of noise was {runs['noise']['outcome']}, before the gate "
+            "refused noise: " + "; ".join(runs["noise"]["observed"])
+        ),
+    )
+
+
+def _speeds(measured: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     ways: dict[int, dict[str, list[dict[str, Any]]]] = {}
-    for run in runs["proxy"]["runs"]:
+    for run in measured:
         if run["tokens"] > 2:
             ways.setdefault(run["streams"], {}).setdefault(run["way"], []).append(run)
     for streams, way in ways.items():

@@ -81,6 +81,14 @@ def deploy(name: str, services: dict[str, Any] | None = None, **settings: Any) -
             "refused": [row["host"] for row in hosts if row["refused"]]}  # fmt: skip
 
 
+def base() -> None:
+    """Deploy the planned base release, unless it serves: a step must not spoil the next one."""
+    SETTINGS.write_text(json.dumps({"services": {SERVICE: service()}}))
+    code, output, _ = control("sparkwright", "status", INVENTORY)
+    if code != 0 or "as planned" not in output:
+        deploy("base")
+
+
 def doctor(name: str) -> dict[str, Any]:
     """What the doctor finds: its exit code, and the ids of what is not well."""
     code, output, seconds = control("sparkwright", "doctor", INVENTORY, "--json")

@@ -116,6 +116,3 @@ def disk() -> dict[str, Any]:
     ssh(f"systemctl stop {UNIT}; umount -l {HOME}/caches")
     back = timed(lambda: ssh(f"systemctl reset-failed {UNIT}; systemctl restart {UNIT}"))
     return {**result, "seconds to health": back}
-
-
-STEPS = (killed, container, docker, reload, devices, power, disk)

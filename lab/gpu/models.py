@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +65,22 @@ def _metrics(name: str) -> None:
     text(f"metrics-{name}.txt", ssh(f"curl -s --unix-socket {SOCKET} http://localhost/metrics"))
 
 
+def mounted(compose: str) -> str:
+    """The mount of the model's files in a compose file, as `docker run -v` has it."""
+    match = re.search(r'source: "(/opt/models/[^"]+)", target: "(/models/[^"]+)"', compose)
+    if not match:
+        raise SystemExit("the compose file mounts no model")
+    return f"{match[1]}:{match[2]}:ro"
+
+
 def bench() -> dict[str, Any]:
-    """Our bench and `vllm bench serve`, between readings of the engine's own histograms."""
+    """`vllm bench serve` and our streams, between readings of the engine's own histograms."""
+    compose = text("compose.yaml", ssh(f"cat {HOME}/current/compose.yaml"))
     _metrics("bench-before")
-    code, output, seconds = control("sparkwright", "bench", INVENTORY, "--json", "--categories",
-                                    "prose", "--concurrency", "1,8", "--context", "2k",
-                                    "--results", ".gpu/bench")  # fmt: skip
-    text("bench.txt", output)
-    _metrics("bench-between")
     key = Path(".sparkwright/api_key").read_text().strip()
     image = ssh(f"docker inspect -f {{{{.Image}}}} {UNIT}").strip()
-    models = ssh(f"grep -o /opt/models.*:/models/qwen3 {HOME}/current/compose.yaml").split(":")[0]
     command = (
-        f"docker run --rm --network host -e OPENAI_API_KEY={key} -v {models}:/models/qwen3:ro "
+        f"docker run --rm --network host -e OPENAI_API_KEY={key} -v {mounted(compose)} "
         f"--entrypoint vllm {image} bench serve "
         f"--base-url http://127.0.0.1:{PORT} --backend openai "
         "--endpoint /v1/completions --model lab-qwen3 --tokenizer /models/qwen3 "
@@ -85,10 +89,9 @@ def bench() -> dict[str, Any]:
     )
     text("vllm-bench.txt", ssh(command))
     _metrics("bench-after")
-    text("compose.yaml", ssh(f"cat {HOME}/current/compose.yaml"))
     own = streams(f"127.0.0.1:{PORT}", 8, 12, 128)
     _metrics("streams-after")
-    return {"bench": {"code": code, "seconds": seconds}, "streams": own}
+    return {"streams": own}
 
 
 def exclusive() -> dict[str, Any]:
@@ -105,6 +108,3 @@ def exclusive() -> dict[str, Any]:
         result[f"{turn} {name}"] = {"code": code, "seconds": seconds, "held_mib": ssh(HELD).strip()}
     result["back"] = deploy("exclusive-back")
     return result
-
-
-STEPS = (fp8, moe, drafter, bench, exclusive)

@@ -89,6 +89,3 @@ def replicas() -> dict[str, Any]:
     result["again"] = deploy("replicas-again", changed, **balanced)
     result["back"] = deploy("replicas-back")
     return result
-
-
-STEPS = (share, noise, dies, replicas)

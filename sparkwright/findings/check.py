@@ -57,6 +57,7 @@ class Check:
         remedy: the next step, as a command where there is one; ``UNIT`` stands for the service's.
         title: the mistake in a few words, for lists of rules.
         vague: left out beside an error of the same service that is not.
+        lasting: whether a restart does not fix it: a release that ends so is given no other start.
         pattern: of a line in a service's log that shows it.
         seen: a capture with such a line, below tests/fixtures.
         observed, expected: what was observed, and what is needed.
@@ -71,6 +72,7 @@ class Check:
     remedy: str = ""
     title: str = ""
     vague: bool = False
+    lasting: bool = False
     pattern: str = ""
     seen: str = ""
     observed: str = ""

@@ -469,7 +469,7 @@ def main(request: ObservationRequest) -> Observation:
         docker_found=shutil.which("docker") is not None,
         sudo=None if root else run("sudo", "-n", "true", timeout=10).message or "sudo failed",
         gpu=gpus.answer(),
-        gpu_holders=tuple(re.findall(r"^(.+), \d+ MiB$", holders.outcome().out, re.MULTILINE)),
+        gpu_holders=gpu.holders(holders.outcome().out),
         toolkit=toolkit.outcome(),
         compose=compose.outcome(),
         systemd_version=int(version[0]) if version else None,

@@ -65,6 +65,7 @@ class SwitchRequest:
         active: group -> the member that runs before, for a switch that was decided by that.
         activates: group -> the member that runs afterwards, where that is another one.
         boot_lines: pattern of a line of an engine's log -> the phase of its boot that it begins.
+        lasting: pattern of such a line -> why the engine ended, where no restart fixes that.
     """
 
     id: str
@@ -77,6 +78,7 @@ class SwitchRequest:
     active: dict[str, str] = field(default_factory=dict)
     activates: dict[str, str] = field(default_factory=dict)
     boot_lines: dict[str, str] = field(default_factory=dict)
+    lasting: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

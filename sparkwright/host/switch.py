@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -50,6 +51,8 @@ from sparkwright.host.smoke.check import SmokeAnswer
 _ASK_EVERY = 10
 #: Seconds that systemd takes at most to start a unit again: RestartSec and some more.
 _RESTARTED = 30
+#: Lines of a journal that are searched for the cause of a crash.
+_LINES = 400
 _write = partial(files.write, parents=0o750)
 
 
@@ -316,7 +319,8 @@ class Switch:
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
             problems = self._asked(services, which)
-        if problems and any(map(_without_cache, services)):
+        lasting = which == "to" and problems and any(map(self._lasting, services))
+        if problems and not lasting and any(map(_without_cache, services)):
             # Its compiled code was put aside, and the next try goes without: that one counts.
             problems = self._asked(services, which)
         return problems
@@ -346,7 +350,8 @@ class Switch:
             began = time.monotonic()
             boot = BootPhases(switch.service, self._request.boot_lines, self._started)
             show = partial(self._show_boot, switch.name, boot)
-            answer = check.run(replace(_gate(switch, which), proxy=None), show)
+            lasting = partial(self._lasting, switch) if which == "to" else str
+            answer = check.run(replace(_gate(switch, which), proxy=None), show, lasting)
             if not answer.failures(switch.name):
                 boot.keep(time.time())
             self._checks[switch.name] = answer.checks
@@ -355,6 +360,14 @@ class Switch:
                 self._down = max(self._down, began - self._stopped + health.seconds)
             problems += _bad(switch, answer)
         return problems
+
+    def _lasting(self, switch: ServiceSwitch) -> str:
+        """Why the service ended since its start, where no restart fixes that; empty otherwise."""
+        lines = journal.last(switch.service.unit, _LINES, since=f"@{int(self._started)}")
+        for pattern, cause in self._request.lasting.items():
+            if any(re.search(pattern, line) for line in lines):
+                return f"; a restart does not fix it: {cause}"
+        return ""
 
     def _died(self, before: dict[str, str]) -> list[str]:
         """The first service whose container is another one than before, or none."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 import gevent
 from pyinfra.api.host import Host
 
+from sparkwright.checks.service.logs import lasting
 from sparkwright.config.templates import properties, template
 from sparkwright.engines import log_patterns
 from sparkwright.facts.answers import HostError, typed
@@ -93,6 +94,7 @@ def switch(
         proxies=proxies,
         active=dict(active or {}),
         boot_lines=log_patterns("boot"),
+        lasting=lasting(),
     )
     job = Job(
         unit=UNIT,

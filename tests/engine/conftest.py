@@ -164,9 +164,10 @@ def started(path: Path, engine: build.Engine, rendered: Rendered) -> Iterator[Ru
     (target,) = [item["target"] for item in service["volumes"] if "secrets" in item["target"]]
     places = [item["target"] for item in service["volumes"] if item["type"] == "volume"]
     arguments = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]
+    variables = service.get("environment", {})
     start = time.monotonic()
     with local.running(
-        engine.root, arguments, service["environment"], [*rendered.mounts, (secrets, target)], log,
+        engine.root, arguments, variables, [*rendered.mounts, (secrets, target)], log,
         places, sockets if service.get("network_mode") == "none" else None,
     ) as process:  # fmt: skip
         result = Running(process, log, request, deep, 0)

@@ -181,6 +181,7 @@ def test_a_boot_is_followed_phase_by_phase() -> None:
         "qwen36: compiling for 10 s (40 s last time)", "watching for another 40 s",
     ]  # fmt: skip
     assert "first answers" in request["boot_lines"].values()
+    assert any("OutOfMemoryError" in pattern for pattern in request["lasting"])
 
 
 def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:

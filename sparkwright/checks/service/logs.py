@@ -19,6 +19,12 @@ def patterns() -> dict[str, Check]:
     return {id_: entry for id_, entry in entries if entry.pattern}
 
 
+def lasting() -> dict[str, str]:
+    """Patterns of causes that a restart does not fix -> their reasons and remedies."""
+    entries = (entry for entry in patterns().values() if entry.lasting)
+    return {entry.pattern: f"{entry.reason} (remedy: {entry.remedy})" for entry in entries}
+
+
 @each(services)
 def _lines(service: Serving) -> Iterator[Symptom]:
     for id_, entry in patterns().items():

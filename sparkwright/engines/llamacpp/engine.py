@@ -20,7 +20,7 @@ def command(launch: Launch) -> Command:
     """
     environment = launch.cache_variables(DATA["caches"])
     arguments = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
-    if launch.projector:
+    if launch.projector and launch.arguments.get("mmproj_auto") is not False:
         arguments += ["--mmproj", launch.projector]
     # A path that ends in .sock is a Unix socket.
     arguments += ["--host", launch.socket or launch.host]

@@ -123,6 +123,11 @@ def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
     )
 
 
+def holders(text: str) -> tuple[str, ...]:
+    """Names of the programs in an answer to ``HOLDERS``."""
+    return tuple(re.findall(r"^(.+), \d+ MiB$", text, re.MULTILINE))
+
+
 def _gpu(fields: dict[str, str]) -> Gpu:
     capability, driver = fields.get("compute_cap", ""), fields.get("driver_version", "")
     index, uuid = fields.get("index", ""), fields.get("uuid", "")

@@ -14,7 +14,14 @@ from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
 from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
-from sparkwright.host.smoke.client import Client, Fault, Skip, fail_if, fail_if_only_marks
+from sparkwright.host.smoke.client import (
+    Client,
+    Fault,
+    Skip,
+    fail_if,
+    fail_if_noise,
+    fail_if_only_marks,
+)
 from sparkwright.host.smoke.pooling import pooled
 
 
@@ -58,11 +65,16 @@ FORESEEABLE = "Write the numbers from 1 to 30, separated by spaces."
 _PROXY_SECONDS, _LISTED = 20, 30
 
 
-def health(client: Client, look: Callable[[], object] = lambda: None) -> str:
+def health(
+    client: Client,
+    look: Callable[[], object] = lambda: None,
+    lasting: Callable[[], str] = lambda: "",
+) -> str:
     """Wait for /health, as long as a first boot may take, or until systemd gives up.
 
     Args:
         look: called every second meanwhile, and once it answers.
+        lasting: asked after a crash for its cause, if a restart does not fix it.
     """
     request = client.request
     deadline = time.monotonic() + request.boot_seconds
@@ -88,8 +100,10 @@ def health(client: Client, look: Callable[[], object] = lambda: None) -> str:
             if state in ("failed", "inactive"):
                 ended = f"the unit is {state}: it ended and systemd has given up"
                 raise Fault("down", f"{ended}{_error(request.unit)}")
-            if unit.get("SubState") == "auto-restart" and request.fail_fast:
-                raise Fault("down", f"it ended while starting{_error(request.unit)}")
+            if unit.get("SubState") == "auto-restart":
+                cause = lasting()
+                if cause or request.fail_fast:
+                    raise Fault("down", f"it ended while starting{_error(request.unit)}{cause}")
         time.sleep(0.3)
 
 
@@ -144,6 +158,7 @@ def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:
     empty = not answer.tokens or not text
     fail_if(empty, "empty", f"an empty answer (finish_reason {answer.finish})")
     fail_if_only_marks(text)
+    fail_if_noise(text)
     return text[:60]
 
 
@@ -243,15 +258,19 @@ def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
     return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
 
-def run(request: SmokeRequest, look: Callable[[], object] = lambda: None) -> SmokeAnswer:
+def run(
+    request: SmokeRequest,
+    look: Callable[[], object] = lambda: None,
+    lasting: Callable[[], str] = lambda: "",
+) -> SmokeAnswer:
     """All checks of one service; the first failure ends them, since the rest would fail with it.
 
     Args:
-        look: called while it boots; see ``health``.
+        look, lasting: called while it boots; see ``health``.
     """
 
     def started(client: Client) -> str:
-        return health(client, look)
+        return health(client, look, lasting)
 
     plan = [("health", started), ("models", models), ("key", key_required)]
     pools = request.embeddings or request.rerank

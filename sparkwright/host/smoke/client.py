@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.service import SmokeRequest
+
+#: Control characters but tab and line ends, and U+FFFD but at the end of a text, where a budget may
+#: cut a character of several bytes.
+_NOISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\ufffd(?!\ufffd{0,2}\Z)")
 
 
 @dataclass(frozen=True)
@@ -219,6 +224,7 @@ class DeepClient(Client):
         text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
         fail_if(silent, "silent", f"{text}: special tokens alone")
         fail_if_only_marks(answer.text or "")
+        fail_if_noise(answer.text or "")
         return answer
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
@@ -266,6 +272,13 @@ def error_of(answer: Answer) -> str:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return answer.text
+
+
+def fail_if_noise(text: str) -> None:
+    """Fail the check where a text has characters that no sound model writes."""
+    shown = clip(repr(text))
+    noise = _NOISE.search(text)
+    fail_if(noise, "noise", f"the answer is noise, as of weights that do not fit: {shown}")
 
 
 def fail_if_only_marks(text: str, subject: str = "the answer") -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.gpu import pack, receive
+from lab.gpu import controls, models, pack, prove, receive
 from tests.host.programs import program as put
 from tests.unit.builders import ROOT
 
@@ -40,6 +40,37 @@ def test_carried_parts_are_unpacked_as_soon_as_an_archive_is_whole(tmp_path: Pat
         assert (home / name / "file").read_bytes() == (tmp_path / name / "file").read_bytes()
     with pytest.raises(SystemExit, match="is not its place"):
         receive.receive(folders[1], home)
+
+
+def test_a_step_begins_with_the_base_release_and_none_spoils_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As after `noise`, whose release served and was as planned by that step's own settings."""
+    done: list[str] = []
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"services": {"qwen3": {"recipe": "lab-noise-h200"}}}')
+
+    def status(*_: str) -> tuple[int, str, float]:
+        planned = json.loads(settings.read_text())["services"]["qwen3"]["recipe"]
+        return (1, "differs", 1.0) if planned == controls.RECIPE else (0, "as planned", 1.0)
+
+    monkeypatch.setattr(controls, "SETTINGS", settings)
+    monkeypatch.setattr(controls, "control", status)
+    monkeypatch.setattr(controls, "deploy", done.append)
+    monkeypatch.setattr(prove, "RESULTS", tmp_path)
+    monkeypatch.setattr(controls, "RESULTS", tmp_path)
+    monkeypatch.setattr(prove, "ssh", lambda _: "NVIDIA H200, 9.0, 580.159.04, 143771, 0")
+    monkeypatch.setitem(prove.STEPS, "noise", lambda: done.append("noise") or {})  # type: ignore[func-returns-value]
+    assert prove.main(["noise"]) == 0
+    assert done == ["base", "noise"]
+
+
+def test_the_model_s_mount_is_read_from_a_compose_file_as_it_is_rendered() -> None:
+    text = (
+        '- {type: bind, source: "/opt/models/lab--qwen3-8b/95e670b3", target: "/models/qwen3", '
+        "read_only: true, bind: {create_host_path: false}}"
+    )
+    assert models.mounted(text) == "/opt/models/lab--qwen3-8b/95e670b3:/models/qwen3:ro"
 
 
 @pytest.mark.parametrize(

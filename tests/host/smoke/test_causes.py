@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.lib.http import Answer, Server
+from sparkwright.host.smoke import check as short
 from sparkwright.host.smoke import load, picture, routes, structured
 from sparkwright.host.smoke.client import DeepClient, Fault
 from tests.host.smoke.deep import request
@@ -92,6 +93,31 @@ def test_an_answer_is_of_its_own_cause(
     text = fault(CHECKS[check], scripted(answered))
     assert text[0] == cause
     assert message in text[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "noise"),
+    [
+        # Weights of noise on an H200 (lab/gpu/results/noise.json), whose release was accepted.
+        ("%MMMMztMzt,dMMMM\x1dP,\ufffd\ufffdM\x06\ufffd\ufffdt\ufffd\x1e\x1d\x06\ufffd\x1d", True),
+        ("42\x00", True), ("4\x9b2", True), ("a \ufffd b", True), ("\ufffd" * 4, True),
+        ("42", False), ("def f():\r\n\treturn 42\n", False), ("сорок два, 四十二, ٤٢", False),
+        ("👩‍🚀 ½ e\u0301 \u200bاثنان\u200f \ufeff", False),
+        ("四十\ufffd", False), ("42 \ufffd\ufffd\ufffd", False),
+    ],
+)  # fmt: skip
+def test_noise_is_no_answer_and_a_character_that_was_cut_is_no_noise(
+    text: str, noise: bool
+) -> None:
+    client = scripted(always(chat(text, finish="length")))
+    if not noise:
+        assert short.generate(client) == text
+        return
+    for check in (short.generate, routes.chat):
+        cause, message = fault(check, client)
+        assert cause == "noise"
+        assert message.startswith("the answer is noise, as of weights that do not fit: ")
+        assert not set(message) & set("\x00\x06\x1d\x1e\x9b")
 
 
 class Streaming(Scripted):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.checks.service.logs import lasting
 from sparkwright.host import second_boot
 from sparkwright.host import switch as transaction
 from sparkwright.host.lib import docker, files, gpu, systemd
@@ -18,9 +19,10 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import Pool, ProxyRequest
 from sparkwright.host.release import ServiceSwitch, SwitchRequest
 from sparkwright.host.service import CheckResult, SmokeRequest
+from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.programs import program
-from tests.unit.builders import kept_service
+from tests.unit.builders import ROOT, kept_service
 
 OLD, NEW = "a" * 12, "b" * 12
 RANK = RankConfig(
@@ -57,9 +59,20 @@ class Check:
     bad: set[str] = field(default_factory=set)
     raises: bool = False
     door: str | None = None
+    #: A release that ends at its first start and serves after its second, without its caches.
+    crashes: str = ""
 
-    def run(self, gate: SmokeRequest, look: Callable[[], object] = lambda: None) -> SmokeAnswer:
+    def run(
+        self,
+        gate: SmokeRequest,
+        look: Callable[[], object] = lambda: None,
+        lasting: Callable[[], str] = str,
+    ) -> SmokeAnswer:
         look()
+        if self.crashes and self.crashes in (self.host / f"running-{gate.name}").read_text():
+            self.crashes = ""
+            text = f"it ended while starting{lasting()}"
+            return SmokeAnswer((CheckResult("health", False, 0.0, text),))
         if self.raises:
             self.raises = False
             raise RuntimeError("nobody foresaw this")
@@ -108,15 +121,8 @@ class Host:
         **changes: Any,
     ) -> ServiceSwitch:
         """A switch of a service to the new release."""
-        rendered = kept_service(
-            to,
-            name,
-            self.place,
-            boot_seconds=1,
-            port=1,
-            compiled="vllm/torch_compile_cache",
-            **(gate or {}),
-        )
+        asked = {"boot_seconds": 1, "port": 1, "compiled": "vllm/torch_compile_cache"}
+        rendered = kept_service(to, name, self.place, **{**asked, **(gate or {})})
         service = replace(
             rendered, pool=pool, second_boot=second_boot, unit_text=unit, soak_seconds=soak,
             rank=RANK if follower else None, secret_names=("token",),
@@ -327,13 +333,60 @@ def test_a_start_that_did_not_compile_costs_no_other(
 def test_a_second_start_that_fails_goes_back(host: Host, boots: Boots) -> None:
     boots.compiled(warm=False)
 
-    def worse(gate: SmokeRequest, _: Callable[[], object]) -> SmokeAnswer:
+    def worse(gate: SmokeRequest, *_: object) -> SmokeAnswer:
         ok = boots.starts() != 2
         return SmokeAnswer((CheckResult("health", ok, 0.0, "it died"),))
 
     host.check.run = worse  # type: ignore[assignment,method-assign]
     assert host.switch(host.service(second_boot=True)).run() == "reverted"
     assert host.state() == WAS
+
+
+# --- Crashes
+
+OOM = "by-roles/share"
+CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 256.00 MiB"
+
+
+def _prints(host: Host, name: str) -> None:
+    """The unit's journal is a capture of a real engine on an H200."""
+    lines = (ROOT / "tests/fixtures/vllm/h200-0.24.0" / f"{name}.log").read_text().splitlines()
+    text = "\n".join(line.partition("]: ")[2] or line for line in lines)
+    (host.place / "log").write_text(text)
+    program(host.place / "bin", "journalctl", 'cat "$HOST/log"')
+
+
+@pytest.mark.parametrize(("log", "result"), [(OOM, "reverted"), ("failed/cache-noise", "good")])
+def test_a_crash_that_no_restart_fixes_gets_no_second_start(
+    host: Host, log: str, result: str
+) -> None:
+    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later did
+    not start again."""
+    host.serves()
+    (host.place / "services/a/caches/key.suspect").mkdir(parents=True)
+    _prints(host, log)
+    host.check.crashes = NEW
+    assert host.switch(host.service(), lasting=lasting()).run() == result
+    assert host.state() == (IS if result == "good" else WAS)
+    if result == "reverted":
+        (reason, *_) = host.journal()["reasons"]
+        assert "a restart does not fix it: weights, graphs and KV cache need more" in reason
+
+
+def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real gate: systemd is about to start the unit again."""
+    monkeypatch.setattr(transaction, "check", check)
+    again = 'printf "ActiveState=activating\\nSubState=auto-restart\\n"'
+    program(host.place / "bin", "systemctl", f'[ "$1" = show ] && {again}\nexit 0')
+    _prints(host, OOM)
+    first = host.service(first=True, gate={"address": "127.0.0.1", "boot_seconds": 5})
+    first = replace(first, files={first.service.secrets: ("VLLM_API_KEY=a", 0o600)})
+    assert host.switch(first, lasting=lasting()).run() == "failed"
+    (reason, *_) = host.journal()["reasons"]
+    assert reason.startswith(f"a: health: it ended while starting: {CUDA}")
+    assert "(remedy: gpu_memory_utilization: 0.80, or half of max_model_len" in reason
 
 
 # --- Ranks that follow

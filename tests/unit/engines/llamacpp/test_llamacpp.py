@@ -66,6 +66,14 @@ def test_a_name_is_enough_and_the_plan_says_which_engine_and_why() -> None:
     assert " ".join(words).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
 
 
+@pytest.mark.parametrize(("arguments", "gets"), [({}, True), ({"mmproj_auto": False}, False)])
+def test_a_projector_is_given_unless_only_text_is_served(
+    arguments: dict[str, bool], gets: bool
+) -> None:
+    service = chat(derived(settings={"arguments": arguments}, projector="mmproj-F16.gguf"))
+    assert ("--mmproj" in container_command(service).arguments) is gets
+
+
 def test_it_compiles_nothing_and_is_asked_for_its_key_where_every_build_wants_it() -> None:
     (service,) = wanted(plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}}, "rtx-1")).services
     assert "MAX_JOBS" not in service.compose

@@ -1,0 +1,139 @@
+"""Cost of a request through a gateway that chooses the engine by `model`, beside a direct request.
+
+    python -m benchmarks.gateways [NAME=PROGRAM ...]
+
+PROGRAM is where a candidate lies: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
+envoy=VENV/bin/envoy; HAProxy is the host's. All listen on loopback; rounds take turns. Times are
+milliseconds and medians, memory is that of the first round. A figure below 0 is the status of an
+answer that was none, -1 a connection that broke off.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from itertools import product
+from pathlib import Path
+
+import yaml
+
+from docs.generate.markdown import table
+
+HERE = Path(__file__).parent
+ROUNDS, STREAMS, TOKENS = int(os.environ.get("ROUNDS", "5")), 64, 128
+IMAGES = {"1 KB": 1000, "1 MB": 10**6, "20 MB": 20 * 10**6}
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" \
+    b"Content-Type: application/json\r\nAuthorization: Bearer sk-bench\r\n" \
+    b"Content-Length: %d\r\n\r\n"  # fmt: skip
+Figures = defaultdict[str, list[float]]
+
+
+def request(model: str, image: int = 0, tokens: int = 1, *, last: bool = False) -> bytes:
+    """A chat with an image as a data URL, `model` first or last."""
+    image_url = {"url": "data:;base64," + "A" * image}
+    messages = [{"role": "user", "content": [{"type": "image_url", "image_url": image_url}]}]
+    rest = {"messages": messages, "max_tokens": tokens, "stream": True}
+    body = json.dumps(rest | {"model": model} if last else {"model": model} | rest).encode()
+    return HEAD % len(body) + body
+
+
+async def ask(port: int, text: bytes) -> tuple[float, bytes]:
+    """Milliseconds to the first event, and the answer."""
+    first, result, begun = -1.0, b"", time.perf_counter()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(text)
+        while data := await asyncio.wait_for(reader.read(1 << 18), 20):
+            result += data
+            if first < 0 and b"data: " in result:
+                first = (time.perf_counter() - begun) * 1000
+        writer.close()
+    except (OSError, TimeoutError):
+        print(f"{port}: broke off after {len(result)} bytes", file=sys.stderr)
+    status = int(result[9:12] or 1)
+    return (first if status == 200 else -status), result
+
+
+async def measure(port: int, pids: list[int], figures: Figures) -> None:
+    """One round of a candidate."""
+    before, small = processor(pids), request("small")
+    for _ in range(100):
+        figures["first byte, alone"].append((await ask(port, small))[0])
+    figures["CPU of a request"].append((processor(pids) - before) * 10)
+    before, begun = processor(pids), time.perf_counter()
+    answers = await asyncio.gather(
+        *(ask(port, request("large", 0, TOKENS)) for _ in range(STREAMS))
+    )
+    seconds, tokens = time.perf_counter() - begun, sum(text.count(b'"one "') for _, text in answers)
+    figures["first byte, 64 begun at once"] += [first for first, _ in answers]
+    figures["tokens a second, 64 streams"].append(tokens / seconds)
+    figures["CPU of 1,000 tokens"].append((processor(pids) - before) * 1e6 / (tokens or 1))
+    await beside("64 streams", [request("large", 0, TOKENS)] * STREAMS, port, figures)
+    for size, last in product(IMAGES, (False, True)):
+        first, _ = await ask(port, request("large", IMAGES[size], last=last))
+        figures[f"{size}, `model` {'last' if last else 'first'}"].append(first)
+    await beside("4 of 20 MB", [request("large", IMAGES["20 MB"], last=True)] * 4, port, figures)
+    if not figures["most memory, MB"]:
+        figures["most memory, MB"].append(memory(pids[0]) if pids else 0)
+
+
+async def beside(label: str, others: list[bytes], port: int, figures: Figures) -> None:
+    """Small requests, one after the other, while others are under way."""
+    running = [asyncio.ensure_future(ask(port, text)) for text in others]
+    await asyncio.sleep(0.2 if len(others) == STREAMS else 0)
+    while not all(item.done() for item in running):
+        figures[f"first byte beside {label}"].append((await ask(port, request("small")))[0])
+
+
+def processor(pids: list[int]) -> float:
+    """Seconds of CPU that processes took."""
+    stats = [Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split() for pid in pids]
+    return sum(int(stat[13]) + int(stat[14]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> float:
+    """The most memory that a process had, MB."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(text.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+async def main() -> None:
+    """Start all candidates, measure them in turns, and print the table."""
+    run = tempfile.mkdtemp()
+    places = {"here": HERE, "python": sys.executable, "run": run}
+    places |= dict(item.split("=", 1) for item in sys.argv[1:])
+    environment, quiet = {**os.environ, "HERE": str(HERE), "RUN": run}, subprocess.DEVNULL
+    started = [subprocess.Popen((sys.executable, "-m", "benchmarks.gateways.engine"))]
+    ports, pids = {}, {"direct": 0}
+    figures: defaultdict[str, Figures] = defaultdict(lambda: defaultdict(list))
+    try:
+        for name, candidate in yaml.safe_load((HERE / "candidates.yaml").read_text()).items():
+            command = candidate.get("command", "")
+            if "{" + name + "}" in command and name not in places:
+                continue
+            if words := command.format(**places).split():
+                started.append(subprocess.Popen(words, env=environment, stdout=quiet, stderr=quiet))
+            ports[name] = candidate["port"]
+            pids.setdefault(name, started[-1].pid)
+            while (await ask(ports[name], request("small")))[0] < 0:
+                await asyncio.sleep(0.5)
+        for name in list(ports) * ROUNDS:
+            both = [pids[name], pids["haproxy"]] if name == "reader" else [pids[name]]
+            await measure(ports[name], [pid for pid in both if pid], figures[name])
+    finally:
+        for process in started:
+            process.terminate()
+    rows = [
+        [label, *(f"{statistics.median(figures[name][label]):.2f}" for name in ports)]
+        for label in figures["direct"]
+    ]
+    print(table(("", *ports), rows))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
