@@ -21,7 +21,7 @@ from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.site.services import rendered
+from sparkwright.site.desired import rendered
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 

@@ -14,8 +14,16 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.notices import addresses
 from sparkwright.extras.notify import timer
-from sparkwright.extras.notify.current import UNANSWERED, current
-from sparkwright.extras.notify.notices import PLACE, Sent, go, held, read, try_out
+from sparkwright.extras.notify.notices import (
+    PLACE,
+    UNANSWERED,
+    Sent,
+    current,
+    go,
+    held,
+    read,
+    try_out,
+)
 from sparkwright.extras.notify.send import send
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.text.visible import visible_text
