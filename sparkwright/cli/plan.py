@@ -91,11 +91,11 @@ def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
             titles.setdefault(name, {})[title] = code
     return [
         (
-            f"{', '.join(titles[name])} ({'CODE' if any(titles[name].values()) else 'data'})",
+            f"{', '.join(paths)} ({'CODE' if any(paths.values()) else 'data'})",
             name,
-            visible_prose(content.decode("utf-8", "surrogateescape")),
+            visible_prose(contents[name].decode("utf-8", "surrogateescape")),
         )
-        for name, content in contents.items()
+        for name, paths in titles.items()
     ]
 
 

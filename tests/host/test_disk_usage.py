@@ -94,4 +94,4 @@ def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
     )
     answer = removal.services(Path(host.services_root), ("chat",))
     assert [(homes / name / release).is_dir() for name in ("chat", "other")] == [True, True]
-    assert bool(answer.left) == bool(path)
+    assert bool(answer.left) == (path is not None)
