@@ -23,9 +23,14 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from sparkwright.catalog import Catalog
-from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
-from sparkwright.config.inventory import HostInput, check_inventory, lan_address
+from sparkwright.config.inventory import (
+    HostInput,
+    check_inventory,
+    choice_problems,
+    group_problems,
+    lan_address,
+)
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import HostSettings, RolloutSettings
@@ -39,7 +44,7 @@ from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 from sparkwright.run import report
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
