@@ -23,7 +23,7 @@ from sparkwright.operations.files import Files, missing_files, stopped, unwritte
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy import haproxy
 from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.pools import health_file, health_unit
+from sparkwright.proxy.proxies import health_file, health_unit
 
 #: HAProxy's, in every distribution.
 PACKAGE = "haproxy"

@@ -23,14 +23,9 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from sparkwright.catalog import Catalog
+from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
-from sparkwright.config.inventory import (
-    HostInput,
-    check_inventory,
-    choice_problems,
-    group_problems,
-    lan_address,
-)
+from sparkwright.config.inventory import HostInput, check_inventory, lan_address
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import HostSettings, RolloutSettings

@@ -21,7 +21,8 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.pools import leave_and_return, proxies_of, with_others
+from sparkwright.proxy.pools import with_others
+from sparkwright.proxy.proxies import leave_and_return, proxies_of
 from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.clusters import unlike_releases

@@ -12,7 +12,7 @@ from sparkwright.host.service import FORMAT
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.proxy.pools import proxies_of
+from sparkwright.proxy.proxies import proxies_of
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, fake
 from tests.unit.builders import SPARK, plan, probe, wanted

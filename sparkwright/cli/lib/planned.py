@@ -9,7 +9,8 @@ from pathlib import Path
 
 from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.selection import Selection
-from sparkwright.config.inventory import group_problems, limited
+from sparkwright.config.command_line import group_problems
+from sparkwright.config.inventory import limited
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, suggest
 from sparkwright.site.fleet import Fleet, plan_fleet

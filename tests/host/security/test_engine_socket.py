@@ -20,7 +20,7 @@ from sparkwright.host.lib.http import Server
 from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
 from sparkwright.plan.container import SOCKET_MOUNT, container_entrypoint
-from sparkwright.proxy.pools import proxies_of
+from sparkwright.proxy.proxies import proxies_of
 from tests.host.proxy.haproxy import opened, until
 from tests.host.security.conftest import UID, connecting
 from tests.host.serving import Handler, free_port
@@ -63,7 +63,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sparkwright.plan.plan.SOCKETS", str(folder / "engines"), raising=False)
-    monkeypatch.setattr("sparkwright.proxy.pools.HEALTH", str(folder / "health"), raising=False)
+    monkeypatch.setattr("sparkwright.proxy.proxies.HEALTH", str(folder / "health"), raising=False)
     for made in (folder / "engines/llm", folder / "health"):  # as the units' RuntimeDirectory
         made.mkdir(parents=True)
         made.chmod(0o750)

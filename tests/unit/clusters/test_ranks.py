@@ -9,7 +9,7 @@ from sparkwright.checks.smoke.outside import entrances
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.plan.desired import Desired
-from sparkwright.proxy.pools import proxies_of
+from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.desired import secrets_of
 from tests import systemd
 from tests.libyaml import safe_load

@@ -7,7 +7,8 @@ import pytest
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
-from sparkwright.proxy.pools import health_file, proxies_of, with_others
+from sparkwright.proxy.pools import with_others
+from sparkwright.proxy.proxies import health_file, proxies_of
 from tests.tables import Tables
 from tests.unit import builders
 

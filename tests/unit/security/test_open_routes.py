@@ -10,7 +10,7 @@ from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.smoke.outside import Entrance, entrances
 from sparkwright.engines import engine
 from sparkwright.findings.user_error import UserError
-from sparkwright.proxy.pools import proxies_of
+from sparkwright.proxy.proxies import proxies_of
 from tests.unit.builders import SPARK, catalog, plan
 
 ROUTES = engine("vllm").routes

@@ -24,7 +24,7 @@ from sparkwright.documents.text_files import write
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies
-from sparkwright.proxy.pools import proxies_of
+from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, pem, subject_names

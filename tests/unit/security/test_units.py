@@ -8,7 +8,7 @@ from sparkwright.checks.service.watch_plan import watch_of
 from sparkwright.config.templates import template
 from sparkwright.host.lib import sandbox
 from sparkwright.proxy.haproxy import render_proxies
-from sparkwright.proxy.pools import health_unit, proxies_of
+from sparkwright.proxy.proxies import health_unit, proxies_of
 from tests import systemd
 from tests.tables import Tables
 from tests.unit.builders import SPARK, plan, wanted

@@ -1,0 +1,62 @@
+"""pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from sparkwright.catalog.gpus import FAMILIES
+from sparkwright.config.groups import name_problems
+from sparkwright.config.inventory import HostInput, limited
+from sparkwright.documents import text_files
+from sparkwright.documents.bounds import Unusable
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import Messages, Problems, suggest
+
+_MESSAGES = Messages(__file__)
+_FAMILIES = {family.group for family in FAMILIES.values()}
+
+
+def choice_problems(
+    inventory: str, hosts: Sequence[HostInput], chosen: Mapping[str, Sequence[str]]
+) -> list[Finding]:
+    """An inventory without hosts, and a ``--limit`` that matches none.
+
+    Args:
+        chosen: ``limit`` and ``exclude`` -> the patterns that were given.
+    """
+    problems, where = Problems(), "command line: INVENTORY"
+    if not hosts:
+        return [_MESSAGES.mistake("gives-no-hosts", where, inventory=inventory)]
+    problems += name_problems([host.name for host in hosts], where)
+    for option, patterns in chosen.items():
+        with problems.collected():
+            limited(hosts, patterns, option)
+    return problems
+
+
+def group_problems(
+    hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
+) -> Iterator[Finding]:
+    """Hosts in the groups of two kinds of GPU; and group_data of a group without hosts that is
+    spelt almost like one with hosts: like one without data, or where no inventory beside this one
+    names it."""
+    for host in hosts:
+        if len(own := sorted(_FAMILIES & host.groups)) > 1:
+            where = f"{inventory}: {own[-1]}"
+            yield _MESSAGES.mistake("two-families", where, host.name, groups=" and ".join(own))
+    groups = {group for host in hosts for group in host.groups}
+    strays = sorted(set(with_data) - groups)
+    texts = [*_texts(inventory.parent)] if strays else []
+    for name in strays:
+        named = any(name in text for text in texts)
+        near = suggest(name, sorted(groups.difference(with_data) if named else groups))
+        if near.startswith("did you mean"):
+            facts = {"group": name, "near": near}
+            yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)
+
+
+def _texts(folder: Path) -> Iterator[str]:
+    """The inventories of a folder, but for those that can't be read."""
+    for file in folder.glob("*.py"):
+        with suppress(Unusable):
+            yield text_files.read(file)
