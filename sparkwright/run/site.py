@@ -39,7 +39,7 @@ from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 from sparkwright.run import report
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out

@@ -24,7 +24,7 @@ from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.pools import with_others
 from sparkwright.proxy.proxies import leave_and_return, proxies_of
 from sparkwright.resolve.credentials import account, hub_token
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import plan_fleet, stopping
 from sparkwright.site.resolution import pinned, site_problems, with_geometry

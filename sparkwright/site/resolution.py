@@ -21,9 +21,8 @@ from sparkwright.plan.plan import HostPlan, with_additions
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.pools import pool_problems
 from sparkwright.resolve.credentials import account, hub_token
-from sparkwright.resolve.lock import Lock, read_lock, to_resolution
+from sparkwright.resolve.lock import Lock, Resolution, known_bad, read_lock, resolve, to_resolution
 from sparkwright.resolve.registry import verifier
-from sparkwright.resolve.resolution import Resolution, known_bad, resolve
 from sparkwright.site.clusters import cluster_problems, fabric_problems
 from sparkwright.site.fleet import PlannedHost
 
