@@ -22,7 +22,7 @@ from sparkwright.plan.container import (
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 from sparkwright.text.sizes import GIB
 from sparkwright.tls.host_certificates import certificate_place
 
@@ -120,6 +120,7 @@ def render_service(
         bridge=service.bridge,
         outgoing=service.outgoing,
         contents={file.name: file.text for file in service.files},
+        offload_directory=service.offload_directory,
         secret_names=tuple(secret.name for secret in service.settings.secrets),
         rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )
