@@ -6,7 +6,7 @@ from typing import Any
 
 from docs.generate.markdown import GENERATED
 from docs.generate.schema import sections
-from sparkwright.catalog.schema import COMMON, KINDS
+from sparkwright.catalog.reader import COMMON, KINDS
 
 _INTRODUCTION = """\
 One YAML file is one entry. Its `kind` says which of the six types it is, its `name` what others

@@ -8,7 +8,7 @@ from docs.generate.commands import commands
 from docs.generate.documents import PYINFRAS, documents
 from docs.generate.markdown import GENERATED, table
 from docs.generate.schema import in_words
-from sparkwright.catalog.schema import documented
+from sparkwright.catalog.reader import documented
 
 _INTRODUCTION = """\
 Every command that prints has `--json`: one document on standard output, and nothing else there;

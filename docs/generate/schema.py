@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from docs.generate.markdown import table
-from sparkwright.catalog.schema import documented
+from sparkwright.catalog.reader import documented
 
 #: What stands where a docstring says nothing of a key; a test finds none of it.
 UNDOCUMENTED = "(not documented)"

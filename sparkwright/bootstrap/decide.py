@@ -1,21 +1,183 @@
-"""Decide which steps bootstrap still has to do on a host, or why it can't."""
+"""Decide which steps bootstrap still has to do on a host, or why it can't.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Each step is judged against what the host is: what is left of it, or what is in its way.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import get_args
 
-from sparkwright.bootstrap import steps
-from sparkwright.bootstrap.box import box_of
+from sparkwright.bootstrap import driver, steps
+from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.findings import finding
-from sparkwright.bootstrap.judged import Judged
-from sparkwright.bootstrap.package_sources import every_package
-from sparkwright.bootstrap.steps import StepPlan
+from sparkwright.bootstrap.firewall import network_of, openings, ports_of
+from sparkwright.bootstrap.package_sources import Packages, every_package, packages_of
+from sparkwright.bootstrap.steps import StepPlan, sums
+from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms
+from sparkwright.checks.host.judge import CHECKS
+from sparkwright.checks.host.remedies import install
 from sparkwright.config.bootstrap_settings import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
+from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.plan.plan import HostPlan
+
+#: Steps that write files alone, and mean something on a GB10 alone.
+_OF_GB10 = ("clocks", "watchdog")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Every step, judged against what the host is.
+
+    Attributes:
+        addresses: the host's own in the LAN, as numbers.
+    """
+
+    plan: HostPlan
+    box: Box
+    state: BootstrapState
+    addresses: tuple[str, ...]
+
+    def of(self, name: str) -> Iterator[StepPlan | Finding]:
+        """The step as it is to be done, or what is in its way; nothing where it is done."""
+        judge: Callable[[], Iterator[StepPlan | Finding]] | None
+        if judge := getattr(self, f"_{name.replace('-', '_')}", None):
+            yield from judge()
+        elif self.state.gb10 or name not in _OF_GB10:
+            units = (path.rpartition("/")[2] for path in steps.FILES[name])
+            yield from self._writing(
+                name, tuple(unit for unit in units if unit.endswith(".service"))
+            )
+
+    def _packages(self, step: Packaged) -> Packages:
+        return packages_of(step, self.box, self.plan.settings.bootstrap_sources.get(step))
+
+    def _installing(self, step: Packaged, packages: Packages | None = None) -> StepPlan | None:
+        """The step that installs those of its packages that are not there."""
+        packages = packages or self._packages(step)
+        missing = tuple(name for name in packages.names if name not in self.state.packages)
+        if not missing:
+            return None
+        repository = packages.repository
+        files = {repository.list_file: repository.text} if repository else {}
+        added = (f"add the repository {repository.uri}",) if repository else ()
+        undo = Undo(missing, sums(files))
+        would = (*added, f"install {', '.join(missing)}")
+        return StepPlan(step, would, missing, repository, undo=undo)
+
+    def _sudoers(self) -> Iterator[StepPlan | Finding]:
+        if not self.state.passwordless:
+            user = self.state.observed.user
+            path, text = steps.sudoers_file(user)
+            would = f"let {user} become root without a password ({path})"
+            yield StepPlan("sudoers", (would,), sudoers=(path, text),
+                           undo=Undo(files=sums({path: text})))  # fmt: skip
+
+    def _docker(self) -> Iterator[StepPlan | Finding]:
+        host = self.state.observed
+        symptoms = docker_symptoms(host, LEAST_DOCKER)
+        if other := [symptom for symptom in symptoms if symptom.check == "docker-kind"]:
+            yield from CHECKS.report(other)
+            return
+        if self.box.kind is Kind.DGX and not host.docker_found:
+            yield finding("docker-of-dgx-os", docker=install("docker", host.distribution))
+            return
+        present = host.docker_found and self.box.kind is not Kind.DGX
+        if present and host.compose.ok:
+            return
+        if step := self._installing("docker", self._compose() if present else None):
+            yield replace(step, enables=("docker.service",))
+
+    def _compose(self) -> Packages:
+        """Compose for the Docker that is there."""
+        if "docker-ce" in self.state.packages:
+            return Packages(("docker-compose-plugin",))
+        debian = self.box.kind is Kind.DEBIAN and self.box.major >= 13
+        return Packages(("docker-compose" if debian else "docker-compose-v2",))
+
+    def _nvidia_container_toolkit(self) -> Iterator[StepPlan | Finding]:
+        name: Packaged = "nvidia-container-toolkit"
+        restart: tuple[str, ...] = ()
+        why: tuple[str, ...] = ()
+        if self.state.observed.docker_found or "docker" in self.plan.settings.bootstrap:
+            restart = ("docker.service",)
+            why = ("restart Docker, which looks for the toolkit at its start",)
+        if not self.state.observed.toolkit.ok:
+            if step := self._installing(name):
+                yield replace(step, would=(*step.would, *why), restarts=restart)
+        elif self.state.docker_is_older:
+            yield StepPlan(name, why, restarts=restart)
+
+    def _driver(self) -> Iterator[StepPlan | Finding]:
+        if driver.is_new_enough(self.state):
+            return
+        if obstacle := driver.obstacle(self.box, self.state):
+            yield obstacle
+        elif step := self._installing("driver"):
+            would = (*step.would, "reboot, where asked for (--reboot)")
+            apart = (
+                f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
+                "sudo apt purge takes it away"
+            )
+            undo = replace(step.undo, packages=(), files={}, apart=apart)
+            yield replace(step, would=would, undo=undo)
+
+    @property
+    def waits_for_reboot(self) -> bool:
+        """Whether a driver came since the boot, and does not answer yet."""
+        came = set(self._packages("driver").names) & set(self.state.fresh)
+        return bool(came) and not driver.is_new_enough(self.state)
+
+    def _docker_group(self) -> Iterator[StepPlan | Finding]:
+        user = self.state.observed.user
+        if user != "root" and "docker" not in self.state.groups:
+            undo = Undo(commands=(("gpasswd", "--delete", user, "docker"),))
+            would = f"make {user} a member of the group docker, which may do all that root may"
+            yield StepPlan("docker-group", (would,), group="docker", undo=undo)
+
+    def _earlyoom(self) -> Iterator[StepPlan | Finding]:
+        yield from self._writing("earlyoom", ("earlyoom.service",), self._installing("earlyoom"))
+
+    def _swap(self) -> Iterator[StepPlan | Finding]:
+        if self.state.observed.memory.swap:
+            (file,) = steps.FILES["swap"]
+            for step in self._writing("swap"):
+                back = ("sysctl", "-w", f"vm.swappiness={self.state.swappiness}")
+                undo = replace(step.undo, commands=(back,) if self.state.swappiness else ())
+                yield replace(step, commands=(("sysctl", "--load", file),), undo=undo)
+
+    def _firewall(self) -> Iterator[StepPlan | Finding]:
+        firewall = self.state.firewall
+        if firewall is None:
+            return
+        network = network_of(self.state, self.addresses)
+        if network is None:
+            yield finding("firewall", firewall=firewall.name)
+            return
+        if rules := openings(firewall, network, ports_of(self.plan)):
+            close = tuple(dict.fromkeys(command for rule in rules for command in rule.close))
+            commands = tuple(command for rule in rules for command in rule.open)
+            yield StepPlan("firewall", tuple(rule.summary for rule in rules), commands=commands,
+                           undo=Undo(commands=close))  # fmt: skip
+
+    def _writing(
+        self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None
+    ) -> Iterator[StepPlan]:
+        """The step that writes those of its files that are not as they must be."""
+        files, texts = steps.FILES[name], self.state.observed.texts
+        paths = [path for path, text in files.items() if texts.get(path) != text]
+        if not paths and installing is None:
+            return
+        step = installing or StepPlan(name, ())
+        own = tuple(unit for unit in enables if f"{steps.UNITS}/{unit}" in files)
+        undo = replace(step.undo, files={**step.undo.files, **sums(files)}, units=own)
+        would = (*step.would, *(f"write {path}" for path in paths))
+        yield replace(step, would=would, files=files, enables=enables,
+                      restarts=enables if paths else (), undo=undo)  # fmt: skip
+
 
 #: Findings of preflight that are gone once a step is done.
 CURES: dict[str, frozenset[str]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.catalog.schema import COMMON, KINDS, documented
+from sparkwright.catalog.reader import COMMON, KINDS, documented
 from sparkwright.text.shipped_yaml import beside
 
 #: The schemas' folder, beside the folders of entries.

@@ -10,10 +10,9 @@ from pydantic import Field, StringConstraints, model_validator
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
 from sparkwright.catalog.files import File as File
-from sparkwright.catalog.files import SecretName
+from sparkwright.catalog.files import Patch, SecretName
 from sparkwright.catalog.gguf import Gguf, GgufFile
 from sparkwright.catalog.issues import Issue
-from sparkwright.catalog.patches import Patch
 from sparkwright.text.shipped_yaml import beside
 
 _IMAGE = beside(__file__, "image_defaults.yaml")

@@ -1,15 +1,105 @@
-"""Files and secrets of a service's container, beside its image and its weights."""
+"""Files, secrets and patches of a service: what it has beside its image and its weights.
+
+Patches change an image: the recipe's image is the base, and a derived image serves.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from sparkwright.catalog.containers import Place
 from sparkwright.catalog.data import Data, Repository, Revision
-from sparkwright.catalog.patches import Beside
 from sparkwright.text.shipped_yaml import beside
+
+#: Path of a file in the folder of the recipe's own file, or below that folder.
+Beside = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$"),
+]
+
+
+def _of_the_image(path: str) -> str:
+    if path.split("/")[1] in ("proc", "sys", "dev", "run", "tmp"):
+        raise ValueError(f"{path} is no part of an image; choose another folder")
+    return path
+
+
+#: Path of a file or folder in an image.
+ImagePath = Annotated[Place, AfterValidator(_of_the_image)]
+_Module = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+_Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class CopiedFile(Data):
+    """A file that is copied into an image.
+
+    Attributes:
+        at: absolute path in the image.
+        source: a file in the folder of the recipe's own file, or below that folder.
+    """
+
+    at: ImagePath
+    source: Beside
+
+
+class Promises(Data):
+    """What a host checks in the derived image before a service may run it, without network.
+
+    Attributes:
+        imports: Python modules that can be imported there, without a GPU.
+        versions: Python package -> its version.
+        sha256: path in the image -> sha256 of the file, 64 hex digits.
+    """
+
+    imports: tuple[_Module, ...] = ()
+    versions: dict[str, str] = Field(default_factory=dict)
+    sha256: dict[Place, _Sha256] = Field(default_factory=dict)
+
+
+class Patch(Data):
+    """A step of a derived image: ``files``, ``patch`` or ``promises``.
+
+    Attributes:
+        files: files that are copied into the image.
+        patch: a unified diff, in the folder of the recipe's own file or below it.
+        into: the folder of the image whose files the diff changes.
+        strip: leading folders that the diff's paths have beyond ``into``.
+        optional: whether the image may lack what the diff changes. The diff is applied whole, or
+            not at all.
+        reverse: whether the diff is taken back (``patch -R``).
+        promises: what the image must hold after the steps.
+    """
+
+    files: tuple[CopiedFile, ...] = ()
+    patch: Beside | None = None
+    into: ImagePath | None = None
+    strip: int = Field(default=1, ge=0, le=9)
+    optional: bool = False
+    reverse: bool = False
+    promises: Promises | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _installs_nothing(cls, written: Any) -> Any:
+        if isinstance(written, dict) and {"apt", "pip"} & written.keys():
+            raise ValueError(
+                "no step installs packages: they bring others along, and run scripts of their own; "
+                "build an image with them, and name that image in your catalog"
+            )
+        return written
+
+    @model_validator(mode="after")
+    def _one_step(self) -> Patch:
+        steps = (self.files, self.patch, self.promises)
+        if sum(map(bool, steps)) != 1 or bool(self.patch) is not bool(self.into):
+            raise ValueError(
+                "a step is 'files', or 'patch' with 'into', or 'promises'; write the others as "
+                "steps of their own"
+            )
+        return self
+
 
 _DATA: dict[str, Any] = beside(__file__, "files.yaml")
 

@@ -26,12 +26,11 @@ from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve.credentials import account, hub_token
-from sparkwright.resolve.lock import render_lock
+from sparkwright.resolve.lock import Resolution, render_lock
 from sparkwright.resolve.packages import collect
 from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
-from sparkwright.resolve.resolution import Resolution
 from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carried_runtime
 from sparkwright.site.resolution import locks, pinned
 

@@ -13,7 +13,7 @@ from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.catalog.data import Name
 from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
 from sparkwright.catalog.gpus import GPUS
-from sparkwright.catalog.schema import KINDS, schema
+from sparkwright.catalog.reader import KINDS, schema
 from sparkwright.checks.configuration import RULES
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli.lib.completion import recipes

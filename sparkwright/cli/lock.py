@@ -20,9 +20,9 @@ from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve import lock as locks
+from sparkwright.resolve.lock import Resolution
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.resolve.recipe_registry import with_registries
-from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import ask
 

@@ -35,8 +35,14 @@ from sparkwright.cli.lock import LockReport, locked
 from sparkwright.config import places, skeleton
 from sparkwright.config.bootstrap_settings import Step
 from sparkwright.config.connection_data import connection_data
-from sparkwright.config.inventory import HostInput, overrides_by_key, site_inventory, ssh_address
-from sparkwright.config.inventory_line import hosts_of, with_host
+from sparkwright.config.inventory import (
+    HostInput,
+    hosts_of,
+    overrides_by_key,
+    site_inventory,
+    ssh_address,
+    with_host,
+)
 from sparkwright.config.secrets import VARIABLE, pasted
 from sparkwright.config.templates import template
 from sparkwright.documents import text_files

@@ -285,6 +285,7 @@ def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "check_texts": Path(file).with_name("checks.yaml"),
         "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
         **{name: data.get(name, {}) for name in named},
+        **data["engine"],
     }
 
 

@@ -10,10 +10,10 @@ from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.lock import Resolution
 from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import ImageReference, hex_digits
 from sparkwright.resolve.registry import ResolvedImage
-from sparkwright.resolve.resolution import Resolution
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Files of planned services, and the trial of a chat template."""
+"""Files of planned services, steps of derived images, and the trial of a chat template."""
 
 from __future__ import annotations
 
@@ -10,10 +10,74 @@ from base64 import b64encode
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from sparkwright.catalog.files import File
+from sparkwright.catalog import Image, Recipe
+from sparkwright.catalog.files import File, Patch
+from sparkwright.findings.user_error import Problems
+from sparkwright.host.fetch.steps import parse
+from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
+from sparkwright.resolve.references import Steps
 from sparkwright.text.shipped_yaml import beside
+
+#: Bytes of one file: more is no source text but a mistake.
+_MOST = 4 << 20
+
+
+def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Steps | None:
+    """Read the steps of a recipe; None for a recipe without patches.
+
+    Args:
+        image: the base.
+        file: the recipe's own file, beside which the files of its steps lie.
+
+    Raises:
+        UserError: for a base that is built itself, and for every step whose files can't be used.
+    """
+    if not recipe.patches or file is None:
+        return None
+    if image.build:
+        raise MESSAGES.refusal("built-base", f"{file}: patches", host, image=image.name)
+    files: dict[str, bytes] = {}
+    steps, problems = [], Problems()
+    for number, patch in enumerate(recipe.patches):
+        with problems.collected():
+            where = f"{file}: patches.{number}"
+            steps.append(_step(patch, file.parent, where, host, files))
+    problems.stop()
+    return Steps(recipe.name, json.dumps(steps, sort_keys=True), tuple(sorted(files.items())))
+
+
+def _step(
+    patch: Patch, folder: Path, where: str, host: str, files: dict[str, bytes]
+) -> dict[str, Any]:
+    """A step as the container reads it; its files are added by the hash of their content."""
+
+    def kept(source: str, key: str) -> str:
+        path = (folder / source).resolve()
+        inside = path.is_relative_to(folder.resolve()) and path.is_file()
+        if not inside or path.stat().st_size > _MOST:
+            raise MESSAGES.refusal("no-step-file", f"{where}.{key}", host, source=source)
+        content = path.read_bytes()
+        name = hashlib.sha256(content).hexdigest()
+        files[name] = content
+        return name
+
+    if patch.promises:
+        return {"promises": patch.promises.model_dump()}
+    if patch.patch is None:
+        return {"files": {each.at: kept(each.source, "files") for each in patch.files}}
+    name = kept(patch.patch, "patch")
+    try:
+        parse(files[name].decode(), patch.strip)
+    except ValueError as error:
+        raise MESSAGES.refusal(
+            "no-diff", f"{where}.patch", host, source=patch.patch, error=error
+        ) from None
+    facts = patch.model_dump(include={"into", "strip", "optional", "reverse"})
+    return {"patch": {patch.patch: {**facts, "file": name}}}
+
 
 #: Seconds for the trial of a template; its process gives itself 5 of the processor.
 _WAIT = 20

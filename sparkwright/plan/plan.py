@@ -22,8 +22,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.files import PlannedFile
-from sparkwright.plan.patches import steps_of
+from sparkwright.plan.files import PlannedFile, steps_of
 from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.references import (

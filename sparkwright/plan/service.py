@@ -22,7 +22,7 @@ from sparkwright.plan.container import (
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 from sparkwright.text.sizes import GIB
 from sparkwright.tls.host_certificates import certificate_place
 

@@ -1,13 +1,18 @@
-"""Asking a Hugging Face hub what a revision is: its commit and every file's size and hash."""
+"""Asking a Hugging Face hub what a revision is: its commit and every file's size and hash.
+
+Facts about a LoRA adapter come from its adapter_config.json and the header of its weights: both are
+data of strangers, and values of another form than theirs count as not said.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -15,17 +20,98 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
-from sparkwright.catalog.data import Straight
+from sparkwright.catalog.data import Data, Straight
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
-from sparkwright.documents.bounds import Unusable
+from sparkwright.documents.bounds import LONGEST, Unusable
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.resolve.adapters import Lora, lora_of
-from sparkwright.resolve.kv_cache import kv_layers, whole
+from sparkwright.resolve.kv_cache import MOST, kv_layers, whole
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, facts_of
+from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, Word, facts_of
+from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.resolve.queries import Answer, Server, asking
 from sparkwright.resolve.references import Commit, Sha256, Size
+
+_CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+#: Bytes and values of a header: experts of a large model have some 40,000 matrices.
+_MOST_BYTES, _MOST_VALUES = 8 << 20, 1_000_000
+_RANKED = re.compile(r"(?<!experts)\.lora_A\.(\w+\.)?weight$")
+#: Matrices whose input (lora_A), or whose output, is the body's hidden state.
+_STATE = re.compile(r"\.(([qkv]|gate|up)_proj\.lora_A|(o|down)_proj\.lora_B)\.(\w+\.)?weight$")
+
+
+class Lora(Data):
+    """Facts about an adapter.
+
+    Attributes:
+        kind: its method, as PEFT names it; ``LORA`` alone is served.
+        base: name of the model that it was made for; None where it names none.
+        rank: the largest of its matrices; 0 where it has none in safetensors.
+        hidden_size: of the body that it fits; None where its matrices do not show it.
+    """
+
+    kind: Word | None = None
+    base: str | None = None
+    rank: int = Field(default=0, strict=True, ge=0, le=MOST)
+    hidden_size: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+
+
+def lora_of(
+    files: Collection[str],
+    small: Callable[[str], dict[str, Any]],
+    piece: Callable[[str, int, int], bytes],
+) -> Lora | None:
+    """The facts; None for a repository that is no adapter.
+
+    Args:
+        files: paths of the repository.
+        small: returns the object of a JSON file.
+        piece: returns bytes of a file: from where, and how many.
+
+    Raises:
+        ValueError, TypeError, LookupError, Unusable: for files of another form.
+    """
+    if _CONFIG not in files:
+        return None
+    config, header = small(_CONFIG), {}
+    if _WEIGHTS in files:
+        length = min(int.from_bytes(piece(_WEIGHTS, 0, 8), "little"), _MOST_BYTES)
+        header = json_text.load_object(piece(_WEIGHTS, 8, length), _MOST_VALUES)
+    shapes = {name: entry["shape"] for name, entry in header.items() if "shape" in entry}
+    ranks = [shape[0] for name, shape in shapes.items() if _RANKED.search(name)]
+    widths = [each["lora_A" in name] for name, each in shapes.items() if _STATE.search(name)]
+    ranks += [whole(config, "r") or 0, *(config.get("rank_pattern") or {}).values()] * bool(ranks)
+    return Lora(
+        kind=config.get("peft_type"),
+        base=config.get("base_model_name_or_path"),
+        rank=max(ranks, default=0),
+        hidden_size=next(iter(widths), None),
+    )
+
+
+@cache  # once per run for all hosts
+def ask_hub(
+    endpoint: str, repository: str, revision: str, path: str, token: str | None,
+    private: tuple[str, ...] = (),
+) -> PinnedText:  # fmt: skip
+    """Ask a hub for a text file at a revision.
+
+    Raises:
+        UserError: when there is no such file, it is no text, or the hub is out of reach.
+    """
+    where = f"file {repository}@{revision}/{path}"
+    # A token in clear text on the network is nobody's secret any more.
+    clear = token is None or not endpoint.startswith("https://")
+    headers = {} if clear else {"Authorization": f"Bearer {token}"}
+    with asking(where, f"the hub {endpoint}", answer="text", setting="hub_endpoint"):
+        url = f"{endpoint}/{repository}/resolve/{quote(revision, '')}/{quote(path)}"
+        answer = Server(endpoint, private).get(url, headers, LONGEST)
+        commit = answer.headers.get("X-Repo-Commit", revision)
+        if answer.status != 200:
+            raise MESSAGES.refusal("no-hub-file", where, status=answer.status)
+        digest = hashlib.sha256(answer.content).hexdigest()
+        return PinnedText(commit, digest, answer.content.decode())
+
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo

@@ -8,7 +8,7 @@ is reported before any host is touched.
 import atexit
 import gc
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,19 @@ from typing import Any
 
 import click
 from gevent import Timeout
+from pydantic import ValidationError
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
+from sparkwright.catalog import Catalog
 from sparkwright.config.command_line import choice_problems, group_problems
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, check_inventory, lan_address
-from sparkwright.config.secrets import api_key
+from sparkwright.config.keys import Keys
+from sparkwright.config.secrets import Secret, api_key
+from sparkwright.config.settings import HostSettings, RolloutSettings
 from sparkwright.documents import caches
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
@@ -32,13 +36,71 @@ from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
 from sparkwright.operations.connections import Connections, private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
+from sparkwright.plan.desired import Desired
+from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
+from sparkwright.resolve.lock import Resolution
 from sparkwright.run import report
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
-from sparkwright.site.desired import DesiredFleet, desired_fleet
-from sparkwright.site.planless import broken as what_is_broken
-from sparkwright.site.planless import unplanned_fleet
+from sparkwright.site.desired import DesiredFleet, DesiredHost, desired_fleet
+from sparkwright.text.visible import visible
+
+#: What is taken from a broken plan, as far as it can be read: where sparkwright's own lie on the
+#: hosts, whether a lock is broken, and how hosts are switched.
+_READ = ("models_root", "services_root", "break_lock", "rollout")
+_LONGEST = 300
+
+
+def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
+    """Hosts of which nothing is planned.
+
+    Args:
+        hosts: by name, what could be read of its data.
+    """
+    settings = {name: _settings(data) for name, data in hosts.items()}
+    rollouts = [setting.rollout for setting in settings.values()]
+    return DesiredFleet(
+        {
+            name: DesiredHost(
+                Desired(HostPlan(name, own, ()), Catalog(), Resolution(images={}, models={}), ()),
+                violations=(),
+                keys=Keys({}, Secret("")),
+                token=None,
+                proxies=None,
+                peer_certificate=None,
+            )
+            for name, own in settings.items()
+        },
+        rollouts[0] if rollouts.count(rollouts[0]) == len(rollouts) else RolloutSettings(),
+    )
+
+
+def broken(error: BaseException) -> str:
+    """Describe in one line why the plan is broken."""
+    if isinstance(error, UserError):
+        first, *more = error.findings
+        problem = f"{first.subject}: {first.observed}" + (f", and {len(more)} more" if more else "")
+    else:
+        problem = f"{type(error).__name__}: {error}"
+    return (
+        f"the plan is broken: {visible(problem, _LONGEST)} (sparkwright deploy --dry says "
+        "all of it); what follows is what the hosts say"
+    )
+
+
+def _settings(data: Mapping[str, Any]) -> HostSettings:
+    """Settings that are everybody's, but for those that are read and can be ones."""
+    texts: dict[str, Any] = {"services": {}}
+    for key in _READ:
+        if key in data:
+            try:
+                HostSettings.model_validate({"services": {}, key: data[key]})
+            except ValidationError:
+                continue
+            texts[key] = data[key]
+    return HostSettings.model_validate(texts)
+
 
 #: Seconds that planning may take in an emergency: registry and hub answer in two or three.
 _PATIENCE = 15
@@ -178,7 +240,7 @@ def _planless(
         with Timeout(_PATIENCE, refusal("the internet", problem, remedy)):
             return planned()
     except (Exception, SystemExit) as error:
-        return unplanned(hosts, invocation, what_is_broken(error))
+        return unplanned(hosts, invocation, broken(error))
 
 
 def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:

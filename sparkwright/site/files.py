@@ -15,7 +15,7 @@ from sparkwright.findings.user_error import Messages, Problems, refusal
 from sparkwright.plan.files import PlannedFile, trial
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.credentials import hub_token
-from sparkwright.resolve.hub_files import ask_hub
+from sparkwright.resolve.hub import ask_hub
 from sparkwright.resolve.lock import Lock
 from sparkwright.resolve.pinned_text import PinnedText
 

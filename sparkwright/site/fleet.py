@@ -1,27 +1,336 @@
-"""The plan of all hosts together: settings, catalogs, plans and rules; every problem at once."""
+"""The plan of all hosts together: settings, catalogs, plans and rules; every problem at once.
 
-from collections.abc import Iterable, Iterator, Mapping
+Services that name a model's repository get their recipes before anything else is planned.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog import Catalog, Image, Recipe, load_catalog
+from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, SYSTEM_GIB, VRAM, recipes_for
 from sparkwright.checks.configuration import check_host, unknown_silences
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, lan_address
 from sparkwright.config.parse import parse_settings
-from sparkwright.config.settings import is_loopback
+from sparkwright.config.settings import HostSettings, ServiceSettings, is_loopback
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
+from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, template_marks
+from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.user_error import Problems
+from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, plan_host, taken
-from sparkwright.resolve.hub import ResolvedModel
-from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.credentials import hub_token
+from sparkwright.resolve.gguf_files import TOKENS, is_chosen
+from sparkwright.resolve.hub import ResolvedModel, resolve_model
+from sparkwright.resolve.lock import Lock, locked_model, read_lock
+from sparkwright.resolve.recipe_registry import snapshot
+from sparkwright.resolve.references import ModelReference
 from sparkwright.site.files import with_files
-from sparkwright.site.own_models import ReadHost, named_gpu, with_recipes
 from sparkwright.tls.host_certificates import problems as tls_problems
+
+_MESSAGES = Messages(__file__)
+#: By a model's key, and whether GGUF files are served of it: the same repository may have others.
+_Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
+_Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
+
+
+@dataclass(frozen=True)
+class ReadHost:
+    """A host's settings and catalog, with a recipe for each of its services.
+
+    Attributes:
+        derivations: service -> where the values of its recipe come from.
+        resolved_models: models that were asked for, or are in the lock with what their files say.
+    """
+
+    given: HostInput
+    settings: HostSettings
+    catalog: Catalog
+    derivations: Mapping[str, Derivation] = field(default_factory=dict)
+    resolved_models: Mapping[str, ResolvedModel] = field(default_factory=dict)
+
+
+def with_recipes(
+    hosts: Sequence[ReadHost], problems: Problems, *, anew: bool
+) -> Iterator[ReadHost]:
+    """The hosts with a recipe for every service; those of which that can't be had are left out.
+
+    Args:
+        problems: gets what prevents it.
+        anew: whether the hub is asked although the lock says it.
+    """
+    wanted: _Wanted = {}
+    for host in hosts:
+        for name, service in host.settings.services.items():
+            if service.model and _of_catalog(host, name) is None and _gpu(host) is not None:
+                reference = _reference(host, name)
+                wanted[reference.key, reference.gguf] = host, reference
+    models = _known(wanted, anew=anew)
+    for host in hosts:
+        with problems.collected():
+            yield _with_recipes(host, models)
+
+
+def named_gpu(given: HostInput, settings: HostSettings) -> Gpu | None:
+    """By the setting ``gpu``, else the host's group: `init` writes both as boxes answer."""
+    if settings.gpu:
+        return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
+    for family in FAMILIES.values():
+        if family.group in given.groups:
+            return Gpu(family.cap, None, f"the host's group, {family.group}")
+    return None
+
+
+def _gpu(host: ReadHost) -> Gpu | None:
+    """By the host's settings, or the recipes of its other services."""
+    settings, catalog = host.settings, host.catalog
+    if gpu := named_gpu(host.given, settings):
+        return gpu
+    recipes = [
+        catalog.recipes[service.recipe]
+        for service in settings.services.values()
+        if service.recipe in catalog.recipes
+    ]
+    caps = [set(recipe.needs.compute_caps) for recipe in recipes]
+    common = set.intersection(*caps) if caps else set()
+    if len(common) != 1:
+        return None
+    vram = max((recipe.needs.vram_gib or 0 for recipe in recipes), default=0)
+    return Gpu(common.pop(), vram or None, f"recipe {recipes[0].name} of the same host")
+
+
+def _of_catalog(host: ReadHost, name: str) -> str | None:
+    """The catalog's recipe for a service that names a model; another image is not its own."""
+    service = host.settings.services[name]
+    if service.model is None or service.revision or service.image:
+        return None
+    recipe = recipe_for(
+        host.catalog, service.repository, _gpu(host), service.choice, program=service.engine
+    )
+    return recipe.name if recipe else None
+
+
+def _reference(host: ReadHost, name: str) -> ModelReference:
+    """Reference to a service's model; its revision is the service's, the catalog's, or ``main``."""
+    service = host.settings.services[name]
+    repository = service.repository
+    own = [model for model in host.catalog.models.values() if model.repository == repository]
+    revision = service.revision or (own[0].revision if own else "main")
+    choice = service.choice or _room(host, service)
+    gguf = service.engine in ENGINES and "bf16" not in engine(service.engine).formats
+    return ModelReference(name, repository, revision, "", facts=True, choice=choice, gguf=gguf)
+
+
+def _room(host: ReadHost, service: ServiceSettings) -> str:
+    """The memory for a service that names a model: of the card, among all that do."""
+    if (gpu := _gpu(host)) is None:
+        return ""
+    settings, pool, reserve = host.settings, gpu.vram_gib, 0.0
+    if gpu.unified:
+        pool = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
+        reserve = engine(serving("gguf")[0]).ram_gib(service.arguments)
+    services = sum(service.model is not None for service in settings.services.values())
+    return f"{max(0.0, pool / services - reserve):.1f}GiB" if pool else ""
+
+
+def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
+    """Resolved models, or why a model can't be resolved."""
+    result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
+    jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
+    at_commit = cache(snapshot)
+    lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        for key, (host, model) in wanted.items():
+            settings = host.settings
+            try:
+                lock = lock_of(settings.lock_file)
+                if lock and (pin := _pin(lock, model)):
+                    result[key] = pin
+                    continue
+                token = hub_token(settings.hub_token_source)
+            except UserError as error:
+                result[key] = error
+                continue
+            # A token in clear text on the network is nobody's secret any more.
+            clear = not settings.hub_endpoint.startswith("https://")
+            jobs[key] = pool.submit(
+                resolve_model,
+                settings.hub_endpoint,
+                model.repository,
+                _revision(lock, model),
+                None if clear or token is None else token.value,
+                marks=template_marks(),
+                private=settings.private_servers,
+                choice=model.choice,
+                gguf=model.gguf,
+            )
+        for key, job in jobs.items():
+            settings = wanted[key][0].settings
+            lock = lock_of(settings.lock_file)
+            pins = (lock and lock.registries) or {}
+            addresses = sorted(settings.registries.values())
+            try:
+                # 4 ms, for runs whose services name a model alone.
+                from sparkwright.recipes.advice import look_up
+
+                resolved = job.result()
+                there = (at_commit(address, pins.get(address)) for address in addresses)
+                result[key] = replace(resolved, recipe=look_up(resolved.repository, there))
+            except UserError as error:
+                result[key] = error
+    return result
+
+
+def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
+    """A model's pin. One that is no GGUF file is pinned without the memory that it may take."""
+    whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
+    return locked_model(lock, model) or locked_model(lock, whole)
+
+
+def _revision(lock: Lock | None, model: ModelReference) -> str:
+    """The commit of a pin that lacks facts, else the revision."""
+    pin = lock and (lock.models.get(model.key) or lock.models.get(model.whole))
+    return pin.commit if pin else model.revision
+
+
+def _with_recipes(host: ReadHost, answers: _Answers) -> ReadHost:
+    """The host with a recipe for each service that names a model of its own.
+
+    Raises:
+        UserError: everything that prevents it.
+    """
+    problems = Problems()
+    services = dict(host.settings.services)
+    models, recipes = dict(host.catalog.models), dict(host.catalog.recipes)
+    derivations: dict[str, Derivation] = {}
+    own_known: dict[str, ResolvedModel] = {}
+    gpu = _gpu(host)
+    for name, service in host.settings.services.items():
+        if service.model is None:
+            continue
+        if of_catalog := _of_catalog(host, name):
+            services[name] = service.model_copy(update={"recipe": of_catalog})
+            continue
+        where = f"{host.given.origin('services')}: services.{name}"
+        reference = _reference(host, name)
+        program, why = _engine(service, answers.get((reference.key, reference.gguf)))
+        image = host.catalog.images.get(service.image or stock_image(program))
+        if image is None or service.engine not in (None, image.engine):
+            problems.append(_misnamed(host, service, image, where))
+        elif gpu is None:
+            own, named = f"{where}.model", ", ".join(sorted(GPUS))
+            texts = {"model": service.model, "gpus": named}
+            problems.append(_MESSAGES.mistake("unknown-gpu", own, host.given.name, **texts))
+        elif isinstance(resolved := answers[reference.key, reference.gguf], UserError):
+            problems.append(resolved.findings[0])
+        else:
+            subject = Subject(
+                host.given.name, name, service, host.settings, host.catalog, gpu, image,
+                resolved, where,
+            )  # fmt: skip
+            from sparkwright.recipes.advice import advice
+
+            derived = engine(image.engine).derive(subject, advice(subject))
+            problems += derived.questions
+            services[name] = derived.service
+            reference = replace(reference, choice=reference.choice if resolved.part else "")
+            listed = (
+                DerivedFact("engine", engine(image.engine).title, why),
+                *_chosen(resolved, reference.choice),
+                *derived.derivation.facts,
+            )
+            derivations[name] = replace(derived.derivation, facts=listed, choice=reference.choice)
+            own_known[reference.key] = resolved
+            if derived.model and derived.recipe:
+                models[derived.model.name] = derived.model
+                recipes[derived.recipe.name] = derived.recipe
+    problems.stop()
+    return replace(
+        host,
+        settings=host.settings.model_copy(update={"services": services}),
+        catalog=replace(host.catalog, models=models, recipes=recipes),
+        derivations=derivations,
+        resolved_models=own_known,
+    )
+
+
+def _engine(
+    service: ServiceSettings, resolved: ResolvedModel | UserError | None
+) -> tuple[str, str]:
+    """Name of the engine that serves a model, and why this one."""
+    if service.engine or service.image:
+        return service.engine or DEFAULT, "the service's own"
+    form = form_of(resolved.facts) if isinstance(resolved, ResolvedModel) else None
+    first, *others = serving(form)
+    also = " or ".join(f"{engine(name).title} (engine: {name})" for name in others)
+    return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
+
+
+def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
+    """The GGUF file that is served where the service names none."""
+    header = resolved.facts and resolved.facts.gguf
+    if header and choice.endswith("GiB"):
+        why = f"the largest file that fits {choice} with {TOKENS} tokens of context"
+        yield DerivedFact("chosen", f"{header.quantization} of {resolved.repository}", why)
+
+
+def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
+    """The mistake in a service that names no engine or image that there is, or two that differ."""
+    message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
+    if service.engine and service.engine not in ENGINES:
+        message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
+    elif image:
+        message, setting, name = "other-engine", "engine", image.engine
+    facts = {"image": service.image, "engine": service.engine, "near": suggest(name or "", names)}
+    return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
+
+
+#: Best first; one that fails, or that another one took the place of, is for those who name it.
+_RANKS = ("recommended", "works", "expected")
+
+
+def recipe_for(
+    catalog: Catalog,
+    repository: str,
+    gpu: Gpu | None,
+    choice: str = "",
+    *,
+    program: str | None = None,
+) -> Recipe | None:
+    """The best recipe whose body is this repository and that runs on this GPU; None for none.
+
+    On a card that is named, the one made for the most memory that it has goes first; then what the
+    catalog says of it, the least memory, a drafter that makes it faster, and the name.
+
+    Args:
+        choice: the quantization or the file that its body must be, where it is one of many.
+        program: the engine that must serve it; None for any.
+    """
+
+    def order(recipe: Recipe) -> tuple[float, int, float, bool, str]:
+        rank = _RANKS.index(recipe.status) if recipe.status in _RANKS else len(_RANKS)
+        vram = recipe.needs.vram_gib or 0
+        return -vram if gpu and gpu.vram_gib else 0, rank, vram, recipe.drafter is None, recipe.name
+
+    fitting: Iterable[str] = catalog.recipes
+    if gpu is not None:
+        architecture = FAMILIES[gpu.cap].architecture
+        fitting = recipes_for(catalog, architecture, {gpu.cap}, gpu.vram_gib)
+    recipes = [
+        recipe
+        for recipe in map(catalog.recipes.__getitem__, fitting)
+        if recipe.status not in ("superseded", "fails")
+        and not (recipe.ranks and recipe.ranks.world > 1)
+        and (body := catalog.models[recipe.body.model]).repository == repository
+        and is_chosen(body.file, choice)
+        and program in (None, catalog.images[recipe.image].engine)
+    ]
+    return min(recipes, key=order, default=None)
 
 
 @dataclass(frozen=True)

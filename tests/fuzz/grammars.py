@@ -8,7 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from sparkwright.cli import sections
-from sparkwright.config.connection import CONNECTION_KEYS
+from sparkwright.config.parse import CONNECTION_KEYS
 from sparkwright.config.settings import (
     HostSettings,
     LoadBalancerSettings,

@@ -24,8 +24,8 @@ from sparkwright.host.status import HostStatus
 from sparkwright.operations import disk_usage
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import questions, rollout, site
+from sparkwright.run.site import unplanned_fleet
 from sparkwright.run.state import HostRun, attach
-from sparkwright.site.planless import unplanned_fleet
 from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake, marked
 from tests.unit.builders import kept_service, probe

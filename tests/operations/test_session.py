@@ -15,7 +15,7 @@ from pyinfra.connectors import util as connecting
 from pyinfra.context import ctx_host
 from pyinfra.operations import server
 
-from sparkwright.config.connection import CONNECTION_KEYS
+from sparkwright.config.parse import CONNECTION_KEYS
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lock import LockAnswer

@@ -18,10 +18,9 @@ from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
-from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.resolve.lock import Resolution, from_resolution, render_lock
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
-from sparkwright.resolve.resolution import Resolution
-from sparkwright.site.services import rendered
+from sparkwright.site.desired import rendered
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 

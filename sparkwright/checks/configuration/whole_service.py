@@ -9,7 +9,7 @@ from sparkwright.config.settings import THINKING_TOKENS, is_loopback
 from sparkwright.engines.allowlist import LeftOut
 from sparkwright.engines.arguments import mapping
 from sparkwright.findings.check import Symptom, check
-from sparkwright.resolve.adapters import Lora
+from sparkwright.resolve.hub import Lora
 from sparkwright.text.sizes import GIB
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.

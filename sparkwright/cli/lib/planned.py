@@ -14,8 +14,7 @@ from sparkwright.config.inventory import limited
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, suggest
 from sparkwright.site.fleet import Fleet, plan_fleet
-from sparkwright.site.judged import site_problems
-from sparkwright.site.resolution import with_locked_geometry
+from sparkwright.site.resolution import site_problems, with_locked_geometry
 
 
 def load(hosts: Selection, *, anew: bool = False) -> Fleet:

@@ -1,32 +1,58 @@
-"""llama.cpp's ``llama-server``, which serves GGUF files, as an engine of sparkwright."""
+"""llama.cpp's ``llama-server``, which serves GGUF files, as an engine, with its command line."""
 
-from sparkwright.engines.engine import Engine, from_data
-from sparkwright.engines.llamacpp import arguments, command, derive, limits, memory, model_checks
-from sparkwright.engines.llamacpp.arguments import DATA
+from collections.abc import Iterator, Mapping
+
+from sparkwright.catalog import ArgumentValue
+from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.engine import Command, Engine, Launch, from_data
+from sparkwright.engines.llamacpp import arguments, derive, limits, memory, model_checks
+from sparkwright.engines.llamacpp.arguments import DATA, PARSER
+from sparkwright.findings.user_error import Fault
+
+#: For an image whose build nobody knows: names by the newest table.
+_ANY = "b9999999"
+
+
+def command(launch: Launch) -> Command:
+    """``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
+
+    Boot caches come first in the environment: a recipe's own variable goes before them.
+    """
+    environment = launch.cache_variables(DATA["caches"])
+    arguments = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
+    if launch.projector and launch.arguments.get("mmproj_auto") is not False:
+        arguments += ["--mmproj", launch.projector]
+    # A path that ends in .sock is a Unix socket.
+    arguments += ["--host", launch.socket or launch.host]
+    arguments += [] if launch.socket else ["--port", str(launch.port)]
+    # Nothing is fetched at a start; the page and its tools are no route of ours.
+    arguments += ["--offline", "--no-ui", "--metrics"]
+    for key, value in launch.arguments.items():
+        # A short name such as -ngl has one dash: the long one is written.
+        arguments += argument_words(PARSER.spelling(key, launch.version or _ANY), value)
+    return Command(arguments, {**environment, **launch.environment})
+
+
+def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
+    """Every service of several hosts: llama.cpp's ranks (RPC) have no key and no encryption."""
+    del arguments
+    yield "cluster", "llama.cpp serves on one host", "leave cluster out"
+
 
 ENGINE = Engine(
     **from_data(__file__, DATA),
-    name="llamacpp",
-    title="llama.cpp",
-    program="llama-server",
-    key_variable="LLAMA_API_KEY",
     checks=(arguments, memory, model_checks),
-    stock_image="llamacpp",
     overhead_gib=memory.OVERHEAD_GIB,
     ram_gib=memory.prompts_gib,
-    compiles=False,
     parser=arguments.PARSER,
     gpu_counts=(),
     formats=("gguf",),
-    healthcheck=True,
-    name_mark=",",
     media_list=lambda _: False,
-    unproven="llama-server ran on a CPU; no CUDA build of it has run with sparkwright yet",
     limits=limits.limits,
     weights_gib=memory.weights_gib,
     kv_bytes=memory.kv_bytes,
-    command=command.command,
-    rank_misuses=command.rank_misuses,
+    command=command,
+    rank_misuses=rank_misuses,
     template_marks=derive.marks,
     derive=derive.derive,
 )

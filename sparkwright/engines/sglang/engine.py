@@ -1,36 +1,147 @@
-"""SGLang's OpenAI server, as an engine of sparkwright."""
+"""SGLang's OpenAI server as an engine: its command line, its limits and its KV cache."""
 
+import math
+from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
+from sparkwright.catalog import ArgumentValue, Model, Scalar
 from sparkwright.catalog.entries import SAFETENSORS
-from sparkwright.engines.command_line import has_media_list
-from sparkwright.engines.engine import Engine, from_data
-from sparkwright.engines.sglang import checks, command, derive, limits
+from sparkwright.engines.arguments import amount
+from sparkwright.engines.command_line import argument_words, has_media_list, media_words
+from sparkwright.engines.derivation import Advice, Derived, Subject
+from sparkwright.engines.engine import Command, Engine, Launch, Limits, Rank, from_data
+from sparkwright.engines.sglang import checks
 from sparkwright.engines.sglang.data import DATA, PARALLEL, PARSER
+from sparkwright.findings.user_error import Fault, Messages
+
+_MESSAGES = Messages(__file__)
+
+
+def derive(subject: Subject, advice: Advice) -> Derived:
+    """Ask for a recipe: parsers and the drafting of a model are in no file of it."""
+    del advice
+    facts = {"repository": subject.repository}
+    question = _MESSAGES.mistake("no-recipe", f"{subject.where}.recipe", subject.host, **facts)
+    return Derived(subject.service, questions=(question,))
+
+
+#: SGLang takes a share by the GPU's size where none is set: 0.83 to 0.90 (memory_hook.py).
+DEFAULT_SHARE = 0.88
+_NEWEST = PARSER.tables.versions()[-1]
+
+
+def limits(arguments: Mapping[str, Any]) -> Limits:
+    """Limits in arguments of a plan, or of a container's command line, where values are texts."""
+    values = {PARSER.spelling(key, _NEWEST): value for key, value in arguments.items()}
+
+    def whole(name: str) -> int | None:
+        number = amount(values.get(name))
+        return int(number) if number is not None and number > 0 else None
+
+    def flag(name: str) -> bool:
+        return values.get(name) not in (None, False)
+
+    return Limits(
+        context=whole("context_length"),
+        sequences=whole("max_running_requests"),
+        share=amount(values.get("mem_fraction_static")) or DEFAULT_SHARE,
+        gpus=math.prod(whole(name) or 1 for name in PARALLEL),
+        tools=str(values["tool_call_parser"]) if values.get("tool_call_parser") else None,
+        reasoning=bool(values.get("reasoning_parser")),
+        speculative=_speculative(values),
+        caching=not flag("disable_radix_cache"),
+        blind="language_model_only" if flag("language_model_only") else None,
+        remote_code=flag("trust_remote_code"),
+        pools=flag("is_embedding"),
+        head=_head(values) if (whole("nnodes") or 1) > 1 else None,
+    )
+
+
+def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | None:
+    """Settings by the names that the catalog's issues have."""
+    if not values.get("speculative_algorithm"):
+        return None
+    return {
+        "method": str(values["speculative_algorithm"]).lower(),
+        "model": values.get("speculative_draft_model_path"),
+        "num_speculative_tokens": values.get("speculative_num_draft_tokens"),
+    }
+
+
+def _head(values: Mapping[str, Any]) -> str:
+    return str(values.get("dist_init_addr", "")).rpartition(":")[0]
+
+
+def kv_bytes(
+    model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
+) -> float | None:
+    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
+    width = DATA["kv_bytes"].get(str(arguments.get("kv_cache_dtype") or "auto").lower())
+    if not model.kv or width is None:
+        return None
+    return float(width) * 2 * sum(layer.numbers(tokens) for layer in model.kv)
+
+
+#: What listens on a Unix socket and asks for the key, before SGLang.
+LAUNCH = Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
+#: The first version with a list of media domains.
+HAS_DOMAINS = (0, 5, 18)
+
+
+def command(launch: Launch) -> Command:
+    """``-c PROGRAM --uds ... --model-path ...`` and the recipe's arguments, after ``python3``.
+
+    Boot caches come first in the environment: a recipe's own variable goes before them.
+    """
+    environment = launch.cache_variables(DATA["caches"])
+    # /health would compute a token each time; the proxy's own check does, when nobody asks.
+    environment["SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION"] = "0"
+    arguments = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
+    arguments += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]
+    arguments += ["--served-model-name", launch.served_names[0], "--enable-metrics"]
+    # It would ask over TCP. The service's smoke test warms it up.
+    arguments += ["--skip-server-warmup", *media_words(launch, HAS_DOMAINS)]
+    for key, value in launch.arguments.items():
+        arguments += argument_words(key, value)
+    environment |= launch.environment
+    if launch.rank:
+        arguments += _rank_words(launch.rank)
+        # A recipe's own address would be the same for all ranks.
+        environment |= rank_environment(launch.rank)
+    return Command(arguments, environment)
+
+
+def _rank_words(rank: Rank) -> list[str]:
+    arguments = ["--nnodes", str(len(rank.hosts)), "--node-rank", str(rank.number)]
+    return [*arguments, "--dist-init-addr", f"{rank.addresses[0]}:{rank.port}"]
+
+
+def rank_environment(rank: Rank) -> dict[str, str]:
+    """The address of a rank: without it SGLang binds its queues to the first network that it
+    finds."""
+    return {"SGLANG_HOST_IP": rank.address}
+
+
+def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
+    """Arguments that several hosts can't have together."""
+    if arguments.get("dp_size") not in (None, 1, "1"):
+        yield "dp_size", "replicas within a service of several hosts", "drop it"
+
 
 ENGINE = Engine(
     **from_data(__file__, DATA),
-    name="sglang",
-    title="SGLang",
-    program="python3",
-    key_variable="SGLANG_SERVER_KEY",
     checks=(checks,),
-    stock_image="sglang",
-    # mem_fraction_static is of weights and KV cache alone.
-    overhead_gib=0.0,
     parser=PARSER,
     gpu_counts=PARALLEL,
     formats=SAFETENSORS,
-    unproven="no SGLang has run with sparkwright yet: its fake is made from SGLang's source",
-    drafter="speculative_draft_model_path",
-    one_name=True,
-    name_mark=":",
-    media_list=partial(has_media_list, first=command.HAS_DOMAINS),
-    limits=limits.limits,
-    kv_bytes=limits.kv_bytes,
-    command=command.command,
-    rank_environment=command.rank_environment,
-    rank_misuses=command.rank_misuses,
+    media_list=partial(has_media_list, first=HAS_DOMAINS),
+    limits=limits,
+    kv_bytes=kv_bytes,
+    command=command,
+    rank_environment=rank_environment,
+    rank_misuses=rank_misuses,
     seen_faults=checks.seen_faults,
-    derive=derive.derive,
+    derive=derive,
 )

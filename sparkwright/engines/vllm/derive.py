@@ -1,12 +1,14 @@
 """A recipe from a model's own files: every value with its origin."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.entries import Capability
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
+from sparkwright.engines.derivation import questions as worded
 from sparkwright.engines.derived_entries import (
     aliases_of,
     derived,
@@ -14,11 +16,46 @@ from sparkwright.engines.derived_entries import (
     facts_of_sampling,
     model_of,
 )
+from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
-from sparkwright.engines.vllm.questions import questions
 from sparkwright.engines.vllm.table import defaults, nearest, table
+from sparkwright.findings.check import Symptom
+from sparkwright.findings.finding import Finding
+
+
+def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
+    """Everything that the user has to answer before the service can be planned."""
+    texts = Path(__file__).with_name("questions.yaml")
+    return worded(texts, subject, advice, _open(subject, advice))
+
+
+def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
+    facts, given = subject.facts, subject.service.arguments
+    if not subject.weights or facts.gguf:
+        gguf = any(".gguf" in file for file in subject.resolved.files)
+        yield Symptom("weights", kind="GGUF" if gguf else "no")
+    if facts.architecture is None:
+        yield Symptom("architecture")
+    if facts.code and "trust_remote_code" not in given:
+        yield Symptom("code", files=", ".join(facts.code))
+    # Mistral's own tokenizer templates itself.
+    mistral = "tekken.json" in subject.resolved.files
+    if not facts.chat_template and "chat_template" not in given and not mistral:
+        yield Symptom("chat-template")
+    if facts.context is None and "max_model_len" not in given:
+        yield Symptom("context")
+    least, own = advice.least_version, subject.version
+    # Of an older image, and nobody has named a tag.
+    if least and own and not subject.service.image_tag and release(own) < release(least):
+        yield Symptom("version")
+    method = facts.quantization
+    if method and not subject.form and own and "quantization" not in given:
+        names = table(nearest(own)).names["quantization"]
+        if method not in names:
+            yield Symptom("quantization", vllm=nearest(own), names=", ".join(names))
+
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
 SEQUENCES = 16

@@ -22,11 +22,10 @@ from sparkwright.config.secrets import existing_key
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import engine
 from sparkwright.extras.bench import aiperf, loads
-from sparkwright.extras.bench.aiperf import find
+from sparkwright.extras.bench.aiperf import Service, find, reach
 from sparkwright.extras.bench.host import Facts, ask, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.judgement import Bench, judged
 from sparkwright.extras.bench.loads import Batch, Sweep, batches, read_categories, read_numbers
-from sparkwright.extras.bench.measured_service import Service, reach
 from sparkwright.extras.bench.results import Program, Result
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text

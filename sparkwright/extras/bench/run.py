@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.extras.bench import aiperf
-from sparkwright.extras.bench.aiperf import CHAT, Endpoint
+from sparkwright.extras.bench.aiperf import CHAT, Endpoint, Service, metrics_without_key
 from sparkwright.extras.bench.loads import Batch, sample
-from sparkwright.extras.bench.measured_service import Service, metrics_without_key
 from sparkwright.extras.bench.results import Cell
 from sparkwright.findings.user_error import Messages
 

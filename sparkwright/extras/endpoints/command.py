@@ -1,6 +1,9 @@
 """``sparkwright endpoints``: the fleet's addresses and names as configuration of its clients."""
 
+import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -9,10 +12,105 @@ from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
-from sparkwright.config.keys import DEFAULT
+from sparkwright.config.keys import DEFAULT, source_of
+from sparkwright.config.secrets import VARIABLE, Source
+from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render, usable
-from sparkwright.extras.endpoints.fleet import export
-from sparkwright.site.endpoints import cas, key_command, keys
+from sparkwright.findings.user_error import Messages, Problems, suggest
+from sparkwright.plan.plan import HostPlan
+from sparkwright.site.endpoints import Endpoint, Key, cas, endpoint_of, key_command, keys
+from sparkwright.site.fleet import PlannedHost
+
+_MESSAGES = Messages(__file__)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Endpoints that clients can reach, and notes for the user.
+
+    Attributes:
+        notes: what was left out, who takes turns, and names that stand for different models.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    notes: tuple[str, ...]
+
+
+def export(hosts: Mapping[str, PlannedHost], name: str = DEFAULT) -> Exported:
+    """The fleet's endpoints, in the order of hosts and services.
+
+    Args:
+        name: of the key that the client has; services that do not know it are left out.
+
+    Raises:
+        UserError: for a key that no host knows, for hosts that have no address for others, and
+            when nothing can be reached.
+    """
+    named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
+    if name not in (DEFAULT, *named):
+        raise _MESSAGES.refusal("no-key", f"--key {name}", near=suggest(name, named))
+    variables: dict[Source, str] = {}
+    problems = Problems()
+    endpoints: list[Endpoint] = []
+    notes: list[str] = []
+    for host, planned in hosts.items():
+        plan = planned.plan
+        key = _key(plan, name, variables)
+        address = planned.address
+        if address.startswith("@"):  # a connector of pyinfra's, such as @local
+            problems.append(_MESSAGES.mistake("no-address", "lan_address", host, address=address))
+            continue
+        for service in plan.services:
+            bind = service.bind
+            if service.follower:
+                continue  # the head of its cluster answers for it
+            if is_loopback(bind):
+                notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
+            elif key is None or (name != DEFAULT and not service.proxy):
+                notes.append(f"{host}: {service.name} does not know the key {name!r}")
+            else:
+                reached = address if not bind or bind in EVERY_ADDRESS else bind
+                endpoints.append(endpoint_of(plan, service, planned.catalog, reached, key))
+        notes.extend(_taking_turns(plan))
+    if not endpoints and not problems:
+        problems.append(_MESSAGES.mistake("nothing-reached", "services"))
+    problems.stop()
+    return Exported(tuple(endpoints), (*notes, *_ambiguous(endpoints)))
+
+
+def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
+    """A host's key, with a variable for each source: those beyond the first are named after their
+    first host."""
+    if name not in (DEFAULT, *plan.settings.keys):
+        return None
+    source = source_of(plan.settings, name)
+    if source not in variables:
+        longer = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
+        variable = longer if variables else VARIABLE
+        while variable in variables.values():  # hosts that differ in what a variable can't have
+            variable += "_"
+        variables[source] = variable
+    return Key(variables[source], source)
+
+
+def _taking_turns(plan: HostPlan) -> Iterator[str]:
+    """Services of which all but one sleep: which one is awake, the host alone knows."""
+    for group, names in plan.groups.items():
+        asked = any(service.settings.activate for service in plan.services if service.name in names)
+        sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
+        yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
+
+
+def _ambiguous(endpoints: Iterable[Endpoint]) -> Iterator[str]:
+    """Names that a client would balance over different models."""
+    models: dict[str, set[str]] = {}
+    for endpoint in endpoints:
+        for served in endpoint.names:
+            models.setdefault(served.name, set()).add(endpoint.model)
+    for name, repositories in models.items():
+        if len(repositories) > 1:
+            yield f"{name} stands for different models: {', '.join(sorted(repositories))}"
+
 
 DOCUMENT = Endpoints
 

@@ -14,7 +14,7 @@ from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.service import rendered_from
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 
 _MESSAGES = Messages(__file__)
 #: Longest value of a label, and longest name of an object.

@@ -11,8 +11,7 @@ from fnmatch import filter as matching
 from hashlib import sha256
 from posixpath import basename, splitext
 
-from sparkwright.catalog.files import File
-from sparkwright.catalog.patches import Patch
+from sparkwright.catalog.files import File, Patch
 from sparkwright.recipes.recipe import Foreign, Options, Refused, texts
 
 #: Where a container has what a mod writes to the folder that the engine starts in.

@@ -1,24 +1,230 @@
 """Runs of the program, from the request to the exit code, and the fetch of a repository: find what
-is on the disk, fetch the rest, put it in place, write the receipt."""
+is on the disk, fetch the rest, put it in place, write the receipt.
+
+Files of a request that are on this host already are not fetched. Besides the destination and other
+revisions, the request names directories that the user already has: a plain download, a cache,
+another layout. Their files are found by the hash of their content; names and directories do not
+matter. Their owners may change them later, so root keeps a copy of its own, which takes no space
+where the file system can clone files (Btrfs, XFS), and hashes that. Only what root alone can write,
+the file and every directory above it, is hard linked. The user's directories are not changed.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import signal
+import stat
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from sparkwright.host.fetch import contents, existing, workspace
+from sparkwright.host.fetch import contents, verify, workspace
 from sparkwright.host.fetch.holes import total
-from sparkwright.host.fetch.messages import FAILED, OK, Failed, log, size, text
+from sparkwright.host.fetch.messages import FAILED, OK, Failed, check, log, size, text
 from sparkwright.host.fetch.progress import PEERS, Progress
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, PullRequest, read
 from sparkwright.host.fetch.transfer import Libraries, Transfer
-from sparkwright.host.lib import files, receipt
+from sparkwright.host.lib import files, receipt, trusted
+from sparkwright.host.lib.receipt import ReceiptEntry
+
+#: Levels below the given directories that are searched: a home has many files.
+_DEPTH = 7
+_BUFFER = 4 << 20
+#: How a file was taken, besides "cloned" and "copied".
+_LINKED = "linked"
+_FICLONE = 0x40049409  # linux/fs.h
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def missing_files(work: workspace.Workspace) -> list[FetchFile]:
+    """Return the files that have to be fetched, the largest first.
+
+    They are looked for in the target directory, in other revisions, and where the request says.
+    """
+    state, adopt, absent = work.receipts(), work.request.adopt, list(work.request.files)
+    others = {
+        directory: revision.files
+        for directory in sorted(work.destination.parent.glob("*"))
+        if directory != work.destination and trusted.exposed(directory) is None
+        if (revision := receipt.read(str(directory))) is not None
+    }
+
+    def keep(file: FetchFile) -> bool:
+        return _keep(work, file, state.get(file.path)) or any(
+            _link(work, file, directory, entries) for directory, entries in others.items()
+        )
+
+    def use(file: FetchFile) -> bool:
+        return _use(work, file, _worth_copying(file, candidates))
+
+    def failing(task: Callable[[FetchFile], bool]) -> list[FetchFile]:
+        return [file for file, done in zip(absent, pool.map(task, absent), strict=True) if not done]
+
+    work.progress.state = "verifying"
+    # Not every CPU hashes: the host may be serving.
+    with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
+        absent = failing(keep)
+        if absent and adopt:
+            work.progress.state = "looking for earlier downloads"
+            candidates = _candidates(adopt, absent)
+            absent = failing(use)
+    work.progress.state = "running"
+    return sorted(absent, key=lambda file: -file.size)
+
+
+def _keep(work: workspace.Workspace, file: FetchFile, record: ReceiptEntry | None) -> bool:
+    """Keep a file of the target directory. Returns whether it is good."""
+    path = work.base / file.path
+    if path.is_symlink():
+        log(f"{file.path} is a symlink; replacing it by a regular file")
+        return False
+    if not path.is_file() or path.lstat().st_size != file.size:
+        if path.exists():
+            fault = "is a Git LFS pointer" if verify.is_pointer(path) else "has another size"
+            log(f"{file.path} {fault}; fetching it")
+        return False
+    if reason := trusted.why(path.lstat()):
+        log(f"{file.path} {reason}; replacing it by a copy")
+        return _use(work, file, [path])
+    if record and workspace.same(file, record) and receipt.fault(str(path), record) is None:
+        work.add(file, record)
+        return True
+    entry = verify.entry(file, path, work.stop)
+    if isinstance(entry, str):
+        log(f"{file.path}: {entry}; fetching it again")
+        return False
+    workspace.publish(path)
+    work.add(file, entry, keep=True)
+    return True
+
+
+def _link(
+    work: workspace.Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
+) -> bool:
+    """Link a file of another revision, if it is the same by that revision's receipt."""
+    entry, source = entries.get(file.path), directory / file.path
+    if entry is None or not workspace.same(file, entry) or receipt.fault(str(source), entry):
+        return False
+    workspace.real_directories(work.base, file.path)
+    target = work.base / file.path
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # the file system has no hard links
+        return False
+    log(f"{file.path}: shared with revision {directory.name[:12]}")
+    work.add(file, entry)
+    return True
+
+
+def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
+    """Use the first of the likely files that has the right content.
+
+    What is hashed is what stays: root's own copy, which nobody changes between the two.
+    """
+    copy = work.part(file).path.with_suffix(".copy")
+    for path in paths:
+        workspace.real_directories(work.parts, file.path)
+        room = work.free() - work.request.headroom
+        how = _take(path, copy, file.size, room, work.stop)
+        if how is None:
+            continue
+        entry = verify.entry(file, copy, work.stop)
+        if isinstance(entry, str):
+            copy.unlink()
+            continue
+        # A link is a file of root's that is there already.
+        work.put(copy, file, entry, published=how == _LINKED)
+        log(f"{file.path}: {how} from {path}")
+        return True
+    return False
+
+
+def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, list[Path]]:
+    """Return the regular files below the roots that have the size of a requested file, by size.
+
+    A hub's cache keeps content in ``blobs/`` under its hash and links in ``snapshots/``: the blobs
+    are found like any other file, and links are not followed.
+    """
+    sizes = {file.size for file in files}
+    paths: dict[int, list[Path]] = {}
+    matching = (path for root in roots for path in sorted(Path("/").glob(root.lstrip("/"))))
+    for root in dict.fromkeys(map(str, matching)):
+        base = root.count("/")
+        for directory, names, entries in os.walk(root):
+            if directory.count("/") - base >= _DEPTH:
+                names.clear()
+            names[:] = [name for name in names if not name.startswith(".staging-")]
+            for name in entries:
+                path = Path(directory, name)
+                with suppress(OSError):
+                    size = 0 if path.is_symlink() else path.lstat().st_size
+                    if size and size in sizes:
+                        paths.setdefault(size, []).append(path)
+    return paths
+
+
+def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[Path]:
+    """Return the three likeliest, best first: those with the hash or name of the file come first.
+
+    Small files are likely only by their name, large ones always.
+    """
+    name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
+    paths = candidates.get(file.size, [])
+    if file.size < 1 << 20:
+        paths = [path for path in paths if path.name == name or path.name in hashes]
+    return sorted(paths, key=lambda path: (path.name not in hashes, path.name != name))[:3]
+
+
+def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
+    """Link, clone or copy a file of so many bytes. Returns how, None if it can't be done.
+
+    The copy shares its blocks with the source where the file system can (a reflink).
+
+    Args:
+        room: bytes that a copy may take on the file system.
+    """
+    target.unlink(missing_ok=True)
+    with suppress(OSError):
+        # Root alone can write to it, and everybody read it: a second name will do.
+        mine = os.geteuid() == 0 and trusted.exposed(source) is None
+        if mine and source.lstat().st_mode & 0o004:
+            os.link(source, target, follow_symlinks=False)
+            return _LINKED
+    try:
+        with os.fdopen(os.open(source, _READ), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size != size:
+                return None
+            with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
+                return _copy(file, copy, size, room, stop)
+    except OSError as error:
+        log(f"cannot copy {source}: {error.strerror}")
+        return None
+
+
+def _copy(file: FileIO, copy: FileIO, size: int, room: int, stop: Event) -> str | None:
+    """Copy exactly so many bytes, whatever the source becomes meanwhile."""
+    with suppress(OSError):
+        fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
+        copy.truncate(size)
+        return "cloned"
+    left = size if size <= room else 0
+    while left and (piece := file.read(min(left, _BUFFER))):
+        # A source that has become shorter ends here, and its hash will be wrong.
+        check(stop)
+        left -= copy.write(piece)
+    return "copied" if size <= room else None
+
 
 _Request = TypeVar("_Request", FetchRequest, PullRequest)
 
@@ -76,7 +282,7 @@ def fetch(
         progress.start()
         for file in request.files:
             workspace.real_directories(work.base, file.path)
-        missing = existing.missing(work)
+        missing = missing_files(work)
         kept = _prepare(work, missing)
         if kept:
             log(f"kept {kept} bytes ({size(kept)}) of {every}")

@@ -18,8 +18,8 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.extras.bench import aiperf
+from sparkwright.extras.bench.aiperf import Service, reach
 from sparkwright.extras.bench.loads import Batch, Load
-from sparkwright.extras.bench.measured_service import Service, reach
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.run import measure
 from sparkwright.findings.user_error import UserError

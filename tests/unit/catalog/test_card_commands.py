@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from docs.generate.deviations import concerned
-from sparkwright.engines.vllm.command import CACHES
+from sparkwright.engines.vllm.engine import CACHES
 from tests.cards.differences import ABSENT, COMMANDS, Difference, differences, of_card, of_service
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog

@@ -11,7 +11,7 @@ from click.testing import Result
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.draft import PLACEHOLDERS
-from sparkwright.catalog.schema import KINDS, schema
+from sparkwright.catalog.reader import KINDS, schema
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 from tests.unit.cli import answering

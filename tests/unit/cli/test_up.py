@@ -22,8 +22,7 @@ from sparkwright.cli import up
 from sparkwright.cli.lib.hosts import given
 from sparkwright.cli.lock import LockReport
 from sparkwright.config import skeleton
-from sparkwright.config.inventory import read_inventory
-from sparkwright.config.inventory_line import with_host
+from sparkwright.config.inventory import read_inventory, with_host
 from sparkwright.config.secrets import Secret
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError

@@ -10,7 +10,7 @@ from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.plan.desired import Desired
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.site.services import secrets_of
+from sparkwright.site.desired import secrets_of
 from tests import systemd
 from tests.libyaml import safe_load
 from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair

@@ -10,7 +10,7 @@ from docs.generate.__main__ import main
 from docs.generate.commands import commands
 from docs.generate.pages import PAGES, pages
 from docs.generate.schema import UNDOCUMENTED
-from sparkwright.catalog.schema import documented
+from sparkwright.catalog.reader import documented
 from tests.unit.docs.markdown import ROOT
 
 

@@ -9,9 +9,9 @@ from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
+from sparkwright.cli.lib.findings import sarif
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
-from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill

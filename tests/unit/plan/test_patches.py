@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from sparkwright.catalog.patches import Patch
+from sparkwright.catalog.files import Patch
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.patches import steps_of
+from sparkwright.plan.files import steps_of
 from sparkwright.plan.service import render_service
 from tests.unit.builders import DIGEST, catalog, plan, resolution
 

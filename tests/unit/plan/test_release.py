@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sparkwright.engines.command_line import argument_words
-from sparkwright.engines.vllm.command import CACHES
+from sparkwright.engines.vllm.engine import CACHES
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service

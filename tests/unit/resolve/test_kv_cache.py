@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lab.hub.repositories import MINIATURES
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.resolve.kv_cache import kv_layers
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.lock import Resolution
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import with_geometry
 from tests.tables import Tables

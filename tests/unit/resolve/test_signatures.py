@@ -15,11 +15,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.resolve.lock import from_resolution, render_lock, resolve
 from sparkwright.resolve.references import ImageReference, References
-from sparkwright.resolve.registry import ResolvedImage
-from sparkwright.resolve.resolution import resolve
-from sparkwright.resolve.signatures import Signature, verifier
+from sparkwright.resolve.registry import ResolvedImage, Signature, verifier
 from tests.host.serving import Handler, listening
 from tests.tables import Tables
 from tests.unit.builders import DIGEST, SPARK, plan, resolution

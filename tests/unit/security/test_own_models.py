@@ -252,7 +252,7 @@ def test_a_token_does_not_go_over_a_network_in_clear(monkeypatch: pytest.MonkeyP
         tokens.append(token)
         return repository()
 
-    monkeypatch.setattr("sparkwright.site.own_models.resolve_model", resolve)
+    monkeypatch.setattr("sparkwright.site.fleet.resolve_model", resolve)
     planned(hub_endpoint="http://mirror.lan:8000")
     planned(hub_endpoint="https://mirror.lan")
     assert tokens == [None, "hf_secret"]

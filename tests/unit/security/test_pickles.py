@@ -11,9 +11,8 @@ from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.desired import Desired
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
-from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.resolve.lock import Resolution, from_resolution, render_lock
 from sparkwright.resolve.pickles import fetched, is_pickle, pickle_symptom
-from sparkwright.resolve.resolution import Resolution
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, SPARK, plan, probe, resolution, wanted
 

@@ -11,8 +11,8 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.plan.service import render_service
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
+from sparkwright.resolve.lock import Resolution
 from sparkwright.resolve.pickles import fetched
-from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.site.resolution import with_geometry
 from tests.unit.builders import COMMIT, alone, origin, plan, resolution

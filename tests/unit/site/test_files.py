@@ -1,5 +1,6 @@
 """Files and secrets of services: judged in the plan, mounted, and told in no other place."""
 
+import json
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +21,11 @@ from sparkwright.operations.services import to_desired
 from sparkwright.plan.changes import changes
 from sparkwright.plan.missing import digest
 from sparkwright.plan.plan import HostPlan
-from sparkwright.resolve.hub_files import ask_hub
+from sparkwright.resolve.hub import ask_hub
 from sparkwright.resolve.lock import from_resolution, render_lock, to_resolution
 from sparkwright.resolve.queries import Answer
+from sparkwright.site.desired import rendered, secrets_of
 from sparkwright.site.fleet import plan_fleet
-from sparkwright.site.services import rendered, secrets_of
 from tests.libyaml import safe_load, safe_load_all
 from tests.unit.builders import SPARK, origin, probe, resolution
 
@@ -136,7 +137,7 @@ def test_a_file_is_mounted_read_only_and_part_of_the_release() -> None:
     }  # fmt: skip
     other = render(plan(GOOD + " "))
     assert other.release != service.release
-    assert GOOD not in service.record
+    assert json.loads(service.record)["contents"] == {}
 
 
 def _state(service: Service, **other: Any) -> ServiceState:
@@ -204,7 +205,7 @@ def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
         urls.append(url)
         return Answer(200, Message(), GOOD.encode())
 
-    monkeypatch.setattr("sparkwright.resolve.hub_files.Server.get", get)
+    monkeypatch.setattr("sparkwright.resolve.hub.Server.get", get)
     commit = "c" * 40
     listed = [{"at": AT, "repository": "org/name", "revision": commit, "file": "a/chat.jinja"}]
     planned = plan(files=listed)

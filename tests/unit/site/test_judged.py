@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import credentials
 from sparkwright.site.desired import desired_fleet
 from sparkwright.site.fleet import plan_fleet
-from sparkwright.site.judged import site_problems
+from sparkwright.site.resolution import site_problems
 from tests.fuzz.site import contents
 from tests.unit.builders import SPARK, origin
 

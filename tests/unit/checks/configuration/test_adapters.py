@@ -13,11 +13,11 @@ from sparkwright.findings.finding import errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.service import container_command
-from sparkwright.resolve.adapters import lora_of
-from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.hub import lora_of
+from sparkwright.resolve.lock import Resolution
+from sparkwright.site.desired import rendered
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import with_geometry
-from sparkwright.site.services import rendered
 from tests.tables import Tables
 from tests.unit.builders import catalog, plan, resolution
 

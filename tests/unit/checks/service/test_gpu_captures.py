@@ -13,7 +13,7 @@ from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.logs import lasting
 from sparkwright.config.places import CATALOG
 from sparkwright.engines import metric_names
-from sparkwright.engines.vllm.command import CACHES
+from sparkwright.engines.vllm.engine import CACHES
 from sparkwright.engines.vllm.memory import OVERHEAD_GIB, kv_bytes
 from sparkwright.findings import thresholds
 from sparkwright.host.lib import gpu, metrics

@@ -54,7 +54,7 @@ def on_the_hub(*models: ResolvedModel) -> Iterator[list[tuple[str, str]]]:
         asked.append((name, revision))
         return expected[name]
 
-    with patch("sparkwright.site.own_models.resolve_model", resolve):
+    with patch("sparkwright.site.fleet.resolve_model", resolve):
         yield asked
 
 

@@ -37,7 +37,7 @@ def hub(label: str = "Q4_K_M") -> Iterator[list[str]]:
         )
         return ResolvedModel(name, COMMIT, None, files, kv, facts)
 
-    with patch("sparkwright.site.own_models.resolve_model", resolve):
+    with patch("sparkwright.site.fleet.resolve_model", resolve):
         yield choices
 
 

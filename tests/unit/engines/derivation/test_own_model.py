@@ -221,7 +221,7 @@ def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
 
 
 def test_a_run_asks_once_for_the_plan_and_for_the_resolution(monkeypatch: Any) -> None:
-    monkeypatch.setattr("sparkwright.resolve.resolution.ask_registry", lambda *_, **__: None)
+    monkeypatch.setattr("sparkwright.resolve.lock.ask_registry", lambda *_, **__: None)
     with on_the_hub(repository()) as asked:
         result = ask(planned().or_raise())
     assert asked == [(REPOSITORY, "main")]

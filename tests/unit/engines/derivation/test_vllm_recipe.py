@@ -90,7 +90,7 @@ def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
 ) -> None:
     fleet = served(registry, lock_file=str(tmp_path / "fleet.lock"))
     references = [host.plan.references for host in fleet.or_raise().values()]
-    monkeypatch.setattr("sparkwright.resolve.resolution.ask_registry", _image)
+    monkeypatch.setattr("sparkwright.resolve.lock.ask_registry", _image)
     lock = from_resolution(references, ask(fleet.hosts), Lock(images={}, models={}))
     (tmp_path / "fleet.lock").write_text(render_lock(lock))
     assert read_lock(tmp_path / "fleet.lock") == lock

@@ -16,8 +16,7 @@ from sparkwright.checks.configuration import RULES, check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.engines.command_line import read_words
 from sparkwright.engines.sglang.data import PARSER
-from sparkwright.engines.sglang.engine import ENGINE
-from sparkwright.engines.sglang.limits import limits
+from sparkwright.engines.sglang.engine import ENGINE, limits
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import container_command
 from tests.unit.builders import ROOT, catalog, plan

@@ -10,8 +10,8 @@ from sparkwright.config.places import BENCH_PINS
 from sparkwright.config.secrets import Secret
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.extras.bench import aiperf
+from sparkwright.extras.bench.aiperf import Service
 from sparkwright.extras.bench.loads import Batch, Load
-from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.results import Cell, columns_of
 from sparkwright.findings.user_error import UserError
 from tests.unit.extras.bench.tool import CAPTURE

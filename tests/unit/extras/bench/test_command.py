@@ -13,9 +13,9 @@ from click.testing import Result as Done
 from sparkwright.config.secrets import Secret
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench import host, run
+from sparkwright.extras.bench.aiperf import Service
 from sparkwright.extras.bench.host import Facts
 from sparkwright.extras.bench.loads import Batch, Load, Sweep, batches
-from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.probe import ProbeAnswer
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.store import load, save

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.extras.bench.plots import Bar, Line, bars, lines
+from sparkwright.extras.bench.section import Bar, Line, bars, lines
 from sparkwright.text.short import number
 
 #: Any text that XML can hold at all.

@@ -11,7 +11,7 @@ import pytest
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.config.tls import CA
 from sparkwright.extras.endpoints.clients import FORMATS, render, usable
-from sparkwright.extras.endpoints.fleet import Exported, export
+from sparkwright.extras.endpoints.command import Exported, export
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.endpoints import Endpoint, key_command
 from sparkwright.site.fleet import PlannedHost

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.fabric.groups import Fabric, FabricLook
+from sparkwright.extras.fabric_test.command import FAILED, PASSED, SKIPPED, FabricResult, judged
 from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement, MeasureRequest
 from sparkwright.extras.fabric_test.measure import Step, plan
-from sparkwright.extras.fabric_test.result import FAILED, PASSED, SKIPPED, FabricResult, judged
 from sparkwright.facts.asking import HostError
 from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rdma
 from sparkwright.operations.fabric.looking import state_of

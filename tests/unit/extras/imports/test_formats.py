@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from sparkwright.config.inventory import HostInput
-from sparkwright.extras.imports.files import _lasting, write
+from sparkwright.extras.imports.command import _lasting, write
 from sparkwright.site.fleet import plan_fleet
 from tests.golden import compare
 from tests.unit.cli.answering import exits

@@ -12,7 +12,7 @@ import yaml
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.registries import registry_address
-from sparkwright.extras.imports.files import write
+from sparkwright.extras.imports.command import write
 from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import git as git_program

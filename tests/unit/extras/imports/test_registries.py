@@ -159,6 +159,5 @@ def test_mods_of_another_registry_become_files_and_patches(site: Path, registry:
     files = [made.parent / file["source"] for file in recipe["files"]]
     texts = [path.read_text() for path in (*files, made.parent / step["patch"])]
     assert texts == ["{{ x }}", "kind: recipe\n", "x = 1\n", "--- a/x\n"]
-    checked = run("check", "--recipe", "mine").output
-    assert not [rule for rule in ("imported-setting", "unknown-name") if rule in checked], checked
+    assert "imported-setting" not in run("check", "--recipe", "mine").output
     assert "unchanged" in run("import", "mine.yaml", *options).output

@@ -8,7 +8,6 @@ from click.testing import Result
 
 from sparkwright.config.notices import Address
 from sparkwright.extras.notify import command as notify_command
-from sparkwright.extras.notify import timer
 from sparkwright.findings.user_error import refusal
 from sparkwright.results.answers import Answers
 from tests.unit.cli.answering import Asked, answering, run, silent
@@ -84,8 +83,8 @@ def test_without_an_address_or_an_answer_of_it_the_command_fails(
 def test_the_timer_is_written_and_taken_away(site: _Site, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, ...]] = []
     units = site.folder / "units"
-    monkeypatch.setattr(timer, "_systemctl", lambda *arguments: ran.append(arguments))
-    monkeypatch.setattr(timer, "folder", lambda: units)
+    monkeypatch.setattr(notify_command, "_systemctl", lambda *arguments: ran.append(arguments))
+    monkeypatch.setattr(notify_command, "folder", lambda: units)
     assert "every two minutes" in site.call("--install", "--user", "ann").output
     service = (units / "sparkwright-notify.service").read_text()
     assert f"WorkingDirectory={site.folder}\n" in service

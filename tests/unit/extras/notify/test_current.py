@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.extras.notify.current import current
+from sparkwright.extras.notify.notices import current
 from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
 
 

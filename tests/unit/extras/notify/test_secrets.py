@@ -8,9 +8,8 @@ import pytest
 
 from sparkwright.config.notices import Address, NoticeSettings, addresses
 from sparkwright.config.parse import parse_settings
-from sparkwright.extras.notify import timer
-from sparkwright.extras.notify.current import current
-from sparkwright.extras.notify.notices import News, Recipient, body, news, title
+from sparkwright.extras.notify import command as timer
+from sparkwright.extras.notify.notices import News, Recipient, body, current, news, title
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from tests.unit.extras.notify.builders import NOW, WEDGE, finding, host
